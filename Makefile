@@ -1,0 +1,51 @@
+# Two commands do everything: `make run` (the demo) and `make test` (all checks and tests).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt
+# torch by its exact pin and before everything else: the pin is the CPU build, a range may pull in gigabytes of CUDA
+TORCH := $(shell grep -i '^torch==' constraints.txt)
+
+.PHONY: run test check lint types imports fast-tests tests golden clean
+
+run: $(VENV)/.core
+	$(BIN)/ptad demo
+
+test: check tests
+
+check: lint types imports fast-tests
+
+lint: $(VENV)/.test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(VENV)/.test
+	$(BIN)/mypy
+
+imports: $(VENV)/.test
+	$(BIN)/lint-imports --no-cache
+
+fast-tests: $(VENV)/.test
+	$(BIN)/pytest -q -m "not slow"
+
+tests: $(VENV)/.test
+	sh tests/system_programs.sh
+	$(BIN)/pytest -q -m slow
+
+# Write the golden scores anew after a change that is meant to alter numbers.
+golden: $(VENV)/.test
+	$(BIN)/python tests/golden/regenerate.py
+
+$(VENV)/.core: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) setuptools wheel
+	$(PIP) "$(TORCH)"
+	$(PIP) --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/.test: $(VENV)/.core
+	$(PIP) --no-build-isolation --editable ".[test]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

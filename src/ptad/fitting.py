@@ -1,0 +1,216 @@
+"""From an encoded matrix to a calibrated scorer: plan the members, train them, freeze, calibrate."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ptad.config import Config
+from ptad.errors import DataError, TrainingError
+from ptad.model import Network
+from ptad.scoring import Calibration, Scorer
+from ptad.training import Checkpoint, Data, History, Member, Progress, Trainer, plan_members
+
+logger = logging.getLogger("ptad")
+
+Matrix = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the network has to know about the encoded columns."""
+
+    missing_rate: NDArray[np.float64]
+    groups: NDArray[np.int64]  # original column of each encoded column
+
+    def indicator_weight(self, config: Config) -> NDArray[np.float64]:
+        """Weight of each column's missing-value indicator: one per original column, in the units of the scaling."""
+        size = np.bincount(self.groups)[self.groups]
+        if config.scaling == "minmax":
+            return np.asarray(1.0 / size)
+        variance = self.missing_rate * (1.0 - self.missing_rate)
+        return np.asarray(1.0 / size / (variance + 0.01))
+
+
+@dataclass
+class Fitted:
+    """A trained detector for encoded rows."""
+
+    scorer: Scorer
+    calibration: Calibration | None
+    history: History
+
+
+def fit_matrix(
+    x: Matrix,
+    columns: Columns,
+    config: Config,
+    *,
+    seed: int,
+    device: torch.device,
+    amp: bool = False,
+    progress: Progress | None = None,
+    checkpoint: Path | None = None,
+) -> Fitted:
+    """Train on the rows of ``x`` and calibrate; the same seed gives the same result on the same machine."""
+    if len(x) < 2:
+        raise DataError(
+            f"PTAD needs at least 2 rows to learn from, got n_samples = {len(x)}. Give it more normal rows."
+        )
+    rng = np.random.default_rng(seed)
+    members = plan_members(len(x), config, rng)
+    seeds = [int(s) for s in rng.integers(2**31, size=len(members))]
+    on_device = torch.from_numpy(x).to(device)
+
+    history: History = []
+    trained: list[tuple[Network, list[int]]] = []
+    for i, batch in enumerate(_batches(members, config)):
+        path = None
+        if checkpoint is not None:
+            path = Checkpoint(checkpoint / f"members-{i}.safetensors", _fingerprint(x, config, seed, device))
+        network, entries = _train(
+            on_device, [members[m] for m in batch], [seeds[m] for m in batch], config, amp, progress, path
+        )
+        trained.append((network, batch))
+        history += [{"member": float(i), **entry} for entry in entries]
+
+    calibration_scores = []
+    scoring: list[tuple[Network, list[int]]] = []
+    for network, batch in trained:
+        for position, m in enumerate(batch):
+            if len(members[m].calibration):
+                scorer = _freeze(
+                    take_members(network, [position]), x, [members[m]], [seeds[m]], columns, config, device
+                )
+                calibration_scores.append(scorer.parts(x[members[m].calibration]).score)
+        if kept := [position for position, m in enumerate(batch) if members[m].scores]:
+            scoring.append((take_members(network, kept), [batch[position] for position in kept]))
+
+    chosen = [m for _, batch in scoring for m in batch]
+    network = join_members([network for network, _ in scoring])
+    scorer = _freeze(network, x, [members[m] for m in chosen], [seeds[m] for m in chosen], columns, config, device)
+    _check_scores(scorer, x[members[chosen[0]].train[:256]])
+    calibration = Calibration(np.concatenate(calibration_scores)) if calibration_scores else None
+    return Fitted(scorer, calibration, history)
+
+
+def take_members(network: Network, positions: Sequence[int]) -> Network:
+    """Return a network of some of the members; parameters and buffers all lead with the member axis."""
+    taken = _blank(network, len(positions))
+    taken.load_state_dict({name: tensor[list(positions)].clone() for name, tensor in network.state_dict().items()})
+    return taken
+
+
+def join_members(networks: Sequence[Network]) -> Network:
+    """Return one network of all members."""
+    joined = _blank(networks[0], sum(network.n_members for network in networks))
+    states = [network.state_dict() for network in networks]
+    joined.load_state_dict({name: torch.cat([state[name] for state in states]) for name in states[0]})
+    return joined
+
+
+def _blank(network: Network, n_members: int) -> Network:
+    parameter = next(network.parameters())
+    generators = [torch.Generator()] * n_members
+    return Network(generators, network.n_features, network.config).to(parameter.device, parameter.dtype)
+
+
+def _batches(members: list[Member], config: Config) -> Iterator[list[int]]:
+    """Yield the members that are trained together.
+
+    LAMB's trust ratio is one number per parameter tensor: trained together, members would share it. A member that
+    scores alone has other training rows than the folds, hence another epoch length.
+    """
+    if config.optimizer == "lamb":
+        yield from ([m] for m in range(len(members)))
+        return
+    for scores in (True, False):
+        if batch := [m for m, member in enumerate(members) if member.scores is scores]:
+            yield batch
+
+
+def _train(
+    x: torch.Tensor,
+    members: list[Member],
+    seeds: list[int],
+    config: Config,
+    amp: bool,
+    progress: Progress | None,
+    checkpoint: Checkpoint | None,
+) -> tuple[Network, History]:
+    """Train some members at once, with half the batch after every out-of-memory."""
+    validation = None
+    if config.patience is not None and all(len(member.validation) for member in members):
+        validation = _row_table([member.validation[:512] for member in members], x.device)
+    data = Data(x=x, train=_row_table([member.train for member in members], x.device), validation=validation)
+    batch_size = config.batch_size
+    while True:
+        network = Network([torch.Generator().manual_seed(s) for s in seeds], x.shape[1], config).to(x.device)
+        generator = torch.Generator(device=x.device).manual_seed(seeds[0])
+        try:
+            trainer = Trainer(network, data, config, generator, batch_size, amp=amp)
+            return network, trainer.run(progress, checkpoint)
+        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+            if isinstance(error, TrainingError) or not _is_out_of_memory(error):
+                raise
+            if batch_size <= 8:
+                raise TrainingError(f"Out of memory even with batches of {batch_size} rows: {error}") from error
+        batch_size //= 2
+        logger.warning("out of memory: training again with batches of %d rows", batch_size)
+        if x.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
+
+
+def _row_table(rows: list[NDArray[np.int64]], device: torch.device) -> torch.Tensor:
+    """Return the members' row numbers as one table; shorter lists repeat their first rows (folds differ by one)."""
+    width = max(len(r) for r in rows)
+    return torch.from_numpy(np.stack([np.resize(r, width) for r in rows])).to(device)
+
+
+def _freeze(
+    network: Network,
+    x: Matrix,
+    members: list[Member],
+    seeds: list[int],
+    columns: Columns,
+    config: Config,
+    device: torch.device,
+) -> Scorer:
+    """Return a scorer whose reference rows are drawn from what each member learned from."""
+    n_reference = min(config.n_reference, max(len(member.train) for member in members))
+    picks = []
+    for member, seed in zip(members, seeds, strict=True):
+        order = np.random.default_rng(seed).permutation(member.train)
+        picks.append(x[np.resize(order, n_reference)])
+    return Scorer(
+        network=network,
+        reference_rows=torch.from_numpy(np.stack(picks)).to(device),
+        missing_rate=torch.from_numpy(columns.missing_rate).to(device),
+        column_weight=torch.from_numpy(columns.indicator_weight(config)).to(device),
+    )
+
+
+def _check_scores(scorer: Scorer, x: Matrix) -> None:
+    scores = scorer.parts(x).score
+    if not np.isfinite(scores).all():
+        raise TrainingError("Some scores of training rows are not finite. Try a smaller learning_rate.")
+    if len(np.unique(scores)) == 1 and len(np.unique(x, axis=0)) > 1:
+        raise TrainingError("All training rows have the same score: the network came to nothing. Try more n_steps.")
+
+
+def _fingerprint(x: Matrix, config: Config, seed: int, device: torch.device) -> str:
+    digest = hashlib.sha256(json.dumps([config.to_json(), seed, device.type, x.shape]).encode())
+    digest.update(np.ascontiguousarray(x).data)
+    return digest.hexdigest()

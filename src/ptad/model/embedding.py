@@ -1,0 +1,48 @@
+"""Feature embedding and its inverse: every column has its own small affine map.
+
+Shape
+-----
+x, missing   (n_members, n_rows, n_features)
+embedding    (n_members, n_rows, n_features, embedding_dim)
+
+NOTE[PAPER-08] As in NPT: Linear([value, mask bit] -> e) per column, LayerNorm over e, dropout. The mask bit is the
+missing-value bit of the cell; the bias per column doubles as its column embedding.
+"""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor, nn
+
+from ptad.model.layers import Dropout, Generators, LayerNorm, Noise, uniform
+
+
+class FeatureEmbedding(nn.Module):
+    """One e-dimensional embedding per cell."""
+
+    def __init__(self, generators: Generators, n_features: int, dim: int, dropout: float, noise: Noise) -> None:
+        super().__init__()
+        bound = 1.0 / math.sqrt(2)
+        self.value = uniform(generators, (1, n_features, dim), bound)
+        self.missing = uniform(generators, (1, n_features, dim), bound)
+        self.bias = uniform(generators, (1, n_features, dim), bound)
+        self.norm = LayerNorm(len(generators), dim, eps=1e-12)
+        self.dropout = Dropout(dropout, noise)
+
+    def forward(self, x: Tensor, missing: Tensor) -> Tensor:
+        cell = x.unsqueeze(-1) * self.value + (missing.unsqueeze(-1) * self.missing + self.bias)
+        return self.dropout(self.norm(cell))
+
+
+class FeatureReadout(nn.Module):
+    """The inverse: one number per cell from its embedding."""
+
+    def __init__(self, generators: Generators, n_features: int, dim: int) -> None:
+        super().__init__()
+        bound = 1.0 / math.sqrt(dim)
+        self.weight = uniform(generators, (1, 1, n_features, dim), bound)
+        self.bias = uniform(generators, (1, 1, n_features), bound)
+
+    def forward(self, embedding: Tensor) -> Tensor:
+        return (embedding * self.weight).sum(dim=-1) + self.bias

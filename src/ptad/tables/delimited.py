@@ -1,0 +1,189 @@
+"""CSV and TSV: read as text, typed only after every value of the file was seen.
+
+A streaming reader that guesses types from its first block fails on the first surprise, and turns the code 00501 into
+the number 501. So the content is read twice: once to find for each column the narrowest type that holds all values, and
+once to convert.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pcsv
+
+from ptad.errors import DataError
+from ptad.tables.sources import DAMAGE, Source
+from ptad.tables.values import CODE_TEXT, looks_like, without_named
+
+# Unquoted, these mean "missing"; in quotes they are text.
+NULL_WORDS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
+BLOCK_BYTES = 1 << 22
+_WIDER = {
+    None: (pa.bool_(), pa.int64(), pa.float64(), pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")),
+    pa.bool_(): (),
+    pa.int64(): (pa.float64(),),
+    pa.float64(): (),
+    pa.date32(): (pa.timestamp("us"),),
+    pa.timestamp("us"): (),
+    pa.timestamp("us", "UTC"): (),
+}
+
+
+class TypeFinder:
+    """The narrowest type per column that holds every value shown so far; text if none does."""
+
+    def __init__(self, as_text: Sequence[str] = ()) -> None:
+        self._types: dict[str, pa.DataType | None] = dict.fromkeys(as_text, pa.large_string())
+
+    def look(self, batch: pa.RecordBatch) -> None:
+        """Take the values of a batch of text into account."""
+        for name, array in zip(batch.schema.names, batch.columns, strict=True):
+            known = self._types.setdefault(name, None)
+            if known == pa.large_string() or array.null_count == len(array):
+                continue
+            candidates = _WIDER[None] if known is None else (known, *_WIDER[known])
+            self._types[name] = next((t for t in candidates if _holds(array, t)), pa.large_string())
+
+    def type(self, name: str) -> pa.DataType:
+        """The type found; a column without any value is null."""
+        return self._types.get(name) or pa.null()
+
+
+def header(source: Source, encoding: str) -> list[str]:
+    """Column names of a delimited file."""
+    names: list[str] = next(_open(source, encoding, None)).schema.names
+    return names
+
+
+def text_batches(source: Source, encoding: str, missing: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Batches in which every column is text, with missing cells as nulls."""
+    reader = _open(source, encoding, header(source, encoding))
+    for batch in reader:
+        columns = [without_named(c, missing) for c in batch.columns]
+        yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch of text converted to the types that were found."""
+    columns = [_converted(batch.column(f.name), f.type) for f in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _holds(array: pa.Array, kind: pa.DataType) -> bool:
+    if pa.types.is_boolean(kind):  # 0 and 1 are numbers here
+        words = pa.array(["true", "false", "True", "False", "TRUE", "FALSE"], pa.large_string())
+        return bool(pc.all(pc.is_in(array, value_set=words).filter(array.is_valid())).as_py())
+    try:
+        _converted(array, kind)
+    except pa.ArrowInvalid:
+        return False
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return True
+    zeros = array.filter(pc.starts_with(array, "0"))  # a cheap sieve before the regular expression
+    return len(zeros) == 0 or not pc.any(pc.match_substring_regex(zeros, CODE_TEXT)).as_py()
+
+
+def _converted(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_null(kind):
+        return pa.nulls(len(array))
+    if kind == array.type:
+        return array
+    if pa.types.is_date(kind) and not looks_like(array, r"^\d{4}-\d{2}-\d{2}$"):
+        raise pa.ArrowInvalid("not a date")
+    return pc.cast(pc.utf8_trim_whitespace(array), kind)
+
+
+def _open(source: Source, encoding: str, names: list[str] | None) -> Iterator[pa.RecordBatch]:
+    """The batches of a delimited file as text; without ``names`` only an empty batch that carries the header."""
+    types = {name: pa.large_string() for name in names or ()}
+    convert = pcsv.ConvertOptions(
+        column_types=types, null_values=list(NULL_WORDS), strings_can_be_null=True, quoted_strings_can_be_null=False
+    )
+    try:
+        delimiter = _delimiter(source, encoding)
+        parse = pcsv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+        read = pcsv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES, encoding=encoding)
+        if names is None:
+            yield _header_batch(source, encoding, delimiter)
+            return
+        with source.open() as stream:
+            yield from pcsv.open_csv(stream, read_options=read, parse_options=parse, convert_options=convert)
+    except (UnicodeError, LookupError) as error:
+        raise _wrong_encoding(source, encoding, error) from error
+    except pa.ArrowInvalid as error:
+        raise _explained(source, encoding, error) from error
+    except DAMAGE as error:
+        raise source.damaged(error) from error
+
+
+def _header_batch(source: Source, encoding: str, delimiter: str) -> pa.RecordBatch:
+    with source.open() as stream, io.TextIOWrapper(stream, encoding=_no_bom(encoding), newline="") as text:
+        names = next((row for row in csv.reader(text, delimiter=delimiter) if row), [])
+    unnamed = [i for i, name in enumerate(names) if not name.strip()]
+    if unnamed or not names:
+        raise DataError(
+            f"{source.label}: the header has no name for the column at position {', '.join(map(str, unnamed))} "
+            "(counted from 0). Write a name there."
+        )
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise DataError(
+            f"{source.label}: duplicate column names {', '.join(map(repr, twice))}. Rename them in the header."
+        )
+    return pa.RecordBatch.from_arrays([pa.array([], pa.large_string()) for _ in names], names=names)
+
+
+def _no_bom(encoding: str) -> str:
+    return "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+
+
+def _delimiter(source: Source, encoding: str) -> str:
+    if source.format == "tsv":
+        return "\t"
+    with source.open() as stream, io.TextIOWrapper(stream, encoding=_no_bom(encoding)) as text:
+        first = next((line for line in text if line.strip()), "")
+    outside = "".join(first.split('"')[::2])  # delimiters inside quotes do not count
+    if "," in outside:
+        return ","
+    best = max(";\t|", key=outside.count)
+    return best if best in outside else ","
+
+
+def _wrong_encoding(source: Source, encoding: str, error: Exception) -> DataError:
+    return DataError(
+        f"{source.label} is not {encoding} text ({error}). Name its encoding, for example --encoding latin-1 on the "
+        "command line or encoding='latin-1' in Python."
+    )
+
+
+def _explained(source: Source, encoding: str, error: Exception) -> DataError:
+    message = str(error)
+    if "UTF8" in message:
+        return _wrong_encoding(source, encoding, error)
+    if "Expected" in message and "columns" in message:
+        line, wanted, got = _ragged_line(source, encoding)
+        return DataError(
+            f"{source.label}, line {line}: {got} cells where the header has {wanted}. Correct that line; a cell that "
+            "holds the delimiter needs quotes."
+        )
+    if "Empty CSV" in message:
+        return DataError(f"{source.label} has no rows. Give a file with a header and rows.")
+    return DataError(f"{source.label} cannot be read: {message}. Correct the file.")
+
+
+def _ragged_line(source: Source, encoding: str) -> tuple[int, int, int]:
+    delimiter = _delimiter(source, encoding)
+    with source.open() as stream, io.TextIOWrapper(stream, encoding=_no_bom(encoding), newline="") as text:
+        rows = csv.reader(text, delimiter=delimiter)
+        wanted = len(next(rows))
+        start = rows.line_num + 1
+        for row in rows:
+            if row and len(row) != wanted:
+                return start, wanted, len(row)
+            start = rows.line_num + 1
+    return start, wanted, wanted

@@ -1,0 +1,182 @@
+"""Learning a schema from training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ptad.errors import DataError, SettingError
+from ptad.tables.borders import Frame, as_frame
+from ptad.tables.category_column import CategoryColumn
+from ptad.tables.kinds import KINDS, Column, detect_kind, reason_to_leave_out
+from ptad.tables.number_column import NumberColumn, origin_of
+from ptad.tables.scaling import FLAT_SCALE, fit_scale
+from ptad.tables.schema import CELLS_AT_ONCE, Schema, raw_block
+from ptad.tables.values import without_missing
+
+_NUMERIC = ("number", "boolean", "duration")
+
+
+def fit_schema(
+    table: Any,
+    *,
+    scaling: str = "standard",
+    clip: float | None = None,
+    kinds: Mapping[str, str] | None = None,
+    missing: Iterable[str] = (),
+    drop: Iterable[str] = (),
+    only: Iterable[str] | None = None,
+    numeric_only: bool = False,
+) -> Schema:
+    """Learn from training rows how to encode a table.
+
+    Parameters
+    ----------
+    table : array, or pandas, polars or Arrow table
+        Training rows. The columns of an array are named ``x0, x1, ...``, are numbers, and are all kept.
+    scaling : {"standard", "minmax"}
+        (value - mean) / standard deviation, or (value - min) / (max - min), of the training rows.
+    clip : float, optional
+        Limit of encoded values: [-clip, clip] for "standard", [-clip, 1 + clip] for "minmax".
+    kinds : mapping of column to kind, optional
+        Overrides the detected kind (see :mod:`ptad.tables.kinds`) and keeps a column that looks like an identifier.
+    missing : iterable of str
+        Text that means "missing", compared after stripping blanks. NaN, None, NA, NaT and nulls always do.
+    drop, only : iterable of str
+        Columns not to use; the only columns to use.
+    numeric_only : bool
+        Use numbers, truth values and durations, and leave out everything else.
+
+    Returns
+    -------
+    Schema
+        Its ``left_out`` says which columns are not used and why.
+
+    Notes
+    -----
+    Columns of a table (not of an array) that are constant, entirely missing, or text or integers different in each of
+    at least 20 rows are left out.
+    """
+    if scaling not in ("standard", "minmax"):
+        raise SettingError(f"The 'scaling' parameter must be 'standard' or 'minmax'. Got {scaling!r} instead.")
+    if clip is not None and not (np.isfinite(clip) and clip > 0):
+        raise SettingError(f"The 'clip' parameter must be None or a number above 0. Got {clip!r} instead.")
+    chosen = dict(kinds or {})
+    dropped, only = tuple(drop), None if only is None else tuple(only)
+    frame = as_frame(table, wanted=lambda name: name not in dropped and (only is None or name in only))
+    _check_size(frame)
+    _check_names(frame.names, {"kinds": tuple(chosen), "drop": dropped, "only": only or ()})
+    for name, kind in chosen.items():
+        if kind not in KINDS:
+            raise SettingError(f"Column {name!r} cannot be of kind {kind!r}. Choose one of: {', '.join(KINDS)}.")
+    texts = tuple(missing)
+    left_out: dict[str, str] = {}
+    columns: list[Column] = []
+    places: list[int] = []
+    for i, name in enumerate(frame.names):
+        reason: str | None = None
+        if name in dropped:
+            reason = "dropped by the user"
+        elif only is not None and name not in only:
+            reason = "not among the columns chosen by the user"
+        elif frame.array is not None and name not in chosen:
+            columns.append(_array_column(name, frame.array[:, i]))
+        else:
+            array = without_missing(frame.column(i), texts)
+            kind = chosen.get(name) or detect_kind(name, array)
+            reason = reason_to_leave_out(array, identifiers=name not in chosen)
+            if reason is None and numeric_only and kind not in _NUMERIC:
+                reason = f"{kind}: only numbers are used"
+            if reason is None:
+                columns.append(_fit_column(name, kind, array))
+        if reason is None:
+            places.append(i)
+        else:
+            left_out[name] = reason
+    if not columns:
+        reasons = "; ".join(f"{name!r} ({reason})" for name, reason in list(left_out.items())[:30])
+        raise DataError(f"No column is left to learn from: {reasons}. Add columns that vary, or set their kinds.")
+    used = tuple(columns)
+    center, scale, rate = _statistics(used, _chosen(frame, places), texts, scaling)
+    return Schema(frame.names, used, center, scale, rate, scaling, clip, texts, left_out, frame.array is not None)
+
+
+def _check_size(frame: Frame) -> None:
+    shape = f"(shape=({frame.n_rows}, {len(frame.names)}))"
+    if not frame.names:
+        raise DataError(f"0 feature(s) {shape} while a minimum of 1 is required. The table has no columns.")
+    if frame.n_rows == 0:
+        raise DataError(
+            f"0 sample(s) {shape} while a minimum of 2 is required: at least 2 rows are needed to learn from."
+        )
+    if frame.n_rows == 1:
+        raise DataError(f"The table has one sample (1 sample, {shape}): at least 2 rows are needed to learn from.")
+
+
+def _check_names(names: tuple[str, ...], given: dict[str, tuple[str, ...]]) -> None:
+    for parameter, wanted in given.items():
+        absent = [n for n in wanted if n not in names]
+        if absent:
+            raise DataError(
+                f"The table has no column {', '.join(map(repr, absent))}, named in '{parameter}'. Its columns are: "
+                f"{', '.join(map(repr, names[:30]))}."
+            )
+
+
+def _array_column(name: str, values: np.ndarray) -> NumberColumn:
+    if values.dtype.kind not in "iu":
+        return NumberColumn(name, "number")
+    return NumberColumn(name, "number", True, origin_of(int(values.min()), int(values.max())))
+
+
+def _fit_column(name: str, kind: str, array: pa.Array) -> Column:
+    return KINDS[kind].fit(name, kind, array)
+
+
+def _chosen(frame: Frame, places: list[int]) -> Frame:
+    names = tuple(frame.names[i] for i in places)
+    if frame.array is not None:
+        array = frame.array if len(places) == frame.array.shape[1] else frame.array[:, places]
+        return Frame(names, None, array, frame.n_rows)
+    assert frame.columns is not None
+    return Frame(names, tuple(frame.columns[i] for i in places), None, frame.n_rows)
+
+
+def _statistics(
+    columns: tuple[Column, ...], frame: Frame, missing: tuple[str, ...], scaling: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Centre, scale and missing rate of all encoded columns, over blocks of columns that fit into memory."""
+    found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    for start, stop in _column_blocks(columns, frame.n_rows):
+        part = columns[start:stop]
+        block = raw_block(part, _chosen(frame, list(range(start, stop))), missing)
+        bounds = [b or (np.nan, np.nan) for c in part for b in c.bounds]
+        low, high = np.array(bounds).T
+        center, scale = fit_scale(block, low, high, scaling)
+        if scaling == "standard":
+            _make_unseen_strange(part, scale)
+        found.append((center, scale, np.isnan(block).mean(axis=0)))
+    center, scale, rate = (np.concatenate(part) for part in zip(*found, strict=True))
+    return center, scale, rate
+
+
+def _column_blocks(columns: tuple[Column, ...], n_rows: int) -> list[tuple[int, int]]:
+    blocks, start, cells = [], 0, 0
+    for i, column in enumerate(columns):
+        width = len(column.labels) * n_rows
+        if i > start and cells + width > CELLS_AT_ONCE:
+            blocks.append((start, i))
+            start, cells = i, 0
+        cells += width
+    return [*blocks, (start, len(columns))]
+
+
+def _make_unseen_strange(columns: tuple[Column, ...], scale: np.ndarray) -> None:
+    stop = 0
+    for column in columns:
+        start, stop = stop, stop + len(column.labels)
+        if isinstance(column, CategoryColumn):
+            scale[stop - 1] = min(FLAT_SCALE, scale[start : stop - 1].min())

@@ -1,0 +1,120 @@
+"""JSON lines: one object per line, read in blocks of whole lines."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json as pjson
+
+from ptad.errors import DataError
+from ptad.tables.borders import arrow_of_objects
+from ptad.tables.sources import DAMAGE, Source
+from ptad.tables.values import without_named
+
+BLOCK_BYTES = 1 << 23
+
+
+def json_batches(
+    source: Source, encoding: str, missing: Sequence[str], as_text: Sequence[str] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Batches with the types of each block; the columns named in ``as_text`` are text as it stands in the file."""
+    line = 1
+    for block in _blocks(source, encoding):
+        table = _parsed(source, block, line, as_text)
+        columns = [without_named(c.combine_chunks(), missing) for c in table.columns]
+        line += block.count(b"\n")
+        yield pa.RecordBatch.from_arrays([_single(c) for c in columns], names=table.column_names)
+
+
+def _single(column: Any) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+
+
+def _blocks(source: Source, encoding: str) -> Iterator[bytes]:
+    try:
+        with source.open() as raw:
+            stream = raw if encoding.lower() in ("utf-8", "utf8") else _recoded(raw, encoding)
+            rest = b""
+            first = True
+            while piece := bytes(stream.read(BLOCK_BYTES)):
+                if first:
+                    piece, first = piece.removeprefix(b"\xef\xbb\xbf"), False
+                    if piece.lstrip().startswith(b"["):
+                        raise DataError(f"{source.label} is one JSON array. Write one object per line instead.")
+                head, newline, tail = piece.rpartition(b"\n")
+                if not newline:
+                    rest += piece
+                    continue
+                yield rest + head + newline
+                rest = tail
+            if rest.strip():
+                yield rest
+    except UnicodeError as error:
+        raise _encoding_error(source, encoding, error) from error
+    except DAMAGE as error:
+        raise source.damaged(error) from error
+
+
+def _recoded(raw: Any, encoding: str) -> Any:
+    try:
+        return codecs.EncodedFile(raw, "utf-8", encoding)
+    except LookupError as error:
+        raise DataError(f"There is no encoding {encoding!r}. Use a name such as utf-8 or latin-1.") from error
+
+
+def _encoding_error(source: Source, encoding: str, error: Exception) -> DataError:
+    return DataError(
+        f"{source.label} is not {encoding} text ({error}). Name its encoding, for example --encoding latin-1 on the "
+        "command line or encoding='latin-1' in Python."
+    )
+
+
+def _parsed(source: Source, block: bytes, line: int, as_text: Sequence[str]) -> pa.Table:
+    try:
+        block.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _encoding_error(source, "utf-8", error) from error
+    if not block.strip():
+        return pa.table({})
+    if not as_text:
+        try:
+            options = pjson.ReadOptions(use_threads=False, block_size=len(block) + 1)
+            return pjson.read_json(io.BytesIO(block), read_options=options)
+        except pa.ArrowInvalid as error:
+            if "changed from" not in str(error):
+                _check_lines(source, block, line)
+    rows = _check_lines(source, block, line)
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.table({n: _mixed(n, [row.get(n) for row in rows], n in as_text) for n in names})
+
+
+def _mixed(name: str, values: list[Any], as_text: bool) -> pa.Array:
+    types = set(map(type, values)) - {type(None)}
+    if as_text or (str in types and len(types) > 1):
+        texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
+        return pa.array(texts, pa.large_string())
+    objects = np.empty(len(values), dtype=object)
+    objects[:] = values  # cell by cell: numpy would turn equal lists into a second dimension
+    return arrow_of_objects(name, objects)
+
+
+def _check_lines(source: Source, block: bytes, line: int) -> list[dict[str, Any]]:
+    """The objects of a block, by the slow way that names the line in error."""
+    rows = []
+    for i, text in enumerate(block.split(b"\n"), start=line):
+        if not text.strip():
+            continue
+        try:
+            row = json.loads(text)
+        except ValueError as error:
+            raise DataError(f"{source.label}, line {i}: not a JSON object ({error}). Correct or remove it.") from error
+        if not isinstance(row, dict):
+            raise DataError(f"{source.label}, line {i}: {type(row).__name__} in place of a JSON object. Correct it.")
+        rows.append(row)
+    return rows

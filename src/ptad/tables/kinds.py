@@ -1,0 +1,122 @@
+"""What a column is: its kind, and whether it is worth keeping.
+
+=========== ==================================================================================================
+kind        columns
+=========== ==================================================================================================
+number      integers, floats, decimals; text in which every value reads as a number ("3", "2.5e-1"), unless a value has
+            the leading zero of a code ("00501")
+boolean     truth values
+category    text and declared categories with at most 100 different values that repeat: at most ten values, or each
+            value on average at least twice; mixed columns of numbers and text count as text
+text        all other text
+datetime    timestamps; text in which every value is an ISO 8601 date or date-time
+date, time  calendar days, times of day
+duration    differences of times
+=========== ==================================================================================================
+
+Nested columns (lists, structs, maps) and binary ones are refused.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ptad.tables.category_column import CategoryColumn
+from ptad.tables.moment_column import MomentColumn
+from ptad.tables.number_column import NumberColumn
+from ptad.tables.text_column import TextColumn
+from ptad.tables.values import CODE_TEXT, NAIVE_TEXT, NUMBER_TEXT, ZONED_TEXT, decoded, is_text, looks_like, refused
+
+Column = NumberColumn | CategoryColumn | TextColumn | MomentColumn
+
+KINDS: dict[str, type[Column]] = {
+    "number": NumberColumn,
+    "boolean": NumberColumn,
+    "duration": NumberColumn,
+    "category": CategoryColumn,
+    "text": TextColumn,
+    "datetime": MomentColumn,
+    "date": MomentColumn,
+    "time": MomentColumn,
+}
+
+# 100 keeps one-hot what public benchmark tables one-hot (the widest has 70 values); more would dwarf the rest.
+MOST_CATEGORIES = 100
+FEW_CATEGORIES = 10
+IDENTIFIER_ROWS = 20  # fewer distinct values than this prove nothing
+
+
+def detect_kind(name: str, array: pa.Array) -> str:
+    """The kind of a training column, from its Arrow type and its values."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        detect_kind(name, decoded(array))  # refuses what cannot be a value
+        return _few_or_many(decoded(array))
+    if is_text(kind):
+        return _kind_of_text(array)
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_timestamp(kind):
+        return "datetime"
+    if pa.types.is_date(kind):
+        return "date"
+    if pa.types.is_time(kind):
+        return "time"
+    if pa.types.is_duration(kind):
+        return "duration"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
+        return "number"
+    raise refused(name, str(kind))
+
+
+def reason_to_leave_out(array: pa.Array, *, identifiers: bool) -> str | None:
+    """Why a training column tells nothing, or None if it is worth keeping.
+
+    ``identifiers=False`` keeps columns in which every value is different.
+    """
+    present = len(array) - array.null_count
+    if not present:
+        return "all values are missing"
+    values = decoded(array)
+    if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
+        low, high = pc.min_max(values).as_py().values()
+        return f"constant: {low!r}" if low == high else None
+    distinct = pc.count_distinct(values, mode="only_valid").as_py()
+    if distinct == 1:
+        return f"constant: {values.drop_null()[0].as_py()!r}"
+    countable = is_text(values.type) or pa.types.is_integer(values.type)
+    if identifiers and countable and distinct == present >= IDENTIFIER_ROWS and not _is_fractional_text(values):
+        return "identifier: every value is different"
+    return None
+
+
+def _is_fractional_text(values: pa.Array) -> bool:
+    # floats and moments written as text are measurements, not identifiers
+    if not is_text(values.type):
+        return False
+    if looks_like(values, NUMBER_TEXT):
+        return not looks_like(values, r"^[+-]?\d+$")
+    return _kind_of_text(values) == "datetime"
+
+
+def _kind_of_text(array: pa.Array) -> str:
+    if array.null_count == len(array):
+        return "text"
+    if looks_like(array, NUMBER_TEXT) and not pc.any(pc.match_substring_regex(array, CODE_TEXT)).as_py():
+        return "number"
+    for pattern, zone in ((NAIVE_TEXT, None), (ZONED_TEXT, "UTC")):
+        if looks_like(array, pattern):
+            try:
+                pc.cast(pc.utf8_trim_whitespace(array), pa.timestamp("us", zone))
+            except pa.ArrowInvalid:  # 2024-02-31 has the form of a date and is none
+                break
+            return "datetime"
+    return _few_or_many(array)
+
+
+def _few_or_many(values: pa.Array) -> str:
+    distinct = pc.count_distinct(values, mode="only_valid").as_py()
+    present = len(values) - values.null_count
+    few = distinct <= MOST_CATEGORIES and (distinct <= FEW_CATEGORIES or 2 * distinct <= present)
+    return "category" if few else "text"

@@ -1,0 +1,135 @@
+"""Dates, date-times and times of day: a clipped linear coordinate and the cycles that varied in training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ptad.tables.values import (
+    DAY,
+    FIRST_SECOND,
+    LAST_SECOND,
+    ZONED_TEXT,
+    day_times,
+    decoded,
+    is_text,
+    looks_like,
+    moments,
+)
+
+_STEPS = {"day": DAY, "week": 7, "year": 366}  # seconds of a day, days of a week, days of a year
+_YEAR = 366 * DAY
+
+
+@dataclass(frozen=True)
+class MomentColumn:
+    """A point in time.
+
+    Attributes
+    ----------
+    first, last : int
+        Seconds since 1970 between which the linear coordinate runs; anything outside is moved to the border. They are
+        the 1 % and 99 % quantiles of the training rows, widened on both sides by the distance between them, so that a
+        stray 9999-12-31 neither stretches the scale nor breaks it.
+    cycles : tuple of str
+        "day" (the time of day varied), "week" (the weekday varied), "year" (the training rows span more than a year),
+        each as a sine and a cosine.
+    zoned : bool
+        Whether the column has a time zone; its cycles are then those of UTC.
+    """
+
+    name: str
+    kind: str
+    first: int
+    last: int
+    cycles: tuple[str, ...]
+    zoned: bool = False
+
+    @classmethod
+    def fit(cls, name: str, kind: str, array: pa.Array) -> MomentColumn:
+        """Learn the range and the cycles."""
+        if kind == "time":
+            return cls(name, kind, 0, DAY, ("day",))
+        zoned = is_zoned(decoded(array))
+        whole, _, missing = moments(array, name, 0, zoned=zoned)
+        present = whole[~missing]
+        low, high = (int(np.floor(q)) for q in np.quantile(present, (0.01, 0.99)))
+        reach = max(high - low, DAY)
+        days = present // DAY
+        cycles = {
+            "day": kind == "datetime" and np.ptp(present - days * DAY) > 0,
+            "week": np.ptp((days + 3) % 7) > 0,
+            "year": high - low > _YEAR,
+        }
+        first, last = max(low - reach, FIRST_SECOND), min(high + reach, LAST_SECOND)
+        return cls(name, kind, first, last, tuple(c for c, varied in cycles.items() if varied), zoned)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        waves = [f"{self.name}: {wave} of {cycle}" for cycle in self.cycles for wave in ("sine", "cosine")]
+        return (f"{self.name}: time", *waves)
+
+    @property
+    def bounds(self) -> list[tuple[float, float] | None]:
+        """Natural bounds per encoded column."""
+        return [None, *[(-1.0, 1.0)] * (2 * len(self.cycles))]
+
+    def raw(self, array: pa.Array, offset: int) -> np.ndarray:
+        """Seconds since ``first`` and the cycles, of shape (n_rows, 1 + 2 * n_cycles), NaN where missing."""
+        if self.kind == "time":
+            whole, rest, missing = day_times(array, self.name, offset)
+        else:
+            whole, rest, missing = moments(array, self.name, offset, zoned=self.zoned)
+        block = np.empty((len(whole), 1 + 2 * len(self.cycles)))
+        block[:, 0] = np.clip((whole - self.first) + rest, 0.0, self.last - self.first)
+        days = whole // DAY
+        for j, cycle in enumerate(self.cycles):
+            if cycle == "day":
+                step = whole - days * DAY
+            elif cycle == "week":
+                step = (days + 3) % 7  # 1970-01-01 was a Thursday; Monday is 0
+            else:
+                dates = days.astype("datetime64[D]")
+                step = (dates - dates.astype("datetime64[Y]").astype("datetime64[D]")).astype(np.int64)
+            # looked up, not computed: the same bits in any batch
+            block[:, 1 + 2 * j : 3 + 2 * j] = _waves(cycle)[step]
+        block[missing] = np.nan
+        return block
+
+    def decode(self, raw: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        """Dates from the linear coordinate: datetime64, or datetime.time for times of day."""
+        span = self.last - self.first
+        seconds = self.first + np.rint(np.clip(np.nan_to_num(raw[:, 0]), 0, span)).astype(np.int64)
+        if self.kind == "time":
+            clock = pa.array(np.minimum(seconds, DAY - 1).astype(np.int32)).cast(pa.time32("s"))
+            return np.asarray(clock.to_numpy(zero_copy_only=False))
+        if self.kind == "date":
+            return np.asarray((seconds + DAY // 2) // DAY).astype("datetime64[D]")  # the nearest midnight
+        return np.asarray(seconds.astype("datetime64[s]"))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain types for the schema file."""
+        return {"first": self.first, "last": self.last, "cycles": list(self.cycles), "zoned": self.zoned}
+
+    @classmethod
+    def from_json(cls, name: str, kind: str, state: dict[str, Any]) -> MomentColumn:
+        """Read back what :meth:`to_json` wrote."""
+        return cls(name, kind, int(state["first"]), int(state["last"]), tuple(state["cycles"]), bool(state["zoned"]))
+
+
+def is_zoned(array: pa.Array) -> bool:
+    """Whether a column of dates, or of text that holds dates, has a time zone."""
+    if is_text(array.type):
+        return array.null_count < len(array) and looks_like(array, ZONED_TEXT)
+    return pa.types.is_timestamp(array.type) and array.type.tz is not None
+
+
+@cache
+def _waves(cycle: str) -> np.ndarray:
+    angle = 2.0 * np.pi * np.arange(_STEPS[cycle]) / _STEPS[cycle]
+    return np.column_stack([np.sin(angle), np.cos(angle)])

@@ -1,0 +1,96 @@
+"""Numbers, truth values and durations: one encoded column each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ptad.tables.values import decoded, is_text, looks_like, numbers, truths
+
+EXACT = 2**53  # beyond it float64 skips integers
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """A column that is one number per cell.
+
+    Attributes
+    ----------
+    name, kind : str
+        Kind is "number", "boolean" (0 and 1) or "duration" (seconds).
+    integer : bool
+        Whether all training values were whole numbers of an integer type: decoded values are rounded.
+    origin : int
+        Subtracted exactly before the conversion to float64. It is 0 unless the training integers went beyond 2**53;
+        then it is their smallest value, so that neighbouring identifiers or nanosecond stamps stay distinct.
+    """
+
+    name: str
+    kind: str
+    integer: bool = False
+    origin: int = 0
+
+    @classmethod
+    def fit(cls, name: str, kind: str, array: pa.Array) -> NumberColumn:
+        """Learn whether the column is whole-numbered and needs an origin."""
+        values = decoded(array)
+        if kind != "number":
+            return cls(name, kind)
+        if is_text(values.type):
+            return cls(name, kind, integer=looks_like(values, r"^[+-]?\d+$"))
+        if not pa.types.is_integer(values.type):
+            return cls(name, kind)
+        return cls(name, kind, True, origin_of(*pc.min_max(values).as_py().values()))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        return (self.name,)
+
+    @property
+    def bounds(self) -> list[tuple[float, float] | None]:
+        """Natural bounds per encoded column."""
+        return [(0.0, 1.0) if self.kind == "boolean" else None]
+
+    def raw(self, array: pa.Array, offset: int) -> np.ndarray:
+        """Unscaled float64 values of shape (n_rows, 1), NaN where missing."""
+        if self.kind == "boolean":
+            return truths(array, self.name, offset)[:, None]
+        return numbers(array, self.name, offset, self.origin)[:, None]
+
+    def decode(self, raw: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        """Values in the table's own units from unscaled reconstructions."""
+        values = raw[:, 0]
+        if self.kind == "boolean":
+            return np.asarray(values > 0.5)
+        if self.kind == "duration":
+            seconds = np.clip(np.nan_to_num(values), -9e12, 9e12)
+            return np.asarray(np.rint(seconds * 1e6).astype("timedelta64[us]"))
+        if not self.integer:
+            return np.asarray(values + self.origin)
+        rounded = np.rint(np.clip(np.nan_to_num(values), -(2.0**62), 2.0**62)).astype(np.int64)
+        if not self.origin:
+            return np.asarray(rounded)
+        return np.asarray(rounded.astype(object) + self.origin)  # Python integers: the sum may leave 64 bits
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain types for the schema file."""
+        if self.kind != "number":
+            return {}
+        return {"integer": self.integer} | ({"origin": self.origin} if self.origin else {})
+
+    @classmethod
+    def from_json(cls, name: str, kind: str, state: dict[str, Any]) -> NumberColumn:
+        """Read back what :meth:`to_json` wrote."""
+        return cls(name, kind, bool(state.get("integer", False)), int(state.get("origin", 0)))
+
+
+def origin_of(smallest: int | None, largest: int | None) -> int:
+    """What to subtract from integers of this range so that float64 tells them apart."""
+    if smallest is None or largest is None:
+        return 0
+    return int(smallest) if max(abs(smallest), abs(largest)) > EXACT else 0

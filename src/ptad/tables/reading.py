@@ -1,0 +1,271 @@
+"""Reading tables from files: whole, or in batches at constant memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ptad.errors import DataError
+from ptad.tables import delimited
+from ptad.tables.json_lines import json_batches
+from ptad.tables.sources import DAMAGE, Source, find_sources
+from ptad.tables.values import is_text, without_named
+
+if TYPE_CHECKING:
+    from ptad.tables.schema import Schema
+
+
+def read_table(
+    source: Any,
+    *,
+    missing: Sequence[str] = (),
+    columns: Sequence[str] | None = None,
+    encoding: str = "utf-8",
+    schema: Schema | None = None,
+) -> pa.Table:
+    """Read a table into memory.
+
+    Parameters are those of :func:`scan_table`; ``columns`` picks columns by name, in that order.
+    """
+    scan = scan_table(source, missing=missing, encoding=encoding, schema=schema)
+    if columns is not None:
+        absent = [c for c in columns if c not in scan.schema.names]
+        if absent:
+            raise DataError(
+                f"{scan.label} has no column {', '.join(map(repr, absent))}. Its columns are: "
+                f"{', '.join(map(repr, scan.schema.names[:30]))}."
+            )
+    table = pa.Table.from_batches(list(scan), schema=scan.schema)
+    return table if columns is None else table.select(list(columns))
+
+
+def scan_table(
+    source: Any,
+    *,
+    batch_rows: int = 65536,
+    missing: Sequence[str] = (),
+    encoding: str = "utf-8",
+    schema: Schema | None = None,
+    skip_rows: int = 0,
+) -> TableScan:
+    """Read a table batch by batch, in the order of the rows.
+
+    Parameters
+    ----------
+    source : path, folder, glob, "-" or a list of those
+        CSV, TSV, Parquet, Feather (Arrow IPC) or JSON lines, compressed or not (.gz .bz2 .zst .lz4 .xz). "-" is
+        standard input; its format is found from its first bytes. Several files follow each other in the
+        order of their names.
+    batch_rows : int
+        Rows per batch; only the last batch is shorter.
+    missing : sequence of str
+        Text that becomes null, compared after stripping blanks. In CSV, empty cells and the unquoted words NA, N/A,
+        NaN, NULL and None do as well.
+    encoding : str
+        Encoding of CSV, TSV and JSON lines.
+    schema : Schema, optional
+        A fitted schema: its text and category columns are read as text, never as numbers.
+    skip_rows : int
+        Rows to pass over at the start, to resume an interrupted job.
+
+    Returns
+    -------
+    TableScan
+        An iterator over record batches with an attribute ``schema``.
+    """
+    return TableScan(find_sources(source), batch_rows, tuple(missing), encoding, schema, skip_rows)
+
+
+class TableScan(Iterator[pa.RecordBatch]):
+    """Batches of one or more files. ``schema`` is the Arrow schema of every batch, ``label`` names the files."""
+
+    def __init__(
+        self,
+        sources: list[Source],
+        batch_rows: int,
+        missing: tuple[str, ...],
+        encoding: str,
+        fitted: Schema | None,
+        skip_rows: int,
+    ) -> None:
+        if not sources:
+            raise DataError("No file was given. Name at least one.")
+        self.sources = sources
+        self.label = sources[0].label if len(sources) == 1 else f"{sources[0].label} and {len(sources) - 1} more files"
+        self._missing, self._encoding = missing, encoding
+        kinds = fitted.kinds if fitted is not None else {}
+        self._text = tuple(name for name, kind in kinds.items() if kind in ("text", "category"))
+        self._mixed: tuple[str, ...] = ()
+        self.schema, rows = self._look()
+        if not rows:
+            raise DataError(f"{self.label} has a header but no rows. Give a file with rows.")
+        self._batches = self._rechunked(max(int(batch_rows), 1), skip_rows)
+
+    def __next__(self) -> pa.RecordBatch:
+        return next(self._batches)
+
+    def _look(self) -> tuple[pa.Schema, int]:
+        """First pass: the types that hold every value of every file, and whether there are rows at all."""
+        finder = delimited.TypeFinder(self._text)
+        fields: dict[str, list[pa.DataType]] = {}
+        first: tuple[Source, list[str]] | None = None
+        delimited_names: dict[str, pa.DataType] = {}
+        rows = 0
+        for source in self.sources:
+            own: dict[str, pa.DataType] = {}
+            if source.format in ("csv", "tsv"):
+                own = dict.fromkeys(delimited.header(source, self._encoding), pa.null())
+                for batch in delimited.text_batches(source, self._encoding, self._missing):
+                    finder.look(batch)
+                    rows += batch.num_rows
+                delimited_names.update(own)
+            elif source.format == "jsonl":
+                for batch in json_batches(source, self._encoding, self._missing):
+                    rows += batch.num_rows
+                    for f in batch.schema:
+                        own[f.name] = self._common(f.name, [own.get(f.name, pa.null()), f.type])
+                        self._keep_text(f)
+            else:
+                count, own = _arrow_shape(source)
+                rows += count
+            source.check_unchanged()
+            if first is None:
+                first = source, list(own)
+            elif set(own) != set(first[1]) and source.format != "jsonl":
+                odd = sorted(set(own) ^ set(first[1]))
+                raise DataError(
+                    f"{source.label} and {first[0].label} do not have the same columns: {', '.join(map(repr, odd))} is "
+                    "only in one of them. Give files of one table."
+                )
+            for name, kind in own.items():
+                fields.setdefault(name, []).append(kind)
+        for name in delimited_names:  # only now the finder has seen all files
+            fields[name].append(finder.type(name))
+        return pa.schema([(name, self._common(name, kinds)) for name, kinds in fields.items()]), rows
+
+    def _common(self, name: str, kinds: list[pa.DataType]) -> pa.DataType:
+        """One type for a column that has several in different files or blocks."""
+        if name in self._mixed:
+            return pa.large_string()
+        distinct = [k for k in dict.fromkeys(kinds) if not pa.types.is_null(k)]
+        if len(distinct) < 2:
+            return distinct[0] if distinct else pa.null()
+        parts = [pa.schema([(name, _unpacked(k))]) for k in distinct]
+        try:
+            return pa.unify_schemas(parts, promote_options="permissive").field(0).type
+        except pa.ArrowException:
+            self._mixed = tuple({*self._mixed, name})
+            return pa.large_string()
+
+    def _keep_text(self, field: pa.Field) -> None:
+        """A text column of the model that JSON shows as a number or a date is taken as it stands in the file."""
+        if field.name in self._text and not (is_text(field.type) or pa.types.is_null(field.type)):
+            self._mixed = tuple({*self._mixed, field.name})
+
+    def _rechunked(self, batch_rows: int, skip: int) -> Iterator[pa.RecordBatch]:
+        """Second pass: batches of equal size."""
+        waiting: list[pa.RecordBatch] = []
+        held = 0
+        for batch in self._converted():
+            passed = min(skip, batch.num_rows)
+            skip -= passed
+            batch = batch.slice(passed)
+            while held + batch.num_rows >= batch_rows:
+                need = batch_rows - held
+                yield _joined([*waiting, batch.slice(0, need)])
+                batch, waiting, held = batch.slice(need), [], 0
+            if batch.num_rows:
+                waiting.append(batch)
+                held += batch.num_rows
+        if held:
+            yield _joined(waiting)
+
+    def _converted(self) -> Iterator[pa.RecordBatch]:
+        for source in self.sources:
+            source.check_unchanged()
+            for batch in self._of(source):
+                yield _cast(batch, self.schema, source)
+            source.check_unchanged()
+
+    def _of(self, source: Source) -> Iterator[pa.RecordBatch]:
+        if source.format in ("csv", "tsv"):
+            for batch in delimited.text_batches(source, self._encoding, self._missing):
+                yield delimited.typed(batch, pa.schema([self.schema.field(n) for n in batch.schema.names]))
+        elif source.format == "jsonl":
+            yield from json_batches(source, self._encoding, self._missing, self._mixed)
+        else:
+            for batch in _arrow_batches(source):
+                columns = [without_named(c, self._missing) for c in batch.columns]
+                yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _unpacked(kind: pa.DataType) -> pa.DataType:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.large_string() if pa.types.is_string(kind) else kind
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _cast(batch: pa.RecordBatch, schema: pa.Schema, source: Source) -> pa.RecordBatch:
+    columns = []
+    for f in schema:
+        place = batch.schema.get_field_index(f.name)
+        if place < 0:  # a JSON line may leave a key out
+            columns.append(pa.nulls(batch.num_rows, f.type))
+            continue
+        array = batch.column(place)
+        try:
+            columns.append(array if array.type == f.type else array.cast(f.type))
+        except pa.ArrowException as error:
+            raise DataError(f"{source.label}, column {f.name!r}: {error}. Give it one type in all files.") from error
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _arrow_shape(source: Source) -> tuple[int, dict[str, pa.DataType]]:
+    try:
+        with ExitStack() as stack:
+            path = stack.enter_context(source.open_random())
+            if source.format == "parquet":
+                file = stack.enter_context(pq.ParquetFile(path))
+                rows, schema = file.metadata.num_rows, file.schema_arrow
+            else:
+                reader = stack.enter_context(_ipc_reader(stack, path))
+                rows, schema = sum(b.num_rows for b in _ipc_batches(reader)), reader.schema
+    except DAMAGE as error:
+        raise source.damaged(error) from error
+    twice = [n for i, n in enumerate(schema.names) if n in schema.names[:i]]
+    if twice:
+        raise DataError(f"{source.label}: duplicate column names {', '.join(map(repr, twice))}. Rename them.")
+    return rows, {f.name: f.type for f in schema}
+
+
+def _arrow_batches(source: Source) -> Iterator[pa.RecordBatch]:
+    try:
+        with ExitStack() as stack:
+            path = stack.enter_context(source.open_random())
+            if source.format == "parquet":
+                yield from stack.enter_context(pq.ParquetFile(path)).iter_batches(batch_size=65536, use_threads=False)
+            else:
+                yield from _ipc_batches(stack.enter_context(_ipc_reader(stack, path)))
+    except DAMAGE as error:
+        raise source.damaged(error) from error
+
+
+def _ipc_reader(stack: ExitStack, path: Any) -> Any:
+    file = stack.enter_context(pa.OSFile(str(path)))
+    start = file.read(6)
+    file.seek(0)
+    return pa.ipc.open_file(file) if start == b"ARROW1" else pa.ipc.open_stream(file)
+
+
+def _ipc_batches(reader: Any) -> Iterator[pa.RecordBatch]:
+    if isinstance(reader, pa.ipc.RecordBatchFileReader):
+        yield from (reader.get_batch(i) for i in range(reader.num_record_batches))
+    else:
+        yield from reader

@@ -1,0 +1,253 @@
+"""The schema: how a table becomes a float matrix, learned from training rows and kept as readable JSON."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ptad.errors import BundleError, DataError
+from ptad.tables.borders import Frame, as_frame
+from ptad.tables.kinds import KINDS, Column
+from ptad.tables.number_column import NumberColumn
+from ptad.tables.scaling import apply_scale
+from ptad.tables.values import shifted, without_missing, without_named
+
+FORMAT, VERSION = "ptad-schema", 1
+CELLS_AT_ONCE = 2**24  # encoded cells held as float64 at one time
+
+
+@dataclass(frozen=True, eq=False)
+class Schema:
+    """The columns of a table, their encoding and their scaling. Made by :func:`fit_schema`.
+
+    Encoding is row-wise: the encoded row depends on nothing but the row.
+
+    Attributes
+    ----------
+    inputs : tuple of str
+        All columns of the training table, in order.
+    columns : tuple of Column
+        The encoders of the columns that are used.
+    center, scale, missing_rate : ndarray of shape (n_encoded,)
+        Encoded value = (value - center) / scale; share of training rows in which the column was missing.
+    scaling : {"standard", "minmax"}
+        The rule that ``center`` and ``scale`` come from.
+    clip : float or None
+        Encoded values end at [-clip, clip] ("standard") or [-clip, 1 + clip] ("minmax").
+    missing : tuple of str
+        Text that counts as missing.
+    left_out : dict
+        Column to the reason why it is not used.
+    from_array : bool
+        Whether the training table was an array: its names are only positions.
+    """
+
+    inputs: tuple[str, ...]
+    columns: tuple[Column, ...]
+    center: np.ndarray
+    scale: np.ndarray
+    missing_rate: np.ndarray
+    scaling: str
+    clip: float | None
+    missing: tuple[str, ...]
+    left_out: dict[str, str]
+    from_array: bool
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Original columns that are used, in order."""
+        return tuple(c.name for c in self.columns)
+
+    @cached_property
+    def kinds(self) -> dict[str, str]:
+        """Kind of every used column."""
+        return {c.name: c.kind for c in self.columns}
+
+    @cached_property
+    def encoded_names(self) -> tuple[str, ...]:
+        """A readable name for every encoded column."""
+        return tuple(label for c in self.columns for label in c.labels)
+
+    @property
+    def n_encoded(self) -> int:
+        """Number of encoded columns."""
+        return len(self.center)
+
+    @cached_property
+    def groups(self) -> np.ndarray:
+        """Index into ``names`` for every encoded column."""
+        return np.repeat(np.arange(len(self.columns)), [len(c.labels) for c in self.columns])
+
+    def encode(self, table: Any) -> np.ndarray:
+        """Encode a table as float32 of shape (n_rows, n_encoded); NaN marks a missing cell."""
+        frame = self._matched(table)
+        x = np.empty((frame.n_rows, self.n_encoded), dtype=np.float32)
+        step = max(CELLS_AT_ONCE // max(self.n_encoded, 1), 1)
+        for start in range(0, frame.n_rows, step):
+            part = frame.slice(start, start + step)
+            block = raw_block(self.columns, part, self.missing)
+            x[start : start + part.n_rows] = apply_scale(block, self.center, self.scale, self.scaling, self.clip)
+        return x
+
+    def observed(self, table: Any) -> dict[str, list[Any]]:
+        """The value of every row per used column, as plain Python objects, None where missing."""
+        frame = self._matched(table)
+        cells = (without_missing(frame.column(i), self.missing) for i in range(len(self.columns)))
+        return {name: _pylist(array) for name, array in zip(self.names, cells, strict=True)}
+
+    def decode(self, x_hat: np.ndarray) -> dict[str, np.ndarray]:
+        """Reconstructed rows in the table's own units and categories, per used column."""
+        x_hat = np.asarray(x_hat, dtype=np.float64)
+        if x_hat.ndim != 2 or x_hat.shape[1] != self.n_encoded:
+            raise DataError(f"Encoded rows have {self.n_encoded} columns; got an array of shape {x_hat.shape}.")
+        raw = x_hat * self.scale + self.center
+        parts = zip(self.columns, _spans(self.columns), strict=True)
+        return {c.name: c.decode(raw[:, span], self.scale[span]) for c, span in parts}
+
+    def to_json(self) -> dict[str, Any]:
+        """The schema as plain JSON types."""
+        columns = [
+            {
+                "name": c.name,
+                "kind": c.kind,
+                **c.to_json(),
+                "center": self.center[span].tolist(),
+                "scale": self.scale[span].tolist(),
+                "missing_rate": float(self.missing_rate[span.start]),
+            }
+            for c, span in zip(self.columns, _spans(self.columns), strict=True)
+        ]
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "from_array": self.from_array,
+            "scaling": self.scaling,
+            "clip": self.clip,
+            "missing": list(self.missing),
+            "inputs": list(self.inputs),
+            "left_out": dict(self.left_out),
+            "columns": columns,
+        }
+
+    @classmethod
+    def from_json(cls, state: dict[str, Any]) -> Schema:
+        """Read back what :meth:`to_json` wrote; the result encodes to the same bits."""
+        try:
+            if state["format"] != FORMAT or state["version"] > VERSION:
+                raise BundleError(
+                    f"The schema has format {state['format']!r} version {state['version']!r}; this release reads "
+                    f"{FORMAT!r} up to version {VERSION}. Update ptad or train the model again."
+                )
+            entries = state["columns"]
+            columns = tuple(KINDS[e["kind"]].from_json(e["name"], e["kind"], e) for e in entries)
+            widths = [len(c.labels) for c in columns]
+            schema = cls(
+                tuple(state["inputs"]),
+                columns,
+                np.array([v for e in entries for v in e["center"]], dtype=np.float64),
+                np.array([v for e in entries for v in e["scale"]], dtype=np.float64),
+                np.repeat([float(e["missing_rate"]) for e in entries], widths),
+                state["scaling"],
+                state["clip"],
+                tuple(state["missing"]),
+                dict(state["left_out"]),
+                bool(state["from_array"]),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise BundleError(
+                f"The schema is damaged: {error!r}. Restore the file or train the model again."
+            ) from error
+        if not len(schema.center) == len(schema.scale) == sum(widths):
+            raise BundleError("The schema is damaged: a column has too few or too many scales. Train the model again.")
+        return schema
+
+    def _matched(self, table: Any) -> Frame:
+        """The used columns of ``table``, in the schema's order."""
+        used = set(self.names)
+        frame = as_frame(table, typed=not self.from_array, wanted=lambda name: self.from_array or name in used)
+        if frame.positional or self.from_array:
+            if len(frame.names) != len(self.inputs):
+                raise DataError(
+                    f"X has {len(frame.names)} features, but PTAD is expecting {len(self.inputs)} features as input: "
+                    "those it was fitted with, in the same order."
+                )
+            place = {name: i for i, name in enumerate(self.inputs)}
+        else:
+            place = {name: i for i, name in enumerate(frame.names)}
+            self._check_names(place)
+        wanted = [place[name] for name in self.names]
+        if frame.array is not None:
+            array = frame.array if wanted == list(range(frame.array.shape[1])) else frame.array[:, wanted]
+            return Frame(self.names, None, array, frame.n_rows)
+        assert frame.columns is not None
+        return Frame(self.names, tuple(frame.columns[i] for i in wanted), None, frame.n_rows)
+
+    def _check_names(self, place: dict[str, int]) -> None:
+        absent = [n for n in self.names if n not in place]
+        if absent:
+            raise DataError(
+                f"The table has no column {', '.join(map(repr, absent))}, which the model was trained with. Its "
+                f"columns are: {', '.join(map(repr, list(place)[:30]))}. Add or rename."
+            )
+        known = set(self.inputs)
+        extra = [n for n in place if n not in known]
+        if extra:
+            warnings.warn(
+                f"Columns that were not there in training are ignored: {', '.join(map(repr, extra))}",
+                UserWarning,
+                stacklevel=4,
+            )
+
+
+def raw_block(columns: tuple[Column, ...], frame: Frame, missing: tuple[str, ...]) -> np.ndarray:
+    """Unscaled features of all columns, float64 of shape (n_rows, n_encoded); infinite numbers are an error."""
+    numeric = [c for c in columns if isinstance(c, NumberColumn) and c.kind == "number"]
+    if frame.array is not None and len(numeric) == len(columns):
+        block = _array_block(numeric, frame.array)
+    else:
+        spans = list(_spans(columns))
+        block = np.empty((frame.n_rows, spans[-1].stop if spans else 0))
+        for i, (column, span) in enumerate(zip(columns, spans, strict=True)):
+            block[:, span] = column.raw(without_named(frame.column(i), missing), frame.offset)
+    infinite = np.isinf(block)
+    if infinite.any():
+        row, place = (int(i) for i in np.argwhere(infinite)[0])
+        name = [c.name for c in columns for _ in c.labels][place]
+        raise DataError(
+            f"Input X contains infinity or a value too large: column {name!r}, row {frame.offset + row} (counted from "
+            "0). Replace it by a finite number or by a missing value."
+        )
+    return block
+
+
+def _array_block(columns: list[NumberColumn], array: np.ndarray) -> np.ndarray:
+    origins = [c.origin for c in columns]
+    if not any(origins):
+        return array.astype(np.float64)
+    if array.dtype.kind in "iu":
+        return shifted(array, origins)
+    return array.astype(np.float64) - np.array(origins, dtype=np.float64)
+
+
+def _spans(columns: tuple[Column, ...]) -> Iterator[slice]:
+    start = 0
+    for column in columns:
+        stop = start + len(column.labels)
+        yield slice(start, stop)
+        start = stop
+
+
+def _pylist(array: pa.Array) -> list[Any]:
+    if pa.types.is_timestamp(array.type) or pa.types.is_duration(array.type):
+        make = pa.timestamp("us", array.type.tz) if pa.types.is_timestamp(array.type) else pa.duration("us")
+        try:  # nanoseconds would come back as objects of another library
+            return list(array.cast(make, safe=False).to_pylist())
+        except (ValueError, OverflowError, pa.ArrowException):  # no Python date reaches beyond year 9999
+            return list(array.cast(pa.int64()).to_pylist())
+    return list(array.to_pylist())

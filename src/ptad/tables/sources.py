@@ -1,0 +1,200 @@
+"""Where rows come from: files, folders, globs and standard input, with their format and compression."""
+
+from __future__ import annotations
+
+import bz2
+import glob
+import gzip
+import lzma
+import shutil
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+
+from ptad.errors import DataError
+
+FORMATS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".feather": "arrow",
+    ".arrow": "arrow",
+    ".ipc": "arrow",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+}
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".xz": "xz"}
+_MAGIC = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bz2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"\xfd7zXZ\x00": "xz",
+}
+DAMAGE = (pa.ArrowException, OSError, EOFError, lzma.LZMAError, zlib.error)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file to read.
+
+    Attributes
+    ----------
+    path : Path
+        Where the bytes are; for standard input a temporary copy.
+    label : str
+        What errors call it.
+    format : {"csv", "tsv", "parquet", "arrow", "jsonl"}
+        Format of the content.
+    compression : str or None
+        Compression around it.
+    state : tuple of int
+        Size and time of change when it was found.
+    keep : object
+        What must live as long as the source: the temporary copy of standard input.
+    """
+
+    path: Path
+    label: str
+    format: str
+    compression: str | None
+    state: tuple[int, int]
+    keep: Any = None
+
+    def check_unchanged(self) -> None:
+        """Raise if the file is not the one that was found at the start."""
+        try:
+            now = _state(self.path)
+        except OSError:
+            now = (-1, -1)
+        if now != self.state:
+            raise DataError(f"{self.label} changed while it was read. Wait until it is complete, or read a copy of it.")
+
+    @contextmanager
+    def open(self) -> Iterator[IO[bytes]]:
+        """The decompressed content as a stream of bytes."""
+        if self.compression is None:
+            stream: Any = self.path.open("rb")
+        elif self.compression in _OPENERS:
+            stream = _OPENERS[self.compression](self.path, "rb")
+        else:
+            stream = pa.CompressedInputStream(pa.OSFile(str(self.path)), self.compression)
+        with stream:
+            yield stream
+
+    @contextmanager
+    def open_random(self) -> Iterator[Path]:
+        """A path to the decompressed content, for formats that are read from the end."""
+        if self.compression is None:
+            yield self.path
+            return
+        with tempfile.NamedTemporaryFile(prefix="ptad-") as copy, self.open() as stream:
+            shutil.copyfileobj(stream, copy)
+            copy.flush()
+            yield Path(copy.name)
+
+    def damaged(self, error: BaseException) -> DataError:
+        """The error for content that cannot be read."""
+        return DataError(f"{self.label} is damaged, truncated or not {self.format}: {error}. Fetch or write it again.")
+
+
+# The standard library's readers raise on a truncated end and join concatenated members
+_OPENERS: dict[str, Any] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
+
+
+def find_sources(source: Any) -> list[Source]:
+    """All files that ``source`` stands for: a path, a folder, a glob, "-" (standard input), or a list of those.
+
+    Files of a folder (read with its subfolders; hidden ones and those that begin with ``_`` are passed over) and of
+    a glob come in the order of their sorted names.
+    """
+    if isinstance(source, Sequence) and not isinstance(source, str | bytes):
+        return [found for part in source for found in find_sources(part)]
+    if str(source) == "-":
+        return [_spooled(sys.stdin.buffer)]
+    path = Path(source)
+    if path.is_dir():
+        inside = sorted(p for p in path.rglob("*") if p.is_file() and not _hidden(p.relative_to(path)))
+        files = [p for p in inside if _by_suffix(p)[0] is not None]
+        if not files:
+            raise DataError(f"The folder {path} holds no table. Files that can be read end in: {', '.join(FORMATS)}.")
+        return [_source(p) for p in files]
+    if not path.exists() and glob.has_magic(str(source)):
+        files = sorted(Path(p) for p in glob.glob(str(source), recursive=True) if Path(p).is_file())  # noqa: PTH207
+        if not files:
+            raise DataError(f"No file matches {str(source)!r}. Check the pattern and the folder.")
+        return [_source(p) for p in files]
+    return [_source(path)]
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+def _state(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
+
+
+def _source(path: Path, label: str | None = None) -> Source:
+    label = label or str(path)
+    try:
+        state = _state(path)
+        with path.open("rb") as file:
+            start = file.read(8)
+    except FileNotFoundError as error:
+        raise DataError(f"There is no file {label}. Check the path.") from error
+    except OSError as error:
+        raise DataError(
+            f"{label} cannot be read: {error.strerror or error}. Check the path and its permissions."
+        ) from error
+    if not start:
+        raise DataError(f"{label} is empty. Give a file with a header and rows.")
+    kind, compression = _by_suffix(path)
+    if compression is None:
+        compression = next((c for magic, c in _MAGIC.items() if start.startswith(magic)), None)
+    found = Source(path, label, kind or "csv", compression, state)
+    if kind is None:
+        found = Source(path, label, _sniffed(found), compression, state)
+    return found
+
+
+def _by_suffix(path: Path) -> tuple[str | None, str | None]:
+    compression = COMPRESSIONS.get(path.suffix.lower())
+    inner = path.with_suffix("") if compression else path
+    return FORMATS.get(inner.suffix.lower()), compression
+
+
+def _sniffed(source: Source) -> str:
+    try:
+        with source.open() as stream:
+            start = bytes(stream.read(4096))
+    except DAMAGE as error:
+        raise source.damaged(error) from error
+    if start.startswith(b"PAR1"):
+        return "parquet"
+    if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+        return "arrow"
+    text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.startswith((b"{", b"[")):
+        return "jsonl"
+    first = text.split(b"\n", 1)[0]
+    return "tsv" if first.count(b"\t") > first.count(b",") else "csv"
+
+
+def _spooled(stream: IO[bytes]) -> Source:
+    """Standard input copied to a temporary file: types and formats need a second look, memory stays constant."""
+    copy = tempfile.NamedTemporaryFile(prefix="ptad-stdin-")  # noqa: SIM115 - lives as long as the Source
+    shutil.copyfileobj(stream, copy)
+    copy.flush()
+    return replace(_source(Path(copy.name), "standard input"), keep=copy)

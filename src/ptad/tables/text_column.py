@@ -1,0 +1,131 @@
+"""Text with many values: a fixed number of features, whatever the vocabulary."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ptad.tables.values import texts
+
+KEPT_VALUES = 1000  # repeated values that the schema remembers
+N_BUCKETS = 8  # hashed character trigrams
+READ_CHARACTERS = 256  # letters and trigrams are counted over the beginning only
+TYPICAL_LENGTH = 16.0  # length l is encoded as l / (l + 16): bounded and finest for short texts
+_SHARES = {"digits": r"\d", "letters": r"\p{L}", "spaces": r"\s"}
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """Text as 6 + 8 features in place of a one-hot group.
+
+    - log frequency in training and a "new" flag. Only values that occurred at least twice are remembered, so a value
+      that occurred once looks the same as one that never did: in a column of free text, where most values are new, a
+      new value is not strange; in a column where every value repeats, it is.
+    - length, and the shares of digits, letters and spaces.
+    - shares of the character trigrams that fall into each of 8 hash buckets.
+    """
+
+    name: str
+    counts: dict[str, int]
+    n_rows: int
+    kind: str = "text"
+
+    @classmethod
+    def fit(cls, name: str, kind: str, array: pa.Array) -> TextColumn:
+        """Learn which values repeat."""
+        tally = texts(array, name).drop_null().value_counts()
+        repeated = tally.filter(pc.greater(tally.field("counts"), 1))
+        pairs = zip(repeated.field("values").to_pylist(), repeated.field("counts").to_pylist(), strict=True)
+        kept = sorted(pairs, key=lambda pair: (-pair[1], pair[0]))[:KEPT_VALUES]
+        return cls(name, dict(kept), len(array) - array.null_count, kind)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        parts = ("log frequency", "new", "length", *_SHARES, *(f"trigrams {i}" for i in range(N_BUCKETS)))
+        return tuple(f"{self.name}: {part}" for part in parts)
+
+    @property
+    def bounds(self) -> list[tuple[float, float] | None]:
+        """Natural bounds per encoded column."""
+        return [None, *[(0.0, 1.0)] * (2 + len(_SHARES) + N_BUCKETS)]
+
+    def raw(self, array: pa.Array, offset: int) -> np.ndarray:
+        """Features of shape (n_rows, 14), NaN where missing."""
+        text = texts(array, self.name)
+        missing = np.asarray(text.is_null())
+        block = self._encode(text.fill_null(""))
+        block[missing] = np.nan
+        return block
+
+    def decode(self, raw: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        """The remembered value whose features are nearest, or None where a new value is more likely."""
+        found = np.full(len(raw), None, dtype=object)
+        known = np.flatnonzero(~(raw[:, 1] > 0.5))
+        if not self.counts or not len(known):
+            return found
+        values = np.asarray(list(self.counts), dtype=object)
+        atoms = self._encode(pa.array(values, pa.large_string())) / scale
+        wanted = np.nan_to_num(raw[known] / scale)
+        distances = (atoms**2).sum(axis=1) - 2.0 * wanted @ atoms.T
+        found[known] = values[np.argmin(distances, axis=1)]
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain types for the schema file."""
+        return {"n_rows": self.n_rows, "counts": self.counts}
+
+    @classmethod
+    def from_json(cls, name: str, kind: str, state: dict[str, Any]) -> TextColumn:
+        """Read back what :meth:`to_json` wrote."""
+        return cls(name, {str(k): int(v) for k, v in state["counts"].items()}, int(state["n_rows"]), kind)
+
+    def _encode(self, text: pa.Array) -> np.ndarray:
+        # Only look-ups and + - * / on cells: the same bits in any batch, which vectorised logarithms do not promise.
+        position = pc.index_in(text, value_set=pa.array(list(self.counts), pa.large_string()))
+        codes = position.fill_null(len(self.counts)).to_numpy(zero_copy_only=False).astype(np.int64)
+        rows = max(self.n_rows, 1)
+        frequency = np.array([math.log(c / rows) for c in self.counts.values()] + [math.log(1 / rows)])
+        block = np.empty((len(text), 6 + N_BUCKETS))
+        block[:, 0] = frequency[codes]
+        block[:, 1] = codes == len(self.counts)
+        length = _floats(pc.utf8_length(text))
+        block[:, 2] = length / (length + TYPICAL_LENGTH)
+        start = pc.utf8_slice_codeunits(text, 0, READ_CHARACTERS)
+        whole = np.maximum(_floats(pc.utf8_length(start)), 1.0)
+        for j, pattern in enumerate(_SHARES.values(), start=3):
+            block[:, j] = _floats(pc.count_substring_regex(start, pattern)) / whole
+        block[:, 6:] = _trigram_shares(start)
+        return block
+
+
+def _floats(array: pa.Array) -> np.ndarray:
+    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _trigram_shares(text: pa.Array) -> np.ndarray:
+    """Share of the byte trigrams of every cell in each hash bucket; a cell shorter than three bytes has none."""
+    n = len(text)
+    text = text.cast(pa.large_binary())
+    _, offsets_buffer, data_buffer = text.buffers()
+    counts = np.zeros((n, N_BUCKETS))
+    if not n or data_buffer is None:
+        return counts
+    offsets = np.frombuffer(offsets_buffer, dtype=np.int64)[text.offset : text.offset + n + 1]
+    data = np.frombuffer(data_buffer, dtype=np.uint8)[offsets[0] : offsets[-1]].astype(np.uint32)
+    if len(data) < 3:
+        return counts
+    rows = np.repeat(np.arange(n), np.diff(offsets))
+    whole = rows[:-2] == rows[2:]  # trigrams that do not reach into the next cell
+    mixed = (data[:-2] << 16) | (data[1:-1] << 8) | data[2:]
+    buckets = ((mixed * np.uint32(2654435761)) >> np.uint32(29)).astype(
+        np.int64
+    )  # Knuth's multiplicative hash, top bits
+    places = rows[:-2][whole] * N_BUCKETS + buckets[whole]
+    counts = np.bincount(places, minlength=n * N_BUCKETS).reshape(n, N_BUCKETS).astype(np.float64)
+    return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))

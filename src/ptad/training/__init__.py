@@ -1,0 +1,7 @@
+"""Loss, optimiser, schedule, the loop, and the plan of who learns from which rows."""
+
+from ptad.training.checkpoint import Checkpoint
+from ptad.training.loop import Data, History, Progress, Trainer
+from ptad.training.plan import Member, plan_members
+
+__all__ = ["Checkpoint", "Data", "History", "Member", "Progress", "Trainer", "plan_members"]

@@ -1,0 +1,60 @@
+"""Checkpoints of a training run: one safetensors file, replaced atomically, never pickled.
+
+A file holds the tensors of the run and, as JSON metadata, what it belongs to. Killed at any moment, a run finds either
+the previous file or the new one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+from torch import Tensor
+
+from ptad.errors import SettingError
+
+
+class Checkpoint:
+    """Where one training run leaves its state."""
+
+    def __init__(self, path: Path, fingerprint: str) -> None:
+        self.path = path
+        self.fingerprint = fingerprint
+
+    def save(self, tensors: dict[str, Tensor], info: dict[str, Any]) -> None:
+        """Replace the file; afterwards it is on the disk."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        metadata = {"fingerprint": self.fingerprint, "info": json.dumps(info)}
+        blob = safetensors.torch.save({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, metadata)
+        temporary = self.path.with_suffix(f".{os.getpid()}.tmp")
+        try:
+            with temporary.open("wb") as file:
+                file.write(blob)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self.path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """Return the tensors and the information, or None when there is nothing yet."""
+        if not self.path.exists():
+            return None
+        try:
+            with safetensors.safe_open(self.path, framework="pt") as file:
+                metadata = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except Exception as error:
+            raise SettingError(
+                f"The checkpoint '{self.path}' cannot be read ({error}). Delete it and fit again."
+            ) from error
+        if metadata.get("fingerprint") != self.fingerprint:
+            raise SettingError(
+                f"The checkpoint '{self.path}' belongs to another fit (other rows, settings or seed). "
+                "Delete it or name another path."
+            )
+        return tensors, json.loads(metadata["info"])

@@ -1,0 +1,319 @@
+"""Tables as people have them: odd types, missing values of every kind, and errors that name the culprit."""
+
+import datetime as dt
+import decimal
+import time
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from ptad.errors import DataError
+from ptad.tables import fit_schema
+
+N = 24
+
+
+def two(values):
+    """A column beside one that is always good."""
+    return pa.table({"good": [float(i % 5) for i in range(len(values))], "c": values})
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["3", " 4.5", "-1e3", None] * 6, "number"),
+        (["nan", "1", "2"] * 8, "number"),
+        (["00501", "10001", "94105"] * 8, "category"),
+        (["0", "0.5", "1"] * 8, "number"),
+        (["1", "2", "x"] * 8, "category"),
+        ([f"{i % 120:03d}x" for i in range(480)], "text"),
+        ([f"v{i % 70}" for i in range(480)], "category"),
+        ([f"v{i}" for i in range(19)], "text"),
+        ([f"v{i}" for i in range(9)], "category"),
+        (["2024-01-31", "2024-02-01T10:00"] * 12, "datetime"),
+        (["2024-01-31T10:00Z", "2024-02-01T10:00+02:00"] * 12, "datetime"),
+        (["2024-02-31", "2024-02-01"] * 12, "category"),
+        ([decimal.Decimal("1.5"), decimal.Decimal("2.5")] * 12, "number"),
+        ([True, False, None] * 8, "boolean"),
+    ],
+)
+def test_kind(values, kind):
+    schema = fit_schema(two(values))
+    assert schema.kinds["c"] == kind
+    x = schema.encode(two(values))
+    assert np.isfinite(x[:, schema.groups == 1]).any() and np.isfinite(x[0]).sum() >= 1
+
+
+def test_declared_categories_stay_categories():
+    codes = pd.DataFrame({"c": pd.Categorical([1, 2, 3] * 8), "g": range(0, 48, 2)})
+    schema = fit_schema(codes, kinds={"g": "number"})
+    assert schema.kinds == {"c": "category", "g": "number"}
+    assert np.array_equal(schema.encode(codes), schema.encode(codes.astype({"c": int})))
+    assert np.array_equal(schema.encode(codes), schema.encode(codes.astype({"c": float})))
+    frame = pl.DataFrame({"c": pl.Series(["a", "b"] * 12, dtype=pl.Enum(["a", "b", "never"]))})
+    assert fit_schema(frame).encoded_names == ("c=a", "c=b", "c: unseen")
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ([7] * N, "constant: 7"),
+        (["x", None] * 12, "constant: 'x'"),
+        ([0.1] * N, "constant: 0.1"),
+        ([None] * N, "all values are missing"),
+        ([float("nan")] * N, "all values are missing"),
+        (list(range(N)), "identifier: every value is different"),
+        ([(i * 37) % 101 for i in range(N)], "identifier: every value is different"),
+        ([f"id-{i}" for i in range(N)], "identifier: every value is different"),
+        ([str(i) for i in range(N)], "identifier: every value is different"),
+    ],
+)
+def test_columns_without_information_are_left_out(values, reason):
+    schema = fit_schema(two(values))
+    assert schema.names == ("good",) and schema.left_out == {"c": reason}
+    assert schema.encode(two([None] * N)).shape == (N, 1)  # and never looked at again
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [i / 7 for i in range(N)],
+        [f"{i}.5" for i in range(N)],
+        list(range(19)),
+        [dt.datetime(2024, 1, 1) + dt.timedelta(hours=i) for i in range(N)],
+        [f"2024-01-{i + 1:02d}" for i in range(N)],
+    ],
+)
+def test_not_identifiers(values):
+    assert "c" in fit_schema(two(values)).names
+
+
+def test_identifier_can_be_kept():
+    assert fit_schema(two(list(range(N))), kinds={"c": "number"}).kinds["c"] == "number"
+
+
+def test_nothing_left_lists_the_reasons():
+    with pytest.raises(DataError, match=r"No column.*'a' \(constant: 1\).*'b' \(identifier"):
+        fit_schema(pa.table({"a": [1] * N, "b": list(range(N))}))
+
+
+def test_all_kinds_of_missing_are_nan():
+    text = pd.DataFrame({"c": pd.Series(["a", None, np.nan, pd.NA, " ? ", "b"] * 4, dtype=object)})
+    schema = fit_schema(text, missing=["?"])
+    assert schema.encoded_names == ("c=a", "c=b", "c: unseen")
+    assert np.isnan(schema.encode(text)[:6, 0]).tolist() == [False, True, True, True, True, False]
+    assert schema.missing_rate.tolist() == [4 / 6] * 3
+    assert schema.observed(text)["c"][:6] == ["a", None, None, None, None, "b"]
+    numbers = pd.DataFrame(
+        {
+            "float": [1.0, np.nan, 3.0] * 4,
+            "nullable": pd.array([1, None, 3] * 4, dtype="Int64"),
+            "object": pd.Series([1, None, 3] * 4, dtype=object),
+            "when": pd.to_datetime(["2024-01-01", None, "2024-01-03"] * 4),
+            "texty": ["1", "?", "3"] * 4,
+        }
+    )
+    schema = fit_schema(numbers, missing=("?",))
+    assert schema.kinds["texty"] == "number"
+    assert np.isnan(schema.encode(numbers)[:3]).tolist() == [
+        [False] * schema.n_encoded,
+        [True] * schema.n_encoded,
+        [False] * schema.n_encoded,
+    ]
+    polars = pl.DataFrame({"c": [1.0, float("nan"), None, 2.0]})
+    assert np.isnan(fit_schema(polars).encode(polars)).ravel().tolist() == [False, True, True, False]
+
+
+def test_missing_values_do_not_move_the_scale():
+    full, holes = pa.table({"c": [1.0, 2.0, 4.0]}), pa.table({"c": [1.0, None, 2.0, 4.0, float("nan")]})
+    assert fit_schema(full).center == fit_schema(holes).center and fit_schema(full).scale == fit_schema(holes).scale
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf])
+def test_infinity_names_row_and_column(bad):
+    x = np.zeros((5, 3))
+    x[3, 1] = bad
+    with pytest.raises(DataError, match=r"Input X contains infinity.*'x1', row 3"):
+        fit_schema(x)
+    frame = pa.table({"a": [1.0, 2.0, 3.0], "b": [1.0, 2.0, bad]})
+    with pytest.raises(DataError, match=r"Input X contains infinity.*'b', row 2"):
+        fit_schema(frame)
+    fitted = fit_schema(pa.table({"a": [1.0, 2.0, 3.0], "b": [1.0, 2.0, 3.0]}))
+    with pytest.raises(DataError, match=r"infinity.*'b', row 2"):
+        fitted.encode(frame)
+
+
+def test_row_of_an_error_counts_from_the_start_of_the_table(monkeypatch):
+    monkeypatch.setattr("ptad.tables.schema.CELLS_AT_ONCE", 4)
+    fitted = fit_schema(two([1.0, 2.0] * 12))
+    with pytest.raises(DataError, match=r"'c', row 17 .*'abc' is not a number"):
+        fitted.encode(two(["1"] * 17 + ["abc"] + ["2"] * 6))
+
+
+@pytest.mark.parametrize(
+    ("values", "what"),
+    [([[1], [2]] * 12, "(list|ndarray)"), ([{"k": 1}, {"k": 2}] * 12, "struct"), ([b"a", b"b"] * 12, "binary")],
+)
+def test_nested_and_binary_columns_are_refused_by_name(values, what):
+    for table in (two(values), two(values).to_pandas(), pl.from_arrow(two(values))):
+        with pytest.raises(DataError, match=f"'c'.*{what}.*drop"):
+            fit_schema(table)
+        schema = fit_schema(table, drop=["c"])
+        assert schema.names == ("good",) == fit_schema(table, only=["good"]).names
+        assert schema.encode(table).shape == (24, 1)
+
+
+def test_sets_and_complex_numbers_are_refused_by_name():
+    frame = pd.DataFrame({"c": pd.Series([{1}, "x"] * 12, dtype=object), "g": range(24)})
+    with pytest.raises(DataError, match=r"'c'.*set"):
+        fit_schema(frame)
+    with pytest.raises(DataError, match="Complex"):
+        fit_schema(np.ones((3, 2)) * 1j)
+
+
+def test_mixed_objects_are_text():
+    frame = pd.DataFrame({"c": pd.Series([1, "x", 2.0, True, None] * 5, dtype=object)})
+    schema = fit_schema(frame)
+    assert schema.encoded_names == ("c=1", "c=2", "c=True", "c=x", "c: unseen")
+    x = schema.encode(frame)
+    for i in range(5):
+        assert np.array_equal(schema.encode(frame.iloc[i : i + 1]), x[i : i + 1], equal_nan=True)
+    objects = pl.DataFrame({"c": pl.Series([1, "x", 2.0, True, None] * 5, dtype=pl.Object)})
+    assert np.array_equal(schema.encode(objects), x, equal_nan=True)
+    huge = pd.DataFrame({"c": pd.Series([2**70, 2**71, 2**70], dtype=object)})
+    assert fit_schema(huge).kinds == {"c": "number"}
+
+
+@pytest.mark.parametrize(
+    ("trained", "given", "same_as"),
+    [
+        ([1, 2, 3, 3], ["3", "1", " 2 ", "2.0"], [3, 1, 2, 2]),
+        ([1, 2, 3, 3], [3.0, 1.0, None, 2.5], [3.0, 1.0, None, 2.5]),
+        ([1, 2, 3, 3], [True, False, True, None], [1, 0, 1, None]),
+        ([1.5, 2.5, 3.0, 1.0], [3, 1, 2, 2], [3.0, 1.0, 2.0, 2.0]),
+        (["a", "b", "a", "b"], pa.array(["b", "a", "z", None]).dictionary_encode(), ["b", "a", "z", None]),
+        (["1", "2", "x", "x"], [1, 2, 3, None], ["1", "2", "3", None]),
+        ([True, False, True, False], ["true", "FALSE", "1", None], [True, False, True, None]),
+        ([True, False, True, False], [1, 0, 1.0, None], [True, False, True, None]),
+        (
+            pa.array([0, 1, 2, 3], pa.timestamp("s")),
+            ["1970-01-01", "1970-01-01T00:00:02", None, "1970-01-01 00:00:01"],
+            pa.array([0, 2, None, 1], pa.timestamp("s")),
+        ),
+        (
+            pa.array([0, 1, 2, 3], pa.timestamp("s")),
+            pa.array([0, 2, None, 1], pa.timestamp("ns")),
+            pa.array([0, 0, None, 0], pa.timestamp("s")),
+        ),
+        (
+            pa.array([0, 1, 2, 3], pa.time32("s")),
+            ["00:00:02", "00:00", None, "00:00:01"],
+            pa.array([2, 0, None, 1], pa.time32("s")),
+        ),
+    ],
+)
+def test_changed_types_are_converted(trained, given, same_as):
+    schema = fit_schema(pa.table({"c": trained}))
+    converted, plain = schema.encode(pa.table({"c": given})), schema.encode(pa.table({"c": same_as}))
+    np.testing.assert_allclose(converted, plain, atol=1e-5)
+    assert np.isnan(converted).any() == np.isnan(plain).any()
+
+
+@pytest.mark.parametrize(
+    ("trained", "given", "message"),
+    [
+        ([1, 2, 3, 3], ["1", "2", "three", "3"], "'c', row 2 .*'three' is not a number"),
+        ([1, 2, 3, 3], [dt.date(2024, 1, 1)] * 4, "'c' should hold numbers but holds date32"),
+        ([True, False, True, False], [0, 1, 2, 0], "'c', row 2 .*2 is not true or false"),
+        ([True, False, True, False], ["true", "maybe", None, "false"], "'c', row 1 .*'maybe'"),
+        (
+            pa.array([0, 1, 2, 3], pa.timestamp("s")),
+            ["2024-01-01", "yesterday"] * 2,
+            "'c', row 1 .*'yesterday' is not a date",
+        ),
+        (
+            pa.array([0, 1, 2, 3], pa.timestamp("s")),
+            ["2024-01-01", "2024-02-31"] * 2,
+            "'c', row 1 .*'2024-02-31' is not a date",
+        ),
+        (pa.array([0, 1, 2, 3], pa.timestamp("s")), [1, 2, 3, 4], "'c' should hold dates but holds int64"),
+        (
+            pa.array([0, 1, 2, 3], pa.time32("s")),
+            ["00:00", "25:00", "01:00", None],
+            "'c', row 1 .*'25:00' is not a time",
+        ),
+        (["a", "b", "a", "b"], [[1], [2], [3], [4]], "'c'.*list"),
+    ],
+)
+def test_changed_types_are_refused_by_name(trained, given, message):
+    with pytest.raises(DataError, match=message):
+        fit_schema(pa.table({"c": trained})).encode(pa.table({"c": given}))
+
+
+def test_columns_are_matched_by_name():
+    table = two([1.0, 2.0, 3.0] * 8)
+    schema = fit_schema(table)
+    with pytest.raises(DataError, match="no column 'c', which"):
+        schema.encode(table.select(["good"]))
+    wider = table.append_column("new", table["c"]).append_column("newer", table["c"])
+    with pytest.warns(UserWarning, match="'newer', 'new'$") as caught:
+        x = schema.encode(wider.select(["newer", "c", "new", "good"]))
+    assert len(caught) == 1 and np.array_equal(x, schema.encode(table))
+
+
+def test_names_must_be_there_and_unique():
+    with pytest.raises(DataError, match="Duplicate column names: 'a'"):
+        fit_schema(pd.DataFrame(np.ones((3, 2)), columns=["a", "a"]))
+    with pytest.raises(DataError, match="Duplicate column names: 'a'"):
+        fit_schema(pa.table([[1, 2], [1, 2]], names=["a", "a"]))
+    for unnamed in (None, "", "  ", np.nan):
+        with pytest.raises(DataError, match=r"without a name at position 1.*Rename"):
+            fit_schema(pd.DataFrame(np.ones((3, 2)), columns=["a", unnamed]))
+    assert fit_schema(pd.DataFrame(np.arange(6.0).reshape(3, 2))).names == ("0", "1")
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_too_few_rows(rows):
+    with pytest.raises(DataError, match=f"{rows} sample.*at least 2 rows"):
+        fit_schema(np.zeros((rows, 3)))
+    with pytest.raises(DataError, match=f"{rows} sample.*at least 2 rows"):
+        fit_schema(pa.table({"a": pa.array([1.0] * rows, pa.float64())}))
+
+
+def test_no_columns():
+    with pytest.raises(DataError, match=r"0 feature\(s\) \(shape=\(3, 0\)\) while a minimum of 1 is required"):
+        fit_schema(np.zeros((3, 0)))
+
+
+def test_what_is_no_table():
+    with pytest.raises(DataError, match=r"Expected 2D array, got 1D array instead.*Reshape your data"):
+        fit_schema(np.zeros(3))
+    with pytest.raises(DataError, match="collect"):
+        fit_schema(pl.DataFrame({"a": [1, 2]}).lazy())
+    with pytest.raises(DataError, match=r"(?i)sparse.*toarray"):
+        fit_schema(type("csr_matrix", (), {"toarray": None})())
+    with pytest.raises(DataError, match=r"'x1', row 0.*'abc' is not a number"):
+        fit_schema(np.array([[1, "abc"], [2, "3"]], dtype=object))
+    with pytest.raises(TypeError, match=r"argument must be .* string.* number") as caught:
+        fit_schema(np.array([[1, {"foo": "bar"}], [2, 3]], dtype=object))
+    assert isinstance(caught.value, DataError)
+    with pytest.raises(DataError, match="rectangular"):
+        fit_schema([[1, 2], [3]])
+    with pytest.raises(DataError, match="dates"):
+        fit_schema(np.zeros((3, 2), dtype="datetime64[s]"))
+
+
+@pytest.mark.parametrize("make", [np.asarray, lambda a: pd.DataFrame(a, columns=[f"c{i}" for i in range(a.shape[1])])])
+def test_ten_thousand_columns(make):
+    table = make(np.random.default_rng(0).normal(size=(30, 10_000)))
+    started = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        schema = fit_schema(table)
+        x = schema.encode(table)
+    assert x.shape == (30, 10_000) and abs(float(x.mean())) < 1e-6
+    assert time.perf_counter() - started < 30

@@ -1,0 +1,347 @@
+"""What each kind of column becomes, and the way back."""
+
+import datetime as dt
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from ptad.errors import BundleError, DataError, SettingError
+from ptad.tables import Schema, fit_schema, same_kind
+
+
+def bits(x):
+    return np.ascontiguousarray(x).view(np.uint32)
+
+
+def mixed_table(n=60):
+    rng = np.random.default_rng(3)
+    start = dt.datetime(2023, 1, 1)
+    return pa.table(
+        {
+            "size": pa.array([None if i == 4 else float(v) for i, v in enumerate(rng.normal(5, 2, n))]),
+            "count": pa.array(rng.integers(0, 9, n)),
+            "flag": pa.array([None if i == 2 else bool(i % 3) for i in range(n)]),
+            "color": pa.array([None if i == 7 else ["red", "green", "blue"][i % 3] for i in range(n)]),
+            "comment": pa.array([f"order {i % 31} of {'xyz' * (i % 31 % 5)}" for i in range(n)]),
+            "when": pa.array([start + dt.timedelta(hours=37 * i, seconds=i) for i in range(n)], pa.timestamp("us")),
+            "day": pa.array([start.date() + dt.timedelta(days=11 * i) for i in range(n)]),
+            "at": pa.array([dt.time(i % 24, i % 60) for i in range(n)]),
+            "took": pa.array([dt.timedelta(seconds=i % 7) for i in range(n)]),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def table():
+    return mixed_table()
+
+
+@pytest.fixture(scope="module")
+def schema(table):
+    return fit_schema(table)
+
+
+def test_kinds_are_found(schema):
+    assert schema.kinds == {
+        "size": "number",
+        "count": "number",
+        "flag": "boolean",
+        "color": "category",
+        "comment": "text",
+        "when": "datetime",
+        "day": "date",
+        "at": "time",
+        "took": "duration",
+    }
+    assert schema.left_out == {}
+
+
+def test_shape_type_and_groups(schema, table):
+    x = schema.encode(table)
+    assert x.dtype == np.float32 and x.flags.c_contiguous and x.shape == (60, schema.n_encoded)
+    assert schema.groups.shape == (schema.n_encoded,) == schema.missing_rate.shape
+    assert len(schema.encoded_names) == schema.n_encoded
+    color = schema.groups == schema.names.index("color")
+    assert color.sum() == 4  # three values and "unseen"
+    assert np.isnan(x[7, color]).all() and np.isnan(x).sum() == 4 + 1 + 1
+    np.testing.assert_allclose(schema.missing_rate[color], 1 / 60)
+    assert schema.missing_rate[schema.names.index("count")] == 0
+
+
+def test_standard_scaling_has_mean_0_and_spread_1(schema, table):
+    x = schema.encode(table).astype(float)
+    varied = np.nanstd(x, axis=0) > 0
+    np.testing.assert_allclose(np.nanmean(x[:, varied], axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(np.nanstd(x[:, varied], axis=0), 1, atol=1e-5)
+    still = [n for n, v in zip(schema.encoded_names, varied, strict=True) if not v]
+    assert "color: unseen" in still and all("unseen" in n or "trigrams" in n or "new" in n for n in still)
+
+
+def test_minmax_scaling_and_clip(table):
+    schema = fit_schema(table, scaling="minmax", clip=0.5)
+    x = schema.encode(table)
+    size = schema.names.index("size")
+    assert np.nanmin(x[:, size]) == 0 and np.nanmax(x[:, size]) == 1
+    color = schema.groups == schema.names.index("color")
+    assert set(np.unique(x[np.arange(60) != 7][:, color])) == {0.0, 1.0}
+    far = table.set_column(0, "size", pa.array([1e9] * 30 + [-1e9] * 30))
+    assert set(schema.encode(far)[:, size]) == {1.5, -0.5}
+
+
+def test_standard_clip_is_symmetric():
+    values = np.array([[0.0], [1.0], [2.0]])
+    schema = fit_schema(values, clip=3.0)
+    assert schema.encode(np.array([[1e9], [-1e9]])).ravel().tolist() == [3.0, -3.0]
+
+
+def test_rows_are_encoded_one_by_one(schema, table):
+    x = schema.encode(table)
+    for i in range(table.num_rows):
+        assert np.array_equal(bits(schema.encode(table.slice(i, 1))), bits(x[i : i + 1]))
+    order = np.random.default_rng(0).permutation(table.num_rows)
+    assert np.array_equal(bits(schema.encode(table.take(order))), bits(x[order]))
+
+
+def test_small_blocks_change_nothing(schema, table, monkeypatch):
+    whole = schema.encode(table)
+    monkeypatch.setattr("ptad.tables.schema.CELLS_AT_ONCE", 100)
+    monkeypatch.setattr("ptad.tables.fitting.CELLS_AT_ONCE", 100)
+    assert np.array_equal(bits(schema.encode(table)), bits(whole))
+    assert fit_schema(table).to_json() == schema.to_json()
+
+
+def test_pandas_polars_and_arrow_agree(schema, table):
+    frames = [table.to_pandas(), pl.from_arrow(table)]
+    for frame in frames:
+        assert fit_schema(frame).to_json() == schema.to_json()
+        assert np.array_equal(bits(schema.encode(frame)), bits(schema.encode(table)))
+        # and the columns in another order
+        assert np.array_equal(bits(schema.encode(frame[list(table.column_names[::-1])])), bits(schema.encode(table)))
+
+
+def test_json_round_trip_is_exact_and_plain(schema, table):
+    state = json.loads(json.dumps(schema.to_json(), allow_nan=False))
+    again = Schema.from_json(state)
+    assert again.to_json() == schema.to_json()
+    assert np.array_equal(bits(again.encode(table)), bits(schema.encode(table)))
+    assert again.kinds == schema.kinds and again.left_out == schema.left_out
+
+
+@pytest.mark.parametrize(
+    "harm", [lambda s: s.pop("columns"), lambda s: s["columns"][0].update(center=[]), lambda s: s.update(version=99)]
+)
+def test_damaged_schema(schema, harm):
+    state = json.loads(json.dumps(schema.to_json()))
+    harm(state)
+    with pytest.raises(BundleError, match="schema"):
+        Schema.from_json(state)
+
+
+def test_decode_returns_the_table(schema, table):
+    x = np.nan_to_num(schema.encode(table))
+    back, seen = schema.decode(x), schema.observed(table)
+    assert list(back) == list(seen) == list(schema.names)
+    for name in ("count", "flag", "color", "day", "at"):
+        pairs = [(b, s) for b, s in zip(back[name], seen[name], strict=True) if s is not None]
+        assert len(pairs) >= 59 and all(b == s for b, s in pairs), name
+    present = [i for i, v in enumerate(seen["size"]) if v is not None]
+    np.testing.assert_allclose(back["size"][present], np.array(seen["size"], dtype=float)[present], rtol=1e-5)
+    assert back["count"].dtype == np.int64 and back["when"].dtype == "datetime64[s]"
+    late = np.abs(back["when"] - np.array(seen["when"], dtype="datetime64[us]"))
+    assert late.max() < np.timedelta64(5, "s")  # float32 over a span of months
+    assert abs(back["took"][3] - np.timedelta64(3, "s")) < np.timedelta64(10, "us")
+    known = [(b, s) for b, s in zip(back["comment"], seen["comment"], strict=True) if b is not None]
+    assert all(b == s for b, s in known)
+    assert seen["size"][4] is None and seen["color"][7] is None
+
+
+def test_decode_checks_the_width(schema):
+    with pytest.raises(DataError, match=str(schema.n_encoded)):
+        schema.decode(np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("scaling", ["standard", "minmax"])
+def test_unseen_category_is_strange(table, scaling):
+    schema = fit_schema(table, scaling=scaling)
+    odd = schema.encode(table.set_column(3, "color", pa.array(["violet"] * 60)))
+    unseen = schema.encoded_names.index("color: unseen")
+    assert (odd[:, unseen] == (1.0 if scaling == "minmax" else 10.0)).all()
+    assert (np.delete(schema.encode(table)[:, unseen], 7) == 0).all()
+
+
+def test_unseen_is_never_nearer_than_the_rarest_known_value():
+    color = ["a"] * 999 + ["b"]
+    schema = fit_schema(pa.table({"c": color}), kinds={"c": "category"})
+    rare, new = schema.encode(pa.table({"c": ["b", "z"]}))
+    assert new[-1] >= rare[1] > 30
+
+
+def test_new_text_is_strange_only_where_values_repeat():
+    repeated = pa.table({"t": [f"value {i % 150}" for i in range(450)]})
+    free = pa.table({"t": [f"value {i if i % 9 else 1}" for i in range(450)]})
+    probe = pa.table({"t": ["never written before"]})
+    flags = {}
+    for name, table in {"repeated": repeated, "free": free}.items():
+        schema = fit_schema(table)
+        assert schema.kinds == {"t": "text"}
+        flags[name] = schema.encode(probe)[0, schema.encoded_names.index("t: new")]
+    assert flags["repeated"] == 10 and flags["free"] < 1
+
+
+def test_text_stays_bounded():
+    words = [f"{i:x}" * (i % 40) + "é" for i in range(3000)] + ["again"] * 30
+    schema = fit_schema(pa.table({"t": words}))
+    assert schema.n_encoded == 14 and len(schema.to_json()["columns"][0]["counts"]) <= 1000
+
+
+def test_cycles_only_where_they_vary():
+    days = pa.array([dt.date(2024, 1, 1) + dt.timedelta(days=7 * i) for i in range(30)])  # Mondays of half a year
+    noon = pa.array([dt.datetime(2020, 1, 1, 12) + dt.timedelta(days=50 * i) for i in range(30)], pa.timestamp("s"))
+    schema = fit_schema(pa.table({"monday": days, "noon": noon}))
+    assert schema.encoded_names[0] == "monday: time"
+    assert [n for n in schema.encoded_names if n.startswith("noon")] == [
+        "noon: time",
+        "noon: sine of week",
+        "noon: cosine of week",
+        "noon: sine of year",
+        "noon: cosine of year",
+    ]
+    assert schema.groups.tolist() == [0, 1, 1, 1, 1, 1]
+
+
+def test_cycle_values():
+    when = [dt.datetime(2024, 1, 1, 6), dt.datetime(2024, 1, 2, 18)] * 20
+    schema = fit_schema(pa.table({"t": pa.array(when, pa.timestamp("us"))}), scaling="minmax")
+    sine = schema.encode(pa.table({"t": pa.array(when[:2], pa.timestamp("us"))}))[:, 1]
+    np.testing.assert_allclose(sine, [1.0, 0.0], atol=1e-7)  # six and eighteen o'clock
+
+
+def test_dates_out_of_range_are_clipped():
+    days = [dt.date(2024, 1, 1) + dt.timedelta(days=i % 100) for i in range(400)] + [
+        dt.date(9999, 12, 31),
+        dt.date(1, 1, 1),
+    ]
+    schema = fit_schema(pa.table({"d": days}))
+    x = schema.encode(pa.table({"d": [dt.date(9999, 12, 31), dt.date(1, 1, 1), dt.date(2024, 1, 1)]}))
+    assert np.isfinite(x).all() and 2 < x[0, 0] < 10 and -10 < x[1, 0] < -2 and abs(x[2, 0]) < 2
+    absurd = pa.table({"d": pa.array([2**62, -(2**62)], pa.int64()).cast(pa.timestamp("s"))})
+    moments = fit_schema(pa.table({"d": pa.array(days, pa.date32()).cast(pa.timestamp("s"))}))
+    assert np.isfinite(moments.encode(absurd)).all()
+    assert len(moments.observed(absurd)["d"]) == 2
+
+
+def test_zones_must_agree():
+    naive = pa.table({"t": pa.array(range(0, 10**6, 10**4), pa.timestamp("s"))})
+    zoned = pa.table({"t": pa.array(range(0, 10**6, 10**4), pa.timestamp("s", "Europe/Berlin"))})
+    assert np.isfinite(fit_schema(zoned).encode(zoned)).all()
+    for trained, given in ((naive, zoned), (zoned, naive)):
+        with pytest.raises(DataError, match=r"'t'.*zone"):
+            fit_schema(trained).encode(given)
+
+
+def test_integers_beyond_2_to_53_keep_their_differences():
+    base = 2**62
+    values = np.array([base + v for v in (0, 1, 2, 3, 3, 2)])
+    for table in (pa.table({"i": values}), values[:, None], pa.table({"i": values.astype(np.uint64)})):
+        schema = fit_schema(table, scaling="minmax")
+        x = schema.encode(table)
+        np.testing.assert_allclose(x.ravel(), np.array([0, 1, 2, 3, 3, 2]) / 3, rtol=1e-6)
+        assert next(iter(schema.decode(x).values())).tolist() == values.tolist()
+        again = Schema.from_json(json.loads(json.dumps(schema.to_json())))
+        assert np.array_equal(bits(again.encode(table)), bits(x))
+    extreme = pa.table({"i": np.array([-(2**63), 2**63 - 1, 0, 0])})
+    np.testing.assert_allclose(fit_schema(extreme, scaling="minmax").encode(extreme).ravel(), [0, 1, 0.5, 0.5])
+    top = pa.table({"i": np.array([2**64 - 1, 2**64 - 2, 2**64 - 2], dtype=np.uint64)})
+    schema = fit_schema(top)
+    assert schema.decode(schema.encode(top))["i"].tolist() == [2**64 - 1, 2**64 - 2, 2**64 - 2]
+
+
+def test_huge_and_tiny_numbers():
+    x = np.array([[1e308, 1e-300], [-1e308, 3e-300], [0.0, 2e-300]])
+    for scaling in ("standard", "minmax"):
+        encoded = fit_schema(x, scaling=scaling).encode(x)
+        assert np.isfinite(encoded).all() and np.ptp(encoded, axis=0).min() > 0.9
+    assert np.abs(fit_schema(np.array([[0.0], [1.0]])).encode(np.array([[1e300]]))) == np.float32(1e9)
+
+
+def test_constant_float_column_of_an_array_is_0():
+    x = np.full((7, 2), 0.1)
+    x[:, 1] = np.arange(7)
+    schema = fit_schema(x)
+    assert schema.names == ("x0", "x1") and (schema.encode(x)[:, 0] == 0).all()
+
+
+def test_array_forms_agree():
+    x = np.arange(12.0).reshape(4, 3)
+    schema = fit_schema(x)
+    expected = schema.encode(x)
+    for other in (
+        x.astype(object),
+        x.astype(int),
+        x.tolist(),
+        x.astype(str),
+        x.astype(np.float16),
+        np.asfortranarray(x),
+    ):
+        assert np.array_equal(schema.encode(other), expected)
+        assert np.array_equal(fit_schema(other).encode(x), expected)
+    holes = x.astype(object)
+    holes[1, 1], holes[2, 0] = None, pd.NA
+    encoded = schema.encode(holes)
+    assert np.isnan(encoded[1, 1]) and np.isnan(encoded[2, 0]) and np.isnan(encoded).sum() == 2
+    assert schema.encode(x[:0]).shape == (0, 3)
+
+
+def test_array_against_a_schema_of_a_table(table, schema):
+    numeric = table.select(["size", "count"])
+    fitted = fit_schema(numeric)
+    array = np.column_stack([numeric["size"].to_numpy(), numeric["count"].to_numpy()])
+    assert np.array_equal(bits(fitted.encode(array)), bits(fitted.encode(numeric)))
+    with pytest.raises(DataError, match="X has 3 features, but PTAD is expecting 2 features"):
+        fitted.encode(np.zeros((2, 3)))
+    named = table.select(["count", "color"])
+    objects = np.array(list(zip(*named.to_pydict().values(), strict=True)), dtype=object)
+    fitted = fit_schema(named)
+    assert np.array_equal(bits(fitted.encode(objects)), bits(fitted.encode(named)))
+
+
+def test_settings_are_judged(table):
+    with pytest.raises(SettingError, match="scaling"):
+        fit_schema(table, scaling="robust")
+    with pytest.raises(SettingError, match="clip"):
+        fit_schema(table, clip=-1.0)
+    with pytest.raises(SettingError, match=r"'size'.*'colour'"):
+        fit_schema(table, kinds={"size": "colour"})
+    for setting in ({"drop": ["nope"]}, {"only": ["nope"]}, {"kinds": {"nope": "text"}}):
+        with pytest.raises(DataError, match="no column 'nope'"):
+            fit_schema(table, **setting)
+
+
+def test_choice_of_columns(table):
+    assert fit_schema(table, only=["count", "flag"]).names == ("count", "flag")
+    schema = fit_schema(table, drop=["size"], numeric_only=True)
+    assert schema.names == ("count", "flag", "took")
+    assert schema.left_out["size"] == "dropped by the user"
+    assert schema.left_out["color"] == "category: only numbers are used"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # columns left out in training are neither needed nor extra
+        schema.encode(table)
+        schema.encode(table.select(["count", "flag", "took"]))
+
+
+def test_same_kind_comes_back():
+    frame = pd.DataFrame({"a": [1, 2]}, index=["r", "s"])
+    made = same_kind(frame, {"score": np.array([0.5, 1.5]), "why": np.array(["x", None], dtype=object)})
+    assert isinstance(made, pd.DataFrame) and made.index.tolist() == ["r", "s"] and made["score"].tolist() == [0.5, 1.5]
+    made = same_kind(
+        pl.DataFrame({"a": [1, 2]}), {"score": np.array([0.5, 1.5]), "why": np.array(["x", None], dtype=object)}
+    )
+    assert isinstance(made, pl.DataFrame) and made.schema == {"score": pl.Float64, "why": pl.String}
+    for table in (pa.table({"a": [1, 2]}), np.zeros((2, 1))):
+        made = same_kind(table, {"score": np.array([0.5, 1.5])})
+        assert isinstance(made, pa.Table) and made["score"].to_pylist() == [0.5, 1.5]

@@ -1,0 +1,297 @@
+"""Files in every format and state."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import os
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+from ptad.errors import DataError
+from ptad.tables import fit_schema, read_table, scan_table, write_table
+
+CSV = "n,x,word,when,ok\n1,0.5,red,2024-01-01,true\n2,,blue,2024-01-02,false\n3,2.5,,2024-01-03,\n"
+TABLE = {
+    "n": [1, 2, 3],
+    "x": [0.5, None, 2.5],
+    "word": ["red", "blue", None],
+    "ok": [True, False, None],
+}
+
+
+def put(folder, name, content):
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def agrees(table):
+    data = table.to_pydict()
+    assert {k: data[k] for k in TABLE} == TABLE
+    assert [str(d)[:10] for d in data["when"]] == ["2024-01-01", "2024-01-02", "2024-01-03"]
+
+
+COMPRESSED = {
+    "": lambda b: b,
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": lambda b: pa.compress(b, "zstd", asbytes=True),
+}
+
+
+@pytest.mark.parametrize("suffix", COMPRESSED)
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.jsonl", "t.parquet", "t.feather", "t", "t.data"])
+def test_formats_and_compressions(tmp_path, name, suffix):
+    plain = put(tmp_path, "plain.csv", CSV)
+    if name.endswith(("parquet", "feather")):
+        write_table(read_table(plain), tmp_path / name)
+        content = (tmp_path / name).read_bytes()
+    elif name.endswith("jsonl"):
+        rows = read_table(plain).to_pylist()
+        content = "".join(json.dumps(row, default=str) + "\n" for row in rows).encode()
+    else:
+        content = CSV.replace(",", "\t" if name.endswith("tsv") else ",").encode()
+    agrees(read_table(put(tmp_path, name + suffix, COMPRESSED[suffix](content))))
+
+
+def test_lz4_and_stream_format(tmp_path):
+    table = read_table(put(tmp_path, "plain.csv", CSV))
+    write_table(table, tmp_path / "t.csv.lz4")
+    agrees(read_table(tmp_path / "t.csv.lz4"))
+    with pa.OSFile(str(tmp_path / "t.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    agrees(read_table(tmp_path / "t.arrow"))
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl", "gzip", "tsv"])
+def test_standard_input(tmp_path, monkeypatch, kind):
+    path = put(tmp_path, "t.csv", CSV)
+    if kind == "parquet":
+        write_table(read_table(path), tmp_path / "t.parquet")
+        content = (tmp_path / "t.parquet").read_bytes()
+    elif kind == "jsonl":
+        content = "".join(json.dumps(r, default=str) + "\n" for r in read_table(path).to_pylist()).encode()
+    else:
+        content = {"csv": CSV.encode(), "gzip": gzip.compress(CSV.encode()), "tsv": CSV.replace(",", "\t").encode()}[
+            kind
+        ]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    agrees(read_table("-"))
+
+
+def test_empty_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    with pytest.raises(DataError, match="standard input is empty"):
+        read_table("-")
+
+
+def test_folder_glob_and_list_in_sorted_order(tmp_path):
+    for i in (2, 0, 1):
+        put(tmp_path, f"part{i}.csv", f"a,b\n{i},x\n")
+    put(tmp_path, "_SUCCESS", "")
+    put(tmp_path, "notes.txt", "not a table")
+    expected = {"a": [0, 1, 2], "b": ["x"] * 3}
+    assert read_table(tmp_path).to_pydict() == expected
+    assert read_table(str(tmp_path / "part*.csv")).to_pydict() == expected
+    assert read_table([tmp_path / "part2.csv", tmp_path / "part0.csv"])["a"].to_pylist() == [2, 0]
+    put(tmp_path, "part3.csv", "b,a\ny,1.5\n")  # other order of columns, wider type
+    assert read_table(tmp_path).to_pydict() == {"a": [0.0, 1.0, 2.0, 1.5], "b": ["x", "x", "x", "y"]}
+    put(tmp_path, "part4.csv", "a,c\n1,2\n")
+    with pytest.raises(DataError, match=r"part4.csv and .*part0.csv.*'b', 'c'"):
+        read_table(tmp_path)
+
+
+def test_types_of_several_files_are_joined(tmp_path):
+    put(tmp_path, "a.csv", "a\n1\n2\n")
+    write_table(pa.table({"a": [0.5]}), tmp_path / "b.parquet")
+    assert read_table(tmp_path)["a"].to_pylist() == [1.0, 2.0, 0.5]
+    write_table(pa.table({"a": ["x"]}), tmp_path / "c.parquet")
+    assert read_table(tmp_path)["a"].to_pylist() == ["1", "2", "0.5", "x"]
+
+
+def test_types_come_from_the_whole_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("ptad.tables.delimited.BLOCK_BYTES", 4096)
+    lines = [f"{i},{i},{i},2024-01-01,true" for i in range(20_000)]
+    lines[15_000] = "7,0.5,seven,2024-01-01T10:00,maybe"
+    path = put(tmp_path, "t.csv", "whole,real,word,when,flag\n" + "\n".join(lines) + "\n")
+    scan = scan_table(path, batch_rows=1000)
+    assert scan.schema.types == [pa.int64(), pa.float64(), pa.large_string(), pa.timestamp("us"), pa.large_string()]
+    batches = list(scan)
+    assert [b.num_rows for b in batches] == [1000] * 20
+    assert batches[15].to_pylist()[0] == {
+        "whole": 7,
+        "real": 0.5,
+        "word": "seven",
+        "when": pa.scalar("2024-01-01T10:00").cast(pa.timestamp("us")).as_py(),
+        "flag": "maybe",
+    }
+    assert batches[0]["word"][5].as_py() == "5"
+
+
+def test_batches_skip_and_add_up(tmp_path):
+    put(tmp_path, "a.csv", "a\n" + "\n".join(map(str, range(1000))))
+    put(tmp_path, "b.csv", "a\n" + "\n".join(map(str, range(1000, 1500))))
+    for batch_rows, skip in ((1, 1490), (7, 0), (400, 3), (10_000, 1200)):
+        batches = list(scan_table(tmp_path, batch_rows=batch_rows, skip_rows=skip))
+        assert all(b.num_rows == batch_rows for b in batches[:-1])
+        assert [v for b in batches for v in b["a"].to_pylist()] == list(range(skip, 1500))
+
+
+def test_codes_keep_their_zeros(tmp_path):
+    path = put(tmp_path, "t.csv", "zip,n\n10001,0\n00501,10\n94105,-0.5\n")
+    table = read_table(path)
+    assert table.to_pydict() == {"zip": ["10001", "00501", "94105"], "n": [0.0, 10.0, -0.5]}
+
+
+def test_a_schema_reads_its_text_as_text(tmp_path):
+    training = read_table(put(tmp_path, "train.csv", "c,n\n" + "1.0,1\nx,2\n1.0,3\n" * 8))
+    schema = fit_schema(training)
+    path = put(tmp_path, "new.csv", "c,n\n1.0,1\n1.0,2\n")
+    assert read_table(path)["c"].type == pa.float64()
+    known = read_table(path, schema=schema)
+    assert known["c"].to_pylist() == ["1.0", "1.0"]
+    assert np.array_equal(schema.encode(known), schema.encode(training.slice(0, 2).set_column(0, "c", known["c"])))
+    lines = put(tmp_path, "new.jsonl", '{"c": 1.0, "n": 1}\n{"c": "x", "n": 2}\n{"n": 3}\n')
+    assert read_table(lines, schema=schema).to_pydict() == {"c": ["1.0", "x", None], "n": [1, 2, 3]}
+
+
+def test_missing_words(tmp_path):
+    path = put(tmp_path, "t.csv", 'a,b\n?,"NA"\n1,NA\n ? ,\n2,x\n')
+    assert read_table(path, missing=["?"]).to_pydict() == {"a": [None, 1, None, 2], "b": ["NA", None, None, "x"]}
+    assert read_table(path)["a"].to_pylist() == ["?", "1", " ? ", "2"]
+    write_table(pa.table({"a": pa.array(["?", "x", "y"]).dictionary_encode()}), tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet", missing=["?"])["a"].to_pylist() == [None, "x", "y"]
+
+
+def test_csv_dialects(tmp_path):
+    assert read_table(put(tmp_path, "bom.csv", b"\xef\xbb\xbfa,b\n1,2\n")).to_pydict() == {"a": [1], "b": [2]}
+    assert read_table(put(tmp_path, "semi.csv", "a;b\n1;2,5\n")).to_pydict() == {"a": [1], "b": ["2,5"]}
+    quoted = put(tmp_path, "quoted.csv", 'a,"b,c"\n"two\nlines","say ""hi"""\n')
+    assert read_table(quoted).to_pydict() == {"a": ["two\nlines"], "b,c": ['say "hi"']}
+    assert read_table(put(tmp_path, "crlf.csv", "a,b\r\n1,x\r\n")).to_pydict() == {"a": [1], "b": ["x"]}
+    assert read_table(put(tmp_path, "last.csv", "a,b\n1,2")).to_pydict() == {"a": [1], "b": [2]}
+
+
+def test_columns_are_chosen_by_name(tmp_path):
+    path = put(tmp_path, "t.csv", CSV)
+    assert read_table(path, columns=["word", "n"]).column_names == ["word", "n"]
+    with pytest.raises(DataError, match=r"t.csv has no column 'nope'.*'n', 'x'"):
+        read_table(path, columns=["nope"])
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "cp1252"])
+def test_encodings(tmp_path, encoding):
+    text = "städte,b\nKöln,1\nZürich,2\n"
+    path = put(tmp_path, "t.csv", text.encode(encoding))
+    assert read_table(path, encoding=encoding).to_pydict() == {"städte": ["Köln", "Zürich"], "b": [1, 2]}
+    lines = put(tmp_path, "t.jsonl", '{"ö": "ü"}\n{"ö": "é"}\n'.encode(encoding))
+    if encoding != "utf-16":
+        assert read_table(lines, encoding=encoding).to_pydict() == {"ö": ["ü", "é"]}
+
+
+@pytest.mark.parametrize("content", ["a,b\n1,K\xf6ln\n", "\xf6,b\n1,2\n"])
+def test_bytes_that_are_not_utf8(tmp_path, content):
+    path = put(tmp_path, "t.csv", content.encode("latin-1"))
+    with pytest.raises(DataError, match=r"t.csv is not utf-8.*--encoding latin-1"):
+        read_table(path)
+    with pytest.raises(DataError, match=r"t.jsonl is not utf-8.*--encoding latin-1"):
+        read_table(put(tmp_path, "t.jsonl", '{"a": "ö"}'.encode("latin-1")))
+    with pytest.raises(DataError, match=r"t.csv is not klingon"):
+        read_table(path, encoding="klingon")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "bad.csv is empty"),
+        ("a,b\n", "bad.csv has a header but no rows"),
+        ("a,b", "bad.csv has"),
+        ("\n\n", "bad.csv"),
+        ('a,b\n1,2\n"x\ny",3\n1,2,3\n4,5\n', r"bad.csv, line 5: 3 cells where the header has 2"),
+        ("a,b\n1,2\n1\n", r"bad.csv, line 3: 1 cells where the header has 2"),
+        ("a,,c\n1,2,3\n", "bad.csv: the header has no name for the column at position 1"),
+        ("a,b,a\n1,2,3\n", "bad.csv: duplicate column names 'a'"),
+    ],
+)
+def test_bad_csv(tmp_path, content, message):
+    with pytest.raises(DataError, match=message):
+        read_table(put(tmp_path, "bad.csv", content))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"a": 1}\n{"a": \n', "bad.jsonl, line 2: not a JSON object"),
+        ('{"a": 1}\n3\n', "bad.jsonl, line 2: int in place"),
+        ('[{"a": 1}]', "one JSON array"),
+    ],
+)
+def test_bad_json_lines(tmp_path, content, message):
+    with pytest.raises(DataError, match=message):
+        read_table(put(tmp_path, "bad.jsonl", content))
+
+
+def test_json_lines_of_changing_types(tmp_path, monkeypatch):
+    lines = ['{"a": 1, "b": 1}', '{"a": "x", "b": 2.5}', '{"b": null, "c": true}'] * 3
+    path = put(tmp_path, "t.jsonl", "\n".join(lines))
+    expected = {"a": ["1", "x", None] * 3, "b": [1.0, 2.5, None] * 3, "c": [None, None, True] * 3}
+    assert read_table(path).to_pydict() == expected
+    monkeypatch.setattr("ptad.tables.json_lines.BLOCK_BYTES", 20)
+    assert read_table(path).to_pydict() == expected
+
+
+def test_missing_and_unreadable_files(tmp_path):
+    with pytest.raises(DataError, match=r"There is no file .*nope.csv"):
+        read_table(tmp_path / "nope.csv")
+    with pytest.raises(DataError, match="No file matches"):
+        read_table(str(tmp_path / "*.csv"))
+    with pytest.raises(DataError, match="holds no table"):
+        read_table(tmp_path)
+    with pytest.raises(DataError, match="No file was given"):
+        read_table([])
+
+
+@pytest.mark.parametrize(
+    "name", ["t.parquet", "t.feather", "t.csv.gz", "t.csv.bz2", "t.csv.xz", "t.jsonl.gz", "t.csv.zst"]
+)
+def test_truncated_files(tmp_path, name):
+    table = pa.table({"a": np.random.default_rng(0).normal(size=5000), "b": np.arange(5000)})
+    write_table(table, tmp_path / name)
+    whole = (tmp_path / name).read_bytes()
+    for part in (0.5, 0.99):
+        path = put(tmp_path, "cut" + name, whole[: int(part * len(whole))])
+        with pytest.raises(DataError, match=rf"cut{name} is damaged, truncated"):
+            read_table(path)
+
+
+def test_wrong_content_for_the_suffix(tmp_path):
+    with pytest.raises(DataError, match=r"t.parquet is damaged, truncated or not parquet"):
+        read_table(put(tmp_path, "t.parquet", CSV))
+    with pytest.raises(DataError, match=r"t.csv.gz is damaged"):
+        read_table(put(tmp_path, "t.csv.gz", CSV))
+
+
+def test_duplicate_names_in_parquet(tmp_path):
+    pq.write_table(pa.table([[1], [2]], names=["a", "a"]), tmp_path / "t.parquet")
+    with pytest.raises(DataError, match="duplicate column names 'a'"):
+        read_table(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.jsonl"])
+def test_input_that_changes_while_it_is_read(tmp_path, name):
+    path = tmp_path / name
+    write_table(pa.table({"a": list(range(1000))}), path)
+    scan = scan_table(path, batch_rows=10)
+    next(scan)
+    status = path.stat()
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 10**9))
+    with pytest.raises(DataError, match=f"{name} changed while it was read"):
+        list(scan)

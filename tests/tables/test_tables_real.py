@@ -1,0 +1,52 @@
+"""The typed path on real tables."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+from ptad.tables import Schema, fit_schema
+
+FOLDER = Path(os.environ.get("PTAD_DATA", "")) / "tables"
+pytestmark = [
+    pytest.mark.data,
+    pytest.mark.skipif("PTAD_DATA" not in os.environ, reason="PTAD_DATA names no folder of benchmark tables"),
+]
+
+# Encoded columns (numbers + categories + one "unseen" per category), columns left out. nsl_kdd: 37 + 84 + 3.
+EXPECTED = {
+    "hypothyroid": (72, {"TBG measured", "TBG"}),
+    "bank_additional_full": (73, set()),
+    "adult": (113, set()),
+    "nsl_kdd": (124, {"num_outbound_cmds"}),
+}
+LABELS = {"hypothyroid": ["binaryClass"], "bank_additional_full": ["y"], "adult": ["income"], "nsl_kdd": ["attack"]}
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_real_table(name):
+    table = pq.read_table(FOLDER / f"{name}.parquet")
+    table = table.drop_columns([*LABELS[name], *({"split"} & set(table.column_names))])
+    schema = fit_schema(table)
+    assert set(schema.left_out) >= EXPECTED[name][1]
+    assert not any(reason.startswith("identifier") for reason in schema.left_out.values())
+    x = schema.encode(table)
+    assert x.shape == (table.num_rows, schema.n_encoded) and schema.n_encoded == EXPECTED[name][0]
+    assert not np.isinf(x).any()
+    rates = np.array([table[n].null_count / table.num_rows for n in schema.names])
+    np.testing.assert_allclose(np.isnan(x).mean(axis=0), rates[schema.groups], atol=1e-12)
+    again = Schema.from_json(json.loads(json.dumps(schema.to_json())))
+    for other in (table.to_pandas(), pl.from_arrow(table)):
+        assert np.array_equal(again.encode(other).view(np.uint32), x.view(np.uint32))
+    for row in (0, 777, 3000):
+        assert np.array_equal(schema.encode(table.slice(row, 1)).view(np.uint32), x[row : row + 1].view(np.uint32))
+    head = table.slice(0, 500)
+    back, seen = schema.decode(np.nan_to_num(x[:500])), schema.observed(head)
+    for column, kind in schema.kinds.items():
+        for b, s in zip(back[column], seen[column], strict=True):
+            if s is not None:
+                assert b == s if kind == "category" else b == pytest.approx(s, rel=1e-3, abs=1e-3), column
