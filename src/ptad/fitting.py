@@ -23,6 +23,15 @@ logger = logging.getLogger("ptad")
 
 Matrix = NDArray[np.float32]
 
+# NOTE[PAPER-10] Cells in one batch or reference set: attention between attributes costs d^2 per row, so wide tables
+# take fewer rows at a time; memory stays bounded and time grows linearly with the columns.
+MAX_CELLS = 2**16
+
+
+def context_rows(wanted: int, n_features: int) -> int:
+    """Return how many rows may attend to each other in a table of this width."""
+    return min(wanted, max(16, MAX_CELLS // n_features))
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -151,7 +160,7 @@ def _train(
     if config.patience is not None and all(len(member.validation) for member in members):
         validation = _row_table([member.validation[:512] for member in members], x.device)
     data = Data(x=x, train=_row_table([member.train for member in members], x.device), validation=validation)
-    batch_size = config.batch_size
+    batch_size = context_rows(config.batch_size, x.shape[1])
     while True:
         network = Network([torch.Generator().manual_seed(s) for s in seeds], x.shape[1], config).to(x.device)
         generator = torch.Generator(device=x.device).manual_seed(seeds[0])
@@ -189,7 +198,7 @@ def _freeze(
     device: torch.device,
 ) -> Scorer:
     """Return a scorer whose reference rows are drawn from what each member learned from."""
-    n_reference = min(config.n_reference, max(len(member.train) for member in members))
+    n_reference = min(context_rows(config.n_reference, x.shape[1]), max(len(member.train) for member in members))
     picks = []
     for member, seed in zip(members, seeds, strict=True):
         order = np.random.default_rng(seed).permutation(member.train)

@@ -61,6 +61,10 @@ def test_kinds_are_found(schema):
     assert schema.left_out == {}
 
 
+def test_repr_is_short(schema):
+    assert repr(schema) == f"Schema(9 columns as {schema.n_encoded} numbers, scaling='standard')"
+
+
 def test_shape_type_and_groups(schema, table):
     x = schema.encode(table)
     assert x.dtype == np.float32 and x.flags.c_contiguous and x.shape == (60, schema.n_encoded)

@@ -22,6 +22,9 @@ from torch.nn import functional as F
 
 from ptad.model.layers import Dropout, Generators, LayerNorm, Linear, Noise
 
+# NOTE[PAPER-10] Beyond this many logits (1 GiB) the weights are never formed, and their dropout is left out.
+MAX_LOGITS = 2**28
+
 
 class KeysValues(NamedTuple):
     """What other rows may look at: keys and values of a reference set."""
@@ -78,7 +81,8 @@ class AttentionBlock(nn.Module):
         return x.unflatten(-1, (self.n_heads, -1)).transpose(-3, -2)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        if self.dropout.rate and self.dropout.noise.active:
+        n_logits = q[..., 0].numel() * k.shape[-2]
+        if self.dropout.rate and self.dropout.noise.active and n_logits <= MAX_LOGITS:
             # torch's fused kernel would draw its dropout from the global generator
             weights = torch.softmax((q * self.scale) @ k.transpose(-1, -2), dim=-1)
             return self.dropout(weights) @ v

@@ -72,8 +72,8 @@ class Frame:
 def as_frame(table: Any, *, typed: bool = False, wanted: Callable[[str], bool] = lambda name: True) -> Frame:
     """Turn a pandas, polars or Arrow table, or a two-dimensional array, into a :class:`Frame`.
 
-    An array of objects must hold numbers, unless ``typed``: then every column keeps its own type. Columns of a table that
-    are not ``wanted`` are never looked at and come out as nulls.
+    An array of objects must hold numbers, unless ``typed``: then every column keeps its own type. Columns of a table
+    that are not ``wanted`` are never looked at and come out as nulls.
     """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])

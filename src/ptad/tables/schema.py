@@ -22,7 +22,7 @@ FORMAT, VERSION = "ptad-schema", 1
 CELLS_AT_ONCE = 2**24  # encoded cells held as float64 at one time
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Schema:
     """The columns of a table, their encoding and their scaling. Made by :func:`fit_schema`.
 
@@ -58,6 +58,9 @@ class Schema:
     missing: tuple[str, ...]
     left_out: dict[str, str]
     from_array: bool
+
+    def __repr__(self) -> str:
+        return f"Schema({len(self.columns)} columns as {self.n_encoded} numbers, scaling={self.scaling!r})"
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -106,7 +109,9 @@ class Schema:
         x_hat = np.asarray(x_hat, dtype=np.float64)
         if x_hat.ndim != 2 or x_hat.shape[1] != self.n_encoded:
             raise DataError(f"Encoded rows have {self.n_encoded} columns; got an array of shape {x_hat.shape}.")
-        raw = x_hat * self.scale + self.center
+        limit = np.finfo(np.float64).max
+        with np.errstate(over="ignore"):
+            raw = np.clip(x_hat * self.scale + self.center, -limit, limit)
         parts = zip(self.columns, _spans(self.columns), strict=True)
         return {c.name: c.decode(raw[:, span], self.scale[span]) for c, span in parts}
 
