@@ -292,6 +292,9 @@ def test_no_columns():
 def test_what_is_no_table():
     with pytest.raises(DataError, match=r"Expected 2D array, got 1D array instead.*Reshape your data"):
         fit_schema(np.zeros(3))
+    for nothing in ("table.csv", None, {"a": [1, 2]}):
+        with pytest.raises(DataError, match=r"A table was expected, but got .*read_table"):
+            fit_schema(nothing)
     with pytest.raises(DataError, match="collect"):
         fit_schema(pl.DataFrame({"a": [1, 2]}).lazy())
     with pytest.raises(DataError, match=r"(?i)sparse.*toarray"):
@@ -305,6 +308,22 @@ def test_what_is_no_table():
         fit_schema([[1, 2], [3]])
     with pytest.raises(DataError, match="dates"):
         fit_schema(np.zeros((3, 2), dtype="datetime64[s]"))
+
+
+def test_rare_types_of_numbers():
+    values = [1, 2, 3, 1]
+    expected = fit_schema(pa.table({"c": values})).encode(pa.table({"c": values}))
+    for frame in (
+        pd.DataFrame({"c": np.array(values, dtype=np.float16)}),
+        pd.DataFrame({"c": pd.arrays.SparseArray(values)}),
+        pl.DataFrame({"c": pl.Series(values, dtype=pl.Int128)}),
+        pl.DataFrame({"c": pl.Series(values).cast(pl.Decimal(10, 2))}),
+        pa.table({"c": pa.array(values, pa.uint8())}),
+        pd.DataFrame({"c": pd.Series(values, dtype=pd.ArrowDtype(pa.int32()))}),
+    ):
+        assert np.array_equal(fit_schema(frame).encode(frame), expected)
+    masked = np.ma.masked_array([[1.0], [2.0], [9.0]], mask=[[False], [False], [True]])
+    assert np.isnan(fit_schema(masked).encode(masked)).ravel().tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize("make", [np.asarray, lambda a: pd.DataFrame(a, columns=[f"c{i}" for i in range(a.shape[1])])])

@@ -1,6 +1,7 @@
 """Files in every format and state."""
 
 import bz2
+import gc
 import gzip
 import io
 import json
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ptad.errors import DataError
-from ptad.tables import fit_schema, read_table, scan_table, write_table
+from ptad.tables import TableWriter, fit_schema, read_table, scan_table, write_table
 
 CSV = "n,x,word,when,ok\n1,0.5,red,2024-01-01,true\n2,,blue,2024-01-02,false\n3,2.5,,2024-01-03,\n"
 TABLE = {
@@ -84,13 +85,26 @@ def test_standard_input(tmp_path, monkeypatch, kind):
             kind
         ]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     agrees(read_table("-"))
+    gc.collect()
+    assert not list(tmp_path.glob("ptad-*"))  # no copy is left behind
 
 
 def test_empty_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
     with pytest.raises(DataError, match="standard input is empty"):
         read_table("-")
+
+
+def test_no_copy_of_a_compressed_parquet_is_left_behind(tmp_path, monkeypatch):
+    write_table(read_table(put(tmp_path, "t.csv", CSV)), tmp_path / "t.parquet")
+    whole = (tmp_path / "t.parquet").read_bytes()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    agrees(read_table(put(tmp_path, "t.parquet.gz", gzip.compress(whole))))
+    with pytest.raises(DataError, match=r"cut.parquet.gz is damaged"):
+        read_table(put(tmp_path, "cut.parquet.gz", gzip.compress(whole)[:-20]))
+    assert not list(tmp_path.glob("ptad-*"))
 
 
 def test_folder_glob_and_list_in_sorted_order(tmp_path):
@@ -295,3 +309,26 @@ def test_input_that_changes_while_it_is_read(tmp_path, name):
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 10**9))
     with pytest.raises(DataError, match=f"{name} changed while it was read"):
         list(scan)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.jsonl", "t.feather", "t.csv.gz"])
+def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, name):
+    monkeypatch.setattr("ptad.tables.delimited.BLOCK_BYTES", 1 << 16)
+    monkeypatch.setattr("ptad.tables.json_lines.BLOCK_BYTES", 1 << 16)
+    part = pa.record_batch(
+        {"a": np.random.default_rng(0).normal(size=5000), "b": [f"word {i % 99}" for i in range(5000)]}
+    )
+    peaks = []
+    for parts in (4, 40):
+        with TableWriter(tmp_path / name, part.schema) as writer:
+            for _ in range(parts):
+                writer.write(part)
+        before = pa.total_allocated_bytes()
+        peak = rows = 0
+        for batch in scan_table(tmp_path / name, batch_rows=1000):
+            rows += batch.num_rows
+            peak = max(peak, pa.total_allocated_bytes() - before)
+            del batch
+        assert rows == 5000 * parts
+        peaks.append(peak)
+    assert peaks[1] < 1.5 * peaks[0]

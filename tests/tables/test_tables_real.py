@@ -40,8 +40,9 @@ def test_real_table(name):
     rates = np.array([table[n].null_count / table.num_rows for n in schema.names])
     np.testing.assert_allclose(np.isnan(x).mean(axis=0), rates[schema.groups], atol=1e-12)
     again = Schema.from_json(json.loads(json.dumps(schema.to_json())))
-    for other in (table.to_pandas(), pl.from_arrow(table)):
-        assert np.array_equal(again.encode(other).view(np.uint32), x.view(np.uint32))
+    part = table.slice(0, 20_000)
+    for other in (part.to_pandas(), pl.from_arrow(part)):
+        assert np.array_equal(again.encode(other).view(np.uint32), x[:20_000].view(np.uint32))
     for row in (0, 777, 3000):
         assert np.array_equal(schema.encode(table.slice(row, 1)).view(np.uint32), x[row : row + 1].view(np.uint32))
     head = table.slice(0, 500)

@@ -64,7 +64,7 @@ class Scorer:
         """Rows scored at once: bounds the largest intermediate, so memory stays flat in the number of rows."""
         config = self.network.config
         per_row = self.network.n_members * config.n_branches * self.network.backbone.latent_dim
-        budget = 2**22 if self.device.type == "cpu" else 2**27
+        budget = 2**22 if self.device.type == "cpu" else 2**25
         return max(1, min(65536, budget // (per_row * config.feedforward_factor) + 1))
 
     def parts(self, x: Matrix, context: Context = "reference") -> Parts:

@@ -154,6 +154,13 @@ def _listed(items: Sequence[Any], limit: int = 10) -> str:
 def _frame_of_array(table: Any, typed: bool) -> Frame:
     if hasattr(table, "toarray"):
         raise DataError("Sparse input is not supported. Convert it with X.toarray() if it fits into memory.")
+    if table is None or isinstance(table, str | bytes | dict):
+        raise DataError(
+            f"A table was expected, but got {type(table).__name__}. Pass an array or a pandas, polars or Arrow table; "
+            "files are read with ptad.tables.read_table."
+        )
+    if isinstance(table, np.ma.MaskedArray):
+        table = np.ma.filled(table.astype(np.float64), np.nan)
     with warnings.catch_warnings():
         # ragged lists end in an error below; numpy's own warning would only repeat it
         warnings.simplefilter("ignore")
@@ -196,7 +203,10 @@ def _arrow_of_series(name: str, series: nw.Series[Any]) -> pa.Array:
             return arrow_of_objects(name, series.to_numpy())
         return _plain(series.to_arrow())
     except (pa.ArrowException, OverflowError, TypeError):
-        return arrow_of_objects(name, series.to_numpy())
+        pass
+    values = np.empty(len(series), dtype=object)
+    values[:] = series.to_list()  # numpy has no word for some types, such as integers of 128 bits
+    return arrow_of_objects(name, values)
 
 
 def arrow_of_objects(name: str, values: np.ndarray, *, in_array: bool = False) -> pa.Array:
@@ -238,6 +248,8 @@ def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     kind = array.type
     if pa.types.is_run_end_encoded(kind):
         array = pc.run_end_decode(array)
+    if pa.types.is_float16(kind):  # few functions of Arrow know it
+        array = array.cast(pa.float32())
     if pa.types.is_string(kind) or pa.types.is_string_view(kind):
         array = array.cast(pa.large_string())
     return array

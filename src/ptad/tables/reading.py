@@ -96,14 +96,14 @@ class TableScan(Iterator[pa.RecordBatch]):
             raise DataError("No file was given. Name at least one.")
         self.sources = sources
         self.label = sources[0].label if len(sources) == 1 else f"{sources[0].label} and {len(sources) - 1} more files"
-        self._missing, self._encoding = missing, encoding
+        self._missing, self._encoding, self._batch_rows = missing, encoding, max(int(batch_rows), 1)
         kinds = fitted.kinds if fitted is not None else {}
         self._text = tuple(name for name, kind in kinds.items() if kind in ("text", "category"))
         self._mixed: tuple[str, ...] = ()
         self.schema, rows = self._look()
         if not rows:
             raise DataError(f"{self.label} has a header but no rows. Give a file with rows.")
-        self._batches = self._rechunked(max(int(batch_rows), 1), skip_rows)
+        self._batches = self._rechunked(self._batch_rows, skip_rows)
 
     def __next__(self) -> pa.RecordBatch:
         return next(self._batches)
@@ -198,7 +198,7 @@ class TableScan(Iterator[pa.RecordBatch]):
         elif source.format == "jsonl":
             yield from json_batches(source, self._encoding, self._missing, self._mixed)
         else:
-            for batch in _arrow_batches(source):
+            for batch in _arrow_batches(source, self._batch_rows):
                 columns = [without_named(c, self._missing) for c in batch.columns]
                 yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
@@ -232,7 +232,7 @@ def _arrow_shape(source: Source) -> tuple[int, dict[str, pa.DataType]]:
         with ExitStack() as stack:
             path = stack.enter_context(source.open_random())
             if source.format == "parquet":
-                file = stack.enter_context(pq.ParquetFile(path))
+                file = stack.enter_context(pq.ParquetFile(path, pre_buffer=False))
                 rows, schema = file.metadata.num_rows, file.schema_arrow
             else:
                 reader = stack.enter_context(_ipc_reader(stack, path))
@@ -245,12 +245,14 @@ def _arrow_shape(source: Source) -> tuple[int, dict[str, pa.DataType]]:
     return rows, {f.name: f.type for f in schema}
 
 
-def _arrow_batches(source: Source) -> Iterator[pa.RecordBatch]:
+def _arrow_batches(source: Source, rows: int) -> Iterator[pa.RecordBatch]:
     try:
         with ExitStack() as stack:
             path = stack.enter_context(source.open_random())
             if source.format == "parquet":
-                yield from stack.enter_context(pq.ParquetFile(path)).iter_batches(batch_size=65536, use_threads=False)
+                yield from stack.enter_context(pq.ParquetFile(path, pre_buffer=False)).iter_batches(
+                    batch_size=rows, use_threads=False
+                )
             else:
                 yield from _ipc_batches(stack.enter_context(_ipc_reader(stack, path)))
     except DAMAGE as error:

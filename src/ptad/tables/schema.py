@@ -250,7 +250,8 @@ def _spans(columns: tuple[Column, ...]) -> Iterator[slice]:
 
 def _pylist(array: pa.Array) -> list[Any]:
     if pa.types.is_timestamp(array.type) or pa.types.is_duration(array.type):
-        make = pa.timestamp("us", array.type.tz) if pa.types.is_timestamp(array.type) else pa.duration("us")
+        zone = "UTC" if pa.types.is_timestamp(array.type) and array.type.tz else None  # as decode shows them
+        make = pa.timestamp("us", zone) if pa.types.is_timestamp(array.type) else pa.duration("us")
         try:  # nanoseconds would come back as objects of another library
             return list(array.cast(make, safe=False).to_pylist())
         except (ValueError, OverflowError, pa.ArrowException):  # no Python date reaches beyond year 9999

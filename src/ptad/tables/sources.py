@@ -9,10 +9,11 @@ import lzma
 import shutil
 import sys
 import tempfile
+import weakref
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -60,8 +61,6 @@ class Source:
         Compression around it.
     state : tuple of int
         Size and time of change when it was found.
-    keep : object
-        What must live as long as the source: the temporary copy of standard input.
     """
 
     path: Path
@@ -69,7 +68,6 @@ class Source:
     format: str
     compression: str | None
     state: tuple[int, int]
-    keep: Any = None
 
     def check_unchanged(self) -> None:
         """Raise if the file is not the one that was found at the start."""
@@ -98,10 +96,12 @@ class Source:
         if self.compression is None:
             yield self.path
             return
-        with tempfile.NamedTemporaryFile(prefix="ptad-") as copy, self.open() as stream:
-            shutil.copyfileobj(stream, copy)
-            copy.flush()
-            yield Path(copy.name)
+        with self.open() as stream:
+            copy = _copied(stream)
+        try:
+            yield copy
+        finally:
+            copy.unlink(missing_ok=True)
 
     def damaged(self, error: BaseException) -> DataError:
         """The error for content that cannot be read."""
@@ -194,7 +194,23 @@ def _sniffed(source: Source) -> str:
 
 def _spooled(stream: IO[bytes]) -> Source:
     """Standard input copied to a temporary file: types and formats need a second look, memory stays constant."""
-    copy = tempfile.NamedTemporaryFile(prefix="ptad-stdin-")  # noqa: SIM115 - lives as long as the Source
-    shutil.copyfileobj(stream, copy)
-    copy.flush()
-    return replace(_source(Path(copy.name), "standard input"), keep=copy)
+    copy = _copied(stream)
+    try:
+        found = _source(copy, "standard input")
+    except BaseException:
+        copy.unlink(missing_ok=True)
+        raise
+    weakref.finalize(found, copy.unlink, missing_ok=True)
+    return found
+
+
+def _copied(stream: IO[bytes]) -> Path:
+    """The rest of a stream in a temporary file that the caller removes."""
+    with tempfile.NamedTemporaryFile(prefix="ptad-", delete=False) as copy:
+        path = Path(copy.name)
+        try:
+            shutil.copyfileobj(stream, copy)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+    return path

@@ -32,7 +32,11 @@ class Optimizer:
         self._lookahead: torch.optim.Optimizer | None = None
         if config.optimizer == "adamw":
             self._inner: torch.optim.Optimizer = torch.optim.AdamW(
-                self.parameters, lr=self.rate, weight_decay=config.weight_decay, fused=True
+                self.parameters,
+                lr=self.rate,
+                weight_decay=config.weight_decay,
+                fused=True,
+                capturable=device.type == "cuda",
             )
         else:
             self._inner = _lamb(self.parameters, config)
