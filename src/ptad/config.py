@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from numbers import Integral, Real
 from typing import Any, Literal
 
+import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 
@@ -74,6 +75,9 @@ class Config:
     members: Literal["single", "folds"] = "single"  # who scores: one network of all rows, or the mean of the folds'
 
     def __post_init__(self) -> None:
+        for field in fields(self):  # numbers of numpy, as from a parameter grid, become Python's
+            if isinstance(value := getattr(self, field.name), np.generic):
+                object.__setattr__(self, field.name, value.item())
         validate_parameter_constraints(_CONSTRAINTS, asdict(self), caller_name="PTAD")
         if self.embedding_dim % self.n_heads or (self.abd_width or 0) % self.n_heads:
             raise ValueError(

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.base import BaseEstimator, OutlierMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -31,7 +31,7 @@ logger = logging.getLogger("ptad")
 Array = NDArray[np.float64]
 
 
-class PTAD(OutlierMixin, BaseEstimator):
+class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
     """Mask-aware prototype learning for one-class anomaly detection in tables.
 
     Learns from normal rows; scores any row on its own, never depending on the rows beside it.
@@ -151,6 +151,7 @@ class PTAD(OutlierMixin, BaseEstimator):
                 config,
                 seed=seed,
                 device=device,
+                false_alarm_rate=self.false_alarm_rate,
                 amp=self.mixed_precision and device.type == "cuda",
                 progress=progress,
                 checkpoint=None if checkpoint is None else Path(checkpoint),
@@ -262,6 +263,7 @@ class PTAD(OutlierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = []  # the P-space is float32 whatever comes in
         return tags
 
     # storage ------------------------------------------------------------------------------------------------------
@@ -277,7 +279,8 @@ class PTAD(OutlierMixin, BaseEstimator):
         tensors["reference_rows"] = scorer.reference_rows.float()
         if self.calibration_ is not None:
             tensors["calibration"] = torch.from_numpy(self.calibration_.scores)
-        parameters = {"preset": self.preset, "false_alarm_rate": self.false_alarm_rate, "context": self.context}
+        rate = self.false_alarm_rate if isinstance(self.false_alarm_rate, str) else float(self.false_alarm_rate)
+        parameters = {"preset": self.preset, "false_alarm_rate": rate, "context": self.context}
         names = getattr(self, "feature_names_in_", None)
         content = {
             "parameters": parameters,

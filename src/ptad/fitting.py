@@ -65,6 +65,7 @@ def fit_matrix(
     *,
     seed: int,
     device: torch.device,
+    false_alarm_rate: float | str = "auto",
     amp: bool = False,
     progress: Progress | None = None,
     checkpoint: Path | None = None,
@@ -76,6 +77,8 @@ def fit_matrix(
         )
     rng = np.random.default_rng(seed)
     members = plan_members(len(x), config, rng)
+    if n_calibration := sum(len(member.calibration) for member in members):
+        Calibration(np.zeros(n_calibration)).rate(false_alarm_rate)  # refuse before training, not after
     seeds = [int(s) for s in rng.integers(2**31, size=len(members))]
     on_device = torch.from_numpy(x).to(device)
 
@@ -161,6 +164,8 @@ def _train(
         validation = _row_table([member.validation[:512] for member in members], x.device)
     data = Data(x=x, train=_row_table([member.train for member in members], x.device), validation=validation)
     batch_size = context_rows(config.batch_size, x.shape[1])
+    if checkpoint is not None and (found := checkpoint.load()) is not None:
+        batch_size = found[1]["batch_size"]
     while True:
         network = Network([torch.Generator().manual_seed(s) for s in seeds], x.shape[1], config).to(x.device)
         generator = torch.Generator(device=x.device).manual_seed(seeds[0])
@@ -173,6 +178,8 @@ def _train(
             if batch_size <= 8:
                 raise TrainingError(f"Out of memory even with batches of {batch_size} rows: {error}") from error
         batch_size //= 2
+        if checkpoint is not None:
+            checkpoint.path.unlink(missing_ok=True)  # it was written with the larger batch
         logger.warning("out of memory: training again with batches of %d rows", batch_size)
         if x.device.type == "cuda":
             torch.cuda.empty_cache()

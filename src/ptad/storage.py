@@ -28,7 +28,7 @@ MANIFEST, TENSORS = "manifest.json", "tensors.safetensors"
 def write_bundle(folder: str | os.PathLike[str], content: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     """Write a bundle; an older bundle at the same place is replaced, anything else there is refused."""
     target = Path(folder)
-    if target.exists() and not (target / MANIFEST).is_file():
+    if target.exists() and not _is_bundle(target):
         raise BundleError(f"'{target}' exists and is not a ptad model: it is left alone. Name another folder.")
     blob = safetensors.torch.save({k: v.detach().cpu().contiguous() for k, v in tensors.items()})
     manifest = {
@@ -51,7 +51,11 @@ def write_bundle(folder: str | os.PathLike[str], content: dict[str, Any], tensor
         if target.exists():
             previous = staging.with_name(staging.name + "-previous")
             target.rename(previous)
-            staging.rename(target)
+            try:
+                staging.rename(target)
+            except OSError:
+                previous.rename(target)
+                raise
             shutil.rmtree(previous)
         else:
             staging.rename(target)
@@ -88,6 +92,14 @@ def read_bundle(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[st
     if hashlib.sha256(blob).hexdigest() != manifest["tensors_sha256"]:
         raise BundleError(f"'{source / TENSORS}' is truncated or damaged: its checksum does not match the manifest.")
     return manifest, safetensors.torch.load(blob)
+
+
+def _is_bundle(folder: Path) -> bool:
+    try:
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(manifest, dict) and manifest.get("format") == FORMAT
 
 
 def _digest(manifest: dict[str, Any]) -> str:

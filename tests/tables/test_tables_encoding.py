@@ -225,6 +225,23 @@ def test_cycle_values():
     np.testing.assert_allclose(sine, [1.0, 0.0], atol=1e-7)  # six and eighteen o'clock
 
 
+def test_week_begins_on_monday_and_the_year_on_its_first_day():
+    days = [dt.date(2023, 1, 1) + dt.timedelta(days=9 * i) for i in range(80)]
+    schema = fit_schema(pa.table({"d": days}), scaling="minmax")
+    place = {n: i for i, n in enumerate(schema.encoded_names)}
+    x = schema.encode(pa.table({"d": [dt.date(2024, 1, 1), dt.date(2024, 7, 2)]}))  # a Monday, half a year later
+    assert x[0, place["d: sine of week"]] == 0.5 and x[0, place["d: cosine of week"]] == 1.0
+    assert x[0, place["d: sine of year"]] == 0.5 and x[0, place["d: cosine of year"]] == 1.0
+    np.testing.assert_allclose(x[1, [place["d: sine of year"], place["d: cosine of year"]]], [0.5, 0.0], atol=1e-6)
+
+
+def test_text_seen_once_reads_like_text_never_seen():
+    table = pa.table({"t": [f"value {i:03d}" for i in range(40)] + [f"twice {i % 30:03d}" for i in range(60)]})
+    schema = fit_schema(table)
+    once, never, twice = schema.encode(pa.table({"t": ["value 007", "never 007", "twice 007"]}))[:, :2]
+    assert once.tolist() == never.tolist() and (twice != once).all()
+
+
 def test_dates_out_of_range_are_clipped():
     days = [dt.date(2024, 1, 1) + dt.timedelta(days=i % 100) for i in range(400)] + [
         dt.date(9999, 12, 31),

@@ -31,7 +31,7 @@ class BetweenDatapoints(nn.Module):
         full = n_features * config.embedding_dim
         width = config.abd_width
         if width is None and full > config.abd_full_limit:
-            width = FALLBACK_ABD_WIDTH
+            width = math.ceil(FALLBACK_ABD_WIDTH / config.n_heads) * config.n_heads
         self.factorised = width is not None and width < full
         inner = width if width is not None and self.factorised else full
         if self.factorised:

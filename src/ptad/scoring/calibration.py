@@ -57,5 +57,5 @@ class Calibration:
         """Return t with: score > t exactly when p_value <= rate."""
         n = len(self.scores)
         # 1e-9 keeps a rate such as 0.1 from falling short of 1/10 in floating point.
-        allowed = math.floor(rate * (n + 1) + 1e-9) - 1
+        allowed = min(math.floor(rate * (n + 1) + 1e-9), n) - 1
         return float(self.scores[n - 1 - allowed])

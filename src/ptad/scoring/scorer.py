@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ptad.errors import DataError
 from ptad.model import Network, Output, Reference
 from ptad.scoring.parts import Cells, Parts, Potentials, assess, solve_potentials
 
@@ -83,6 +84,8 @@ class Scorer:
 
     def _passes(self, x: Matrix, context: Context) -> Iterator[tuple[Tensor, Output, Potentials]]:
         """Yield (rows, output, potentials) chunk by chunk."""
+        if len(x) == 0:
+            raise DataError("There are 0 rows to score. Give at least one.")
         n_rows = self.network.config.batch_size if context == "batch" else self.chunk_rows
         with torch.inference_mode():
             for start in range(0, len(x), n_rows):

@@ -92,7 +92,7 @@ class MomentColumn:
             if cycle == "day":
                 step = whole - days * DAY
             elif cycle == "week":
-                step = (days + 2) % 7  # 1970-01-01 was a Thursday; Monday is 0
+                step = (days + 3) % 7  # 1970-01-01 was a Thursday; Monday is 0
             else:
                 dates = days.astype("datetime64[D]")
                 step = (dates - dates.astype("datetime64[Y]").astype("datetime64[D]")).astype(np.int64)

@@ -96,7 +96,7 @@ class Trainer:
         if self.data.validation is not None and config.patience is not None:
             self.network.load_state_dict(self.best)
         final = min(entry["total"] for entry in self.history)
-        if not final < first_loss:
+        if config.n_steps > 1 and not final < first_loss:  # the first step's loss is taken before it moves anything
             raise TrainingError(
                 f"The network did not learn: its loss was {first_loss:.6g} before and {final:.6g} after training. "
                 "Try another learning_rate, or more n_steps."
@@ -202,8 +202,7 @@ class Trainer:
         if found is None:
             return
         saved, info = found
-        if not self.optimizer.state():
-            self._create_optimizer_state()
+        self._create_optimizer_state()
         for name, tensor in self._tensors():
             tensor.copy_(saved[name])
         self.generator.set_state(saved["generator"])
