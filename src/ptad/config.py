@@ -69,6 +69,10 @@ class Config:
 
     # scoring
     n_reference: int = 512  # rows that stand for the training set in the reference context
+    n_neighbours: int = 0  # training rows retrieved per row, whose reconstructions are scored too; 0: none
+    neighbour_ridge: float = 0.3
+    n_bank: int = 20_000  # training rows that neighbours are retrieved from
+    network_weight: float = 1.0  # weight of the network's score beside the two of the retrieved rows
     calibration: Literal["auto", "cross", "split", "none"] = "auto"
     cross_below: int = 2000  # "auto": cross-conformal below this number of rows, a split above
     n_folds: int = 5
@@ -157,6 +161,10 @@ _CONSTRAINTS: dict[str, list[Any]] = {
     "patience": [_count(1), None],
     "interval": [_count(1)],
     "n_reference": [_count(1)],
+    "n_neighbours": [_count(0)],
+    "neighbour_ridge": [_real(0, closed="neither")],
+    "n_bank": [_count(2)],
+    "network_weight": [_real(0)],
     "calibration": [StrOptions({"auto", "cross", "split", "none"})],
     "cross_below": [_count(0)],
     "n_folds": [_count(2)],
@@ -180,6 +188,9 @@ PRESETS: dict[str, Config] = {
         warmup_epochs=2,
         input_noise=0.1,
         sampled_branch=True,
+        n_neighbours=8,
+        network_weight=0.25,
+        n_folds=4,
         members="folds",
     ),
 }

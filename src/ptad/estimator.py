@@ -19,10 +19,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ptad.config import Config, make_config
 from ptad.errors import SettingError
-from ptad.fitting import Columns, Fitted, fit_matrix
+from ptad.fitting import Columns, Fitted, fit_matrix, make_retrieval
 from ptad.model import Network
 from ptad.progress import fit_progress
-from ptad.scoring import Calibration, Explanation, Parts, Scorer, make_explanation
+from ptad.scoring import PART_NAMES, Calibration, Explanation, Parts, Scorer, make_explanation
 from ptad.storage import read_bundle, write_bundle
 from ptad.tables import Schema, fit_schema
 
@@ -218,7 +218,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
     def score_parts(self, X: Any) -> dict[str, Array]:
         """Return the parts of the anomaly score as they are added up: higher is more anomalous."""
         parts = self._parts(X)
-        return {name: getattr(parts, name) for name in ("reconstruction", "basis", "prototype", "missing")}
+        return {name: getattr(parts, name) for name in PART_NAMES}
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Return the P-space representation of every row, by the first member: (n_rows, latent_dim)."""
@@ -227,10 +227,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
 
     def explain(self, X: Any) -> Explanation:
         """Return for every row and column what it adds to the score, what was observed and what was expected."""
-        table = self._input(X)
-        x = self.schema_.encode(table)
-        parts, cells = self.scorer_.parts(x, self._context()), self.scorer_.cells(x, self._context())
-        return make_explanation(table, self.schema_, parts, cells)
+        return make_explanation(self._input(X), self.schema_, self.scorer_, self._context())
 
     def _parts(self, X: Any) -> Parts:
         table = self._input(X)
@@ -277,6 +274,8 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         scorer = self.scorer_
         tensors = {f"network.{k}": v.float() for k, v in scorer.network.state_dict().items()}
         tensors["reference_rows"] = scorer.reference_rows.float()
+        if scorer.retrieval is not None:
+            tensors["bank"] = scorer.retrieval.rows.float()
         if self.calibration_ is not None:
             tensors["calibration"] = torch.from_numpy(self.calibration_.scores)
         rate = self.false_alarm_rate if isinstance(self.false_alarm_rate, str) else float(self.false_alarm_rate)
@@ -310,6 +309,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
             reference_rows=tensors["reference_rows"].to(target),
             missing_rate=torch.from_numpy(columns.missing_rate).to(target),
             column_weight=torch.from_numpy(columns.indicator_weight(config)).to(target),
+            retrieval=make_retrieval(tensors["bank"].to(target), config) if "bank" in tensors else None,
         )
         calibration = Calibration(tensors["calibration"].numpy()) if "calibration" in tensors else None
         model.n_features_in_ = content["n_features_in"]

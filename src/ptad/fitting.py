@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ptad.config import Config
 from ptad.errors import DataError, TrainingError
 from ptad.model import Network
-from ptad.scoring import Calibration, Scorer
+from ptad.scoring import Calibration, Retrieval, Scorer
 from ptad.training import Checkpoint, Data, History, Member, Progress, Trainer, plan_members
 
 logger = logging.getLogger("ptad")
@@ -210,12 +210,24 @@ def _freeze(
     for member, seed in zip(members, seeds, strict=True):
         order = np.random.default_rng(seed).permutation(member.train)
         picks.append(x[np.resize(order, n_reference)])
+    retrieval = None
+    if config.n_neighbours:
+        # Several members score together over the rows of all of them.
+        known = np.unique(np.concatenate([member.train for member in members]))
+        rows = np.random.default_rng(seeds[0]).permutation(known)[: config.n_bank]
+        retrieval = make_retrieval(torch.from_numpy(x[rows]).to(device), config)
     return Scorer(
         network=network,
         reference_rows=torch.from_numpy(np.stack(picks)).to(device),
         missing_rate=torch.from_numpy(columns.missing_rate).to(device),
         column_weight=torch.from_numpy(columns.indicator_weight(config)).to(device),
+        retrieval=retrieval,
     )
+
+
+def make_retrieval(bank: torch.Tensor, config: Config) -> Retrieval:
+    """Return the retrieval over a bank of encoded rows."""
+    return Retrieval(bank, config.n_neighbours, config.neighbour_ridge)
 
 
 def _check_scores(scorer: Scorer, x: Matrix) -> None:

@@ -4,10 +4,10 @@ Shape
 -----
 all per-member tensors lead with (n_members, n_rows, ...); what leaves this module is averaged over the members.
 
-The score is reconstruction + kappa * basis + alpha * prototype + missing, each split over the columns so that the
-contributions of a row add up to its score:
+The score is reconstruction + kappa * basis + alpha * prototype (Eq. 8) + missing, and with retrieved rows + neighbour
++ local. Each part is split over the columns so that the contributions of a row add up to its score:
 
-- reconstruction and missing belong to a cell by definition;
+- reconstruction, missing, neighbour and local belong to a cell by definition;
 - basis and prototype are Euclidean norms; a column's share is its share of the squared norm.
 """
 
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ptad.model import Network, Output
+from ptad.scoring.retrieval import Retrieval, Retrieved
 from ptad.training.loss import cell_errors
 from ptad.transport import euclidean_cost, matched_cost, scaled_plan, sinkhorn_potentials
 
@@ -37,6 +38,8 @@ class Parts:
     basis: Array
     prototype: Array
     missing: Array
+    neighbour: Array
+    local: Array
 
     @staticmethod
     def concatenate(items: list[Parts]) -> Parts:
@@ -48,6 +51,7 @@ class Cells:
     """What an explanation is made of, per encoded cell."""
 
     contributions: Array  # (n, d), rows add up to the score
+    missing: Array  # (n, d), the part of it that comes from missing-value indicators
     expected: Array  # (n, d), the reconstruction averaged over branches
     masking_rate: Array  # (n, d), share of the cell's latent that the P-space masks hide
     data_mask: Array  # (n, d), the soft mask
@@ -68,10 +72,12 @@ class Potentials:
 
 
 class Columns(Protocol):
-    """What is known about the columns besides the network."""
+    """What the score knows besides the network: the columns, the unit of the network's score, the retrieved rows."""
 
     missing_rate: Tensor
     column_weight: Tensor
+    network_unit: float
+    retrieval: Retrieval | None
 
 
 def solve_potentials(network: Network, output: Output) -> Potentials:
@@ -102,21 +108,35 @@ class Assessment:
     basis_index: Tensor
     prototype: Tensor  # (E, n), weighted
     prototype_index: Tensor
+    retrieved: Retrieved | None
+
+    @property
+    def network_score(self) -> Tensor:
+        """Eq. 8, (E, n)."""
+        return self.errors.sum(dim=-1) + self.basis + self.prototype
 
     @property
     def parts(self) -> Parts:
-        reconstruction, missing = self.errors.sum(dim=-1), self.missing.sum(dim=-1)
-        score = reconstruction + missing + self.basis + self.prototype
-        found = [_rounded(t.mean(dim=0)) for t in (score, reconstruction, self.basis, self.prototype, missing)]
-        return Parts(*found)
+        missing = self.missing.sum(dim=-1)
+        neighbour = local = torch.zeros_like(missing)
+        if self.retrieved is not None:
+            neighbour, local = (e.sum(dim=-1).expand_as(missing) for e in self.retrieved[:2])
+        score = self.network_score + missing + neighbour + local
+        every = (score, self.errors.sum(dim=-1), self.basis, self.prototype, missing, neighbour, local)
+        return Parts(*(_rounded(part.mean(dim=0)) for part in every))
 
     def cells(self) -> Cells:
         contributions = self.errors + self.missing + self._basis_share() + self._prototype_share()
         output = self.output
+        expected = output.reconstructions.mean(dim=(0, 1))
+        if self.retrieved is not None:
+            contributions = contributions + self.retrieved.neighbour + self.retrieved.local
+            expected = self.retrieved.expected
         nothing = torch.zeros_like(self.errors)
         return Cells(
             contributions=_rounded(contributions.mean(dim=0)),
-            expected=_rounded(output.reconstructions.mean(dim=(0, 1))),
+            missing=_rounded(self.missing.mean(dim=0)),
+            expected=_rounded(expected),
             masking_rate=_rounded(self._masking_rate().mean(dim=0)),
             data_mask=_rounded((nothing + 1.0 if output.data_mask is None else output.data_mask).mean(dim=0)),
             nearest_basis=self.basis_index[0].cpu().numpy(),
@@ -156,6 +176,7 @@ class Assessment:
 def assess(network: Network, output: Output, x: Tensor, potentials: Potentials, columns: Columns) -> Assessment:
     """Judge the rows of one output."""
     config = network.config
+    unit = columns.network_unit
     basis, basis_index = _part(
         output.basis_squared if config.scores_basis else None,
         potentials.basis,
@@ -170,12 +191,13 @@ def assess(network: Network, output: Output, x: Tensor, potentials: Potentials, 
         network=network,
         output=output,
         x=x,
-        errors=cell_errors(output, x),
-        missing=missing_errors(x, columns),
-        basis=config.basis_score_weight * basis,
+        errors=cell_errors(output, x) / unit,
+        missing=missing_errors(x, columns) * (columns.retrieval.indicator_scale if columns.retrieval else 1.0),
+        basis=config.basis_score_weight / unit * basis,
         basis_index=basis_index,
-        prototype=config.prototype_score_weight * prototype,
+        prototype=config.prototype_score_weight / unit * prototype,
         prototype_index=prototype_index,
+        retrieved=None if columns.retrieval is None else columns.retrieval(x[0]),
     )
 
 

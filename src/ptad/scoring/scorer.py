@@ -21,7 +21,8 @@ from torch import Tensor
 
 from ptad.errors import DataError
 from ptad.model import Network, Output, Reference
-from ptad.scoring.parts import Cells, Parts, Potentials, assess, solve_potentials
+from ptad.scoring.parts import Assessment, Cells, Parts, Potentials, assess, solve_potentials
+from ptad.scoring.retrieval import Retrieval
 
 Context = Literal["reference", "batch"]
 Matrix = NDArray[np.float32]
@@ -41,12 +42,15 @@ class Scorer:
         (n_features,) share of training rows in which each column was missing.
     column_weight : Tensor
         (n_features,) 1 / number of encoded columns of the same original column.
+    retrieval : Retrieval, optional
+        Reconstruction from retrieved training rows; with it, all parts are in units of a normal row's mean.
     """
 
     network: Network
     reference_rows: Tensor
     missing_rate: Tensor
     column_weight: Tensor
+    retrieval: Retrieval | None = None
 
     def __post_init__(self) -> None:
         self.network = self.network.double().eval().requires_grad_(False)
@@ -55,6 +59,10 @@ class Scorer:
             output = self.network(self.reference_rows)
             self.reference: Reference = output.reference
             self.potentials: Potentials = solve_potentials(self.network, output)
+            self.network_unit = 1.0
+            if self.retrieval is not None:
+                judged = assess(self.network, output, self.reference_rows, self.potentials, self)
+                self.network_unit = max(float(judged.network_score.mean()), 1e-12) / self.network.config.network_weight
 
     @property
     def device(self) -> torch.device:
@@ -65,22 +73,27 @@ class Scorer:
         """Rows scored at once: bounds the largest intermediate, so memory stays flat in the number of rows."""
         config = self.network.config
         per_row = self.network.n_members * config.n_branches * self.network.backbone.latent_dim
+        largest = per_row * config.feedforward_factor
+        if self.retrieval is not None:
+            largest = max(largest, len(self.retrieval.bank))
         budget = 2**22 if self.device.type == "cpu" else 2**25
-        return max(1, min(65536, budget // (per_row * config.feedforward_factor) + 1))
+        return max(1, min(65536, budget // largest + 1))
 
     def parts(self, x: Matrix, context: Context = "reference") -> Parts:
         """Return the score parts of every row."""
-        found = [assess(self.network, o, c, p, self).parts for c, o, p in self._passes(x, context)]
-        return Parts.concatenate(found)
+        return Parts.concatenate([judged.parts for judged in self._assess(x, context)])
 
     def cells(self, x: Matrix, context: Context = "reference") -> Cells:
         """Return contributions, expected values and masking rates of every cell."""
-        found = [assess(self.network, o, c, p, self).cells() for c, o, p in self._passes(x, context)]
-        return Cells.concatenate(found)
+        return Cells.concatenate([judged.cells() for judged in self._assess(x, context)])
 
     def latent(self, x: Matrix, context: Context = "reference") -> NDArray[np.float32]:
         """Return the P-space representation by the first member, (n_rows, latent_dim)."""
         return np.concatenate([o.latent[0].float().cpu().numpy() for _, o, _ in self._passes(x, context)])
+
+    def _assess(self, x: Matrix, context: Context) -> Iterator[Assessment]:
+        for chunk, output, potentials in self._passes(x, context):
+            yield assess(self.network, output, chunk, potentials, self)
 
     def _passes(self, x: Matrix, context: Context) -> Iterator[tuple[Tensor, Output, Potentials]]:
         """Yield (rows, output, potentials) chunk by chunk."""

@@ -1,0 +1,88 @@
+"""PTAD with PyOD's face: its signs (higher = anomalous), its labels (0 normal, 1 anomalous), its contamination.
+
+The detector itself is :class:`ptad.PTAD`, held in ``detector_``; this class only translates. Needs the extra ``pyod``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from ptad.config import Config
+from ptad.errors import MissingExtraError
+from ptad.estimator import PTAD
+
+try:
+    from pyod.models.base import BaseDetector
+except ImportError as missing:
+    raise MissingExtraError("pyod", "pyod", "ptad.pyod") from missing
+
+__all__ = ["PTADDetector"]
+
+FITTED = ("decision_scores_", "threshold_", "labels_")
+
+
+class PTADDetector(BaseDetector):
+    """PTAD as a detector of PyOD.
+
+    Parameters
+    ----------
+    contamination : float in (0, 0.5]
+        Share of the TRAINING rows to be labelled as anomalies; it places ``threshold_`` and has no part in the scores.
+        For a promised false-alarm rate on new rows, use ``detector_.predict`` or ``detector_.p_value`` instead.
+    preset, config, context, device, random_state, verbose
+        As in :class:`ptad.PTAD`.
+
+    Attributes
+    ----------
+    decision_scores_ : ndarray of shape (n_rows,)
+        Anomaly scores of the training rows, higher = more anomalous.
+    threshold_ : float
+        A row with a higher score is an anomaly.
+    labels_ : ndarray of shape (n_rows,)
+        0 for normal training rows, 1 for anomalous ones.
+    detector_ : PTAD
+        The fitted detector, with everything that PyOD has no name for: p-values, explanations, ``save``.
+    """
+
+    def __init__(
+        self,
+        contamination: float = 0.1,
+        preset: str = "default",
+        config: Mapping[str, Any] | Config | None = None,
+        context: str = "reference",
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = 0,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(contamination=contamination)
+        self.preset = preset
+        self.config = config
+        self.context = context
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from the rows and label them; ``y`` is ignored, with PyOD's own warning."""
+        self._set_n_classes(y)
+        self.detector_ = PTAD(
+            self.preset,
+            config=self.config,
+            context=self.context,
+            device=self.device,
+            random_state=self.random_state,
+            verbose=self.verbose,
+        ).fit(X)
+        self.decision_scores_ = self.detector_.anomaly_score(X)
+        self._process_decision_scores()
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the anomaly score of every row: higher is more anomalous."""
+        check_is_fitted(self, FITTED)
+        return self.detector_.anomaly_score(X)
