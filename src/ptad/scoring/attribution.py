@@ -1,7 +1,7 @@
 """What each original column adds to the score: how far the score falls when the column's cell is hidden.
 
 A strange cell leaves traces beside itself: the rows retrieved for it, and the network's picture of the other columns,
-bend towards it. Hiding one cell at a time, as a missing value is hidden, shows whose absence makes the row normal again.
+bend towards it. Hiding one cell at a time, as a missing value is hidden, shows whose absence makes the row normal.
 It costs one scoring per column.
 
 The falls do not add up by themselves. Columns whose hiding raises the score keep their negative fall; the positive ones
