@@ -1,0 +1,152 @@
+"""What every detector owes: checks as library code, to be run over peers, PTAD and detectors of one's own.
+
+Each check takes a factory ``(random_state) -> Peer`` and raises :class:`ContractError` with the figure that broke it.
+They are few and cheap on purpose; a method that was never trained, or answers with one constant, fails them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from ptad.errors import PtadError
+from ptad.peers.protocol import FloatArray, Peer
+
+PeerFactory = Callable[[int], Peer]
+#: The score of a row may move by this share of the scores' spread and still count as independent of the batch.
+BATCH_TOLERANCE = 1e-4
+
+
+class ContractError(PtadError, AssertionError):
+    """A detector broke one of the checks."""
+
+
+def planted(
+    n_train: int = 200, n_test: int = 120, n_features: int = 6, seed: int = 0
+) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
+    """Easy data: normal rows near a plane, anomalies far off it and spread out; (train, test, is_anomaly)."""
+    rng = np.random.default_rng(seed)
+    directions = np.linalg.qr(rng.normal(size=(n_features, n_features)))[0][:2]
+
+    def normal(n: int) -> FloatArray:
+        return np.asarray(rng.normal(size=(n, 2)) @ directions + 0.15 * rng.normal(size=(n, n_features)))
+
+    labels = np.zeros(n_test, dtype=bool)
+    labels[: n_test // 4] = True
+    test = normal(n_test)
+    test[labels] = 3.0 * rng.normal(size=(int(labels.sum()), n_features))
+    train = normal(n_train)
+    mean, deviation = train.mean(axis=0), train.std(axis=0)
+    return (train - mean) / deviation, (test - mean) / deviation, labels
+
+
+def check_scores_usable(make: PeerFactory) -> None:
+    """Finite, one per row, not constant."""
+    train, test, _ = planted()
+    scores = make(0).fit(train).anomaly_score(test)
+    _require(scores.shape == (len(test),), f"scores have shape {scores.shape} for {len(test)} rows")
+    _require(scores.dtype == np.float64, f"scores are {scores.dtype}, not float64")
+    _require(bool(np.isfinite(scores).all()), f"{int((~np.isfinite(scores)).sum())} scores are not finite")
+    _require(len(np.unique(scores)) > len(test) // 2, f"only {len(np.unique(scores))} different scores")
+
+
+def check_finds_planted(make: PeerFactory, at_least: float = 0.8) -> None:
+    """AUC-ROC above 0.8 on easy planted anomalies."""
+    auc = _planted_auc(make(0))
+    _require(auc > at_least, f"AUC-ROC {auc:.3f} on easy planted anomalies, at least {at_least} is expected")
+
+
+def check_loss_fell(make: PeerFactory) -> None:
+    """The training loss went down; methods without training pass."""
+    train, _, _ = planted()
+    history = [entry["loss"] for entry in make(0).fit(train).history_ if "loss" in entry]
+    if len(history) > 1:
+        _require(history[-1] < history[0], f"the training loss went from {history[0]:.4g} to {history[-1]:.4g}")
+
+
+def check_better_than_start(make: PeerFactory, make_untrained: PeerFactory) -> None:
+    """Not worse than the same net at its random start, mean over three seeds."""
+    trained = float(np.mean([_planted_auc(make(seed)) for seed in range(3)]))
+    untrained = float(np.mean([_planted_auc(make_untrained(seed)) for seed in range(3)]))
+    # A random net can already be perfect on easy data; then there is nothing to gain.
+    enough = trained > untrained or trained > 0.97
+    _require(enough, f"AUC-ROC {trained:.3f} after training, {untrained:.3f} at the random start")
+
+
+def check_same_seed_same_scores(make: PeerFactory) -> None:
+    """The same seed gives the same scores, and the global generators stay where they were."""
+    import torch
+
+    train, test, _ = planted()
+    before = (_numpy_state(), torch.get_rng_state())
+    first = make(3).fit(train).anomaly_score(test)
+    after = (_numpy_state(), torch.get_rng_state())
+    _require(before[0] == after[0], "numpy's global generator was moved")
+    _require(bool(torch.equal(before[1], after[1])), "torch's global generator was moved")
+    second = make(3).fit(train).anomaly_score(test)
+    _require(bool(np.array_equal(first, second)), f"scores differ by up to {np.abs(first - second).max():.3g}")
+
+
+def check_input_untouched(make: PeerFactory) -> None:
+    """Neither fit nor scoring writes into the caller's rows."""
+    train, test, _ = planted()
+    train_copy, test_copy = train.copy(), test.copy()
+    make(0).fit(train).anomaly_score(test)
+    _require(np.array_equal(train, train_copy), "fit changed the training rows")
+    _require(np.array_equal(test, test_copy), "scoring changed the rows")
+
+
+def check_batch_dependence_declared(make: PeerFactory) -> None:
+    """Whether a score depends on the rows beside it is measured and must be what the method declares."""
+    train, test, _ = planted()
+    peer = make(0).fit(train)
+    moved = batch_dependence(peer, test)
+    measured = moved > BATCH_TOLERANCE
+    _require(
+        measured == peer.batch_dependent,
+        f"scores move by {moved:.3g} of their spread with the batch, but batch_dependent is {peer.batch_dependent}",
+    )
+
+
+def batch_dependence(peer: Peer, X: npt.ArrayLike) -> float:
+    """How far scores move with the batch: the largest change over several batchings, as a share of their spread."""
+    rows = np.asarray(X, dtype=np.float64)
+    together = peer.anomaly_score(rows)
+    order = np.random.default_rng(0).permutation(len(rows))
+    halves = np.array_split(order, 2)
+    apart = np.empty_like(together)
+    for half in halves:
+        apart[half] = peer.anomaly_score(rows[half])
+    alone = np.array([peer.anomaly_score(rows[i : i + 1])[0] for i in range(min(5, len(rows)))])
+    change = max(np.abs(together - apart).max(), np.abs(together[: len(alone)] - alone).max())
+    spread = float(np.quantile(together, 0.9) - np.quantile(together, 0.1))
+    return float(change / spread) if spread > 0 else float(change)
+
+
+#: Checks that need only the method itself, by name.
+CHECKS: dict[str, Callable[[PeerFactory], None]] = {
+    "scores_usable": check_scores_usable,
+    "finds_planted": check_finds_planted,
+    "loss_fell": check_loss_fell,
+    "same_seed_same_scores": check_same_seed_same_scores,
+    "input_untouched": check_input_untouched,
+    "batch_dependence_declared": check_batch_dependence_declared,
+}
+
+
+def _numpy_state() -> str:
+    return repr(np.random.get_state(legacy=False))  # noqa: NPY002 - that it stays put is what is checked
+
+
+def _planted_auc(peer: Peer) -> float:
+    from sklearn.metrics import roc_auc_score
+
+    train, test, labels = planted()
+    return float(roc_auc_score(labels, peer.fit(train).anomaly_score(test)))
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise ContractError(message)

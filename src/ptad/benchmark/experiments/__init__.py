@@ -1,0 +1,83 @@
+"""The paper's further experiments: one file each, one registry, one command.
+
+Most are lists of variants that the ordinary runner measures and the ordinary tables show. ``cost`` and ``masks``
+measure something else than accuracy and bring their own function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ptad.benchmark.experiments.ablation import ABLATION
+from ptad.benchmark.experiments.anomaly_types import ANOMALY_TYPES
+from ptad.benchmark.experiments.backbones import BACKBONES
+from ptad.benchmark.experiments.context import CONTEXT
+from ptad.benchmark.experiments.cost import cost_tables
+from ptad.benchmark.experiments.counts import COUNTS
+from ptad.benchmark.experiments.distance import DISTANCE
+from ptad.benchmark.experiments.masks import mask_tables
+from ptad.benchmark.experiments.variants import Experiment, make_cells
+from ptad.benchmark.experiments.weights import WEIGHTS
+from ptad.benchmark.report import experiment_tables
+from ptad.benchmark.runner import RunSettings, run_grid
+from ptad.benchmark.store import ResultStore, Row
+from ptad.benchmark.tables import Table
+from ptad.errors import SettingError
+
+__all__ = ["EXPERIMENTS", "MEASUREMENTS", "run_experiment", "variant_order"]
+
+#: Experiments that are grids of variants.
+EXPERIMENTS: dict[str, Experiment] = {
+    e.name: e for e in (ABLATION, BACKBONES, COUNTS, WEIGHTS, DISTANCE, ANOMALY_TYPES, CONTEXT)
+}
+#: Experiments with a measurement of their own: ``(data folder, output file, settings) -> tables``.
+MEASUREMENTS: dict[str, Callable[[Path, Path, RunSettings], list[Table]]] = {
+    "cost": cost_tables,
+    "masks": mask_tables,
+}
+
+
+def run_experiment(
+    name: str,
+    directory: Path,
+    store: ResultStore,
+    seeds: Sequence[int],
+    settings: RunSettings,
+    datasets: Sequence[str] | None = None,
+    on_row: Callable[[Row], None] | None = None,
+) -> list[Table]:
+    """Run one experiment and return its tables; an unknown name lists the choices.
+
+    Parameters
+    ----------
+    name : str
+        Of the experiment.
+    directory : Path
+        Folder of the data sets.
+    store : ResultStore
+        Where the rows go; ``cost`` and ``masks`` write files of their own beside it.
+    seeds : sequence of int
+        Seeds.
+    settings : RunSettings
+        Device, processes, limits.
+    datasets : sequence of str, optional
+        Other data sets than the experiment's own.
+    on_row : callable, optional
+        Called with each finished row.
+    """
+    if name in MEASUREMENTS:
+        return MEASUREMENTS[name](directory, store.path, settings)
+    if name not in EXPERIMENTS:
+        choices = ", ".join((*EXPERIMENTS, *MEASUREMENTS))
+        raise SettingError(f"There is no experiment {name!r}. Choose from: {choices}.")
+    experiment = EXPERIMENTS[name]
+    cells = make_cells(experiment, seeds, datasets)
+    run_grid(cells, store, experiment.make_loader(directory), settings, on_row)
+    further = experiment.further(directory, settings) if experiment.further is not None else []
+    return [*experiment_tables(store.read(), name, variant_order(name)), *further]
+
+
+def variant_order(name: str) -> tuple[str, ...]:
+    """The variants of an experiment in the order of its table; empty for the main comparison."""
+    return tuple(variant.name for variant in EXPERIMENTS[name].variants) if name in EXPERIMENTS else ()

@@ -1,0 +1,47 @@
+"""The batch context of the paper against the fixed reference rows, for both presets.
+
+How far scores move with the batch is measured by :func:`ptad.benchmark.contracts.batch_dependence`; the AUC tells
+whether the freedom from the batch costs anything.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ptad.benchmark.contracts import batch_dependence
+from ptad.benchmark.experiments.variants import Experiment, Variant, all_tables
+from ptad.benchmark.loading import load_dataset
+from ptad.benchmark.runner import RunSettings
+from ptad.benchmark.split import half_split
+from ptad.benchmark.tables import Table, TableCell
+from ptad.peers import make_peer
+
+MOVEMENT_TABLE = "cardio"
+_ROWS = 400
+
+
+def movement_tables(directory: Path, settings: RunSettings, **options: Any) -> list[Table]:
+    """How far scores move with the batch, as a share of their 10 % to 90 % spread, on cardio."""
+    data = load_dataset(directory, MOVEMENT_TABLE)
+    split = half_split(data.y, 0)
+    train, test = data.X[split.train], data.X[split.test[:_ROWS]]
+    rows = []
+    for variant in CONTEXT.variants:
+        peer = make_peer(variant.method, device=settings.device, **{**variant.settings, **options}).fit(train)
+        rows.append([TableCell(variant.name), TableCell(f"{batch_dependence(peer, test):.2g}")])
+    title = f"Largest change of a score with the batch, share of the scores' spread, {MOVEMENT_TABLE}"
+    return [Table(title, ["Variant", "change"], rows)]
+
+
+CONTEXT = Experiment(
+    "context",
+    "Batch context against reference context",
+    tuple(
+        Variant(f"{method}, {context}", method, {"context": context})
+        for method in ("ptad", "ptad-paper")
+        for context in ("reference", "batch")
+    ),
+    all_tables(),
+    further=movement_tables,
+)

@@ -1,0 +1,93 @@
+"""The paper's two mask figures: P-space masks and soft data-space masks of a normal and an anomalous cardio row.
+
+The two rows of the first figure are chosen to have the same masking rate, as in the paper, so that what differs is
+where the masks fall.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptad.benchmark.loading import load_dataset
+from ptad.benchmark.runner import RunSettings
+from ptad.benchmark.split import half_split
+from ptad.benchmark.tables import Table, TableCell
+from ptad.errors import MissingExtraError
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def mask_tables(directory: Path, out: Path, settings: RunSettings) -> list[Table]:
+    """Fit the paper preset on cardio, draw ``masks_pspace.png`` and ``masks_soft.png`` beside ``out``."""
+    data = load_dataset(directory, "cardio")
+    split = half_split(data.y, 0)
+    hidden, soft = row_masks(data.X[split.train], data.X[split.test], settings.device)
+    labels = data.y[split.test]
+    normal, anomaly = equal_rate_pair(hidden.mean(axis=(1, 2)), labels)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    draw_pair(hidden[normal], hidden[anomaly], "share hidden in the P-space", out.with_name("masks_pspace.png"))
+    draw_pair(soft[normal][None], soft[anomaly][None], "soft mask in the data space", out.with_name("masks_soft.png"))
+    rows = []
+    for name, chosen in (("normal", ~labels), ("anomalous", labels)):
+        rate = hidden[chosen].mean(axis=(1, 2))
+        high = (hidden[chosen].mean(axis=1) > 0.5).mean()
+        figures = (rate.mean(), rate.std(), high, soft[chosen].mean())
+        rows.append([TableCell(name), *(TableCell(f"{figure:.4f}") for figure in figures)])
+    header = ["Test rows", "masking rate", "its deviation", "columns hidden by more than half", "mean soft mask"]
+    notes = [f"the drawn pair: rates {hidden[normal].mean():.3f} (normal) and {hidden[anomaly].mean():.3f} (anomalous)"]
+    return [Table("P-space and data-space masks on cardio", header, rows, notes)]
+
+
+def row_masks(
+    train: npt.NDArray[np.float32], test: npt.NDArray[np.float32], device: str, **options: Any
+) -> tuple[FloatArray, FloatArray]:
+    """Hidden share per row, branch and column (n, K, d), and soft masks (n, d), of a fitted paper preset."""
+    import torch
+
+    from ptad.estimator import PTAD
+
+    config = {"calibration": "none", **options}
+    model = PTAD(preset="paper", config=config, device=device, random_state=0, verbose=0).fit(train)
+    scorer = model.scorer_
+    encoded = torch.as_tensor(np.asarray(model.schema_.encode(test)), device=scorer.device, dtype=torch.float64)
+    with torch.inference_mode():
+        output = scorer.network(encoded.unsqueeze(0), scorer.reference)
+    n_columns = encoded.shape[1]
+    kept = output.projection_masks[0].double().unflatten(-1, (n_columns, -1)).mean(-1)
+    return (1.0 - kept.transpose(0, 1)).cpu().numpy(), output.data_mask[0].double().cpu().numpy()
+
+
+def equal_rate_pair(rates: FloatArray, labels: npt.NDArray[np.bool_]) -> tuple[int, int]:
+    """A normal and an anomalous row with the closest masking rates, near the median rate."""
+    normal, anomalous = np.flatnonzero(~labels), np.flatnonzero(labels)
+    gap = np.abs(rates[normal][:, None] - rates[anomalous][None, :])
+    middle = np.abs(rates[normal][:, None] - np.median(rates))
+    best = np.unravel_index(np.argmin(gap + 0.1 * middle), gap.shape)
+    return int(normal[best[0]]), int(anomalous[best[1]])
+
+
+def draw_pair(left: FloatArray, right: FloatArray, label: str, path: Path) -> None:
+    """Two heat maps (branches x columns) beside each other."""
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.ticker import MaxNLocator
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", "plot", "Drawing figures") from error
+    figure = Figure(figsize=(10, 2.6 + 0.25 * len(left)), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    for axis, values, title in ((axes[0], left, "normal row"), (axes[1], right, "anomalous row")):
+        image = axis.imshow(values, aspect="auto", cmap="magma_r", vmin=0.0, vmax=1.0)
+        axis.set_title(f"{title}, mean {values.mean():.2f}", fontsize=10)
+        axis.set_xlabel("column", fontsize=9)
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axis.set_yticks(range(len(values)), [str(k + 1) for k in range(len(values))])
+    if len(left) > 1:
+        axes[0].set_ylabel("basis vector", fontsize=9)
+    else:
+        axes[0].set_yticks([])
+    figure.colorbar(image, ax=axes, label=label)
+    figure.savefig(path, dpi=150)

@@ -1,0 +1,113 @@
+"""The figures of the comparison: average bars, mean-rank bars, critical-difference diagrams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ptad.benchmark.report import TITLES
+from ptad.benchmark.statistics import Comparison, compare
+from ptad.benchmark.store import Row
+from ptad.benchmark.summary import Summary, summarise
+from ptad.errors import DataError, MissingExtraError, SettingError
+
+_OURS = "#b5482a"
+_OTHERS = "#5b7c99"
+_INK = "#222222"
+
+
+def draw_all(rows: Sequence[Row], directory: Path, suffix: str = "png") -> list[Path]:
+    """Draw averages, ranks and critical differences for AUC-PR and AUC-ROC; return the files."""
+    if suffix not in ("png", "svg", "pdf"):
+        raise SettingError(f"Figures are written as png, svg or pdf. Got {suffix!r} instead.")
+    chosen = [row for row in rows if row["experiment"] == "main"]
+    if not chosen:
+        raise DataError("The results hold no rows of the main comparison. Make some with 'ptad benchmark run'.")
+    directory.mkdir(parents=True, exist_ok=True)
+    written = []
+    for metric in ("auc_pr", "auc_roc"):
+        summary = summarise(chosen, metric)
+        result = compare(summary)
+        for kind, figure in (
+            ("average", average_figure(summary, result)),
+            ("rank", rank_figure(result, metric)),
+            ("critical_difference", critical_difference_figure(result, metric)),
+        ):
+            path = directory / f"{metric}_{kind}.{suffix}"
+            figure.savefig(path, dpi=150, bbox_inches="tight")
+            _pyplot().close(figure)
+            written.append(path)
+    return written
+
+
+def average_figure(summary: Summary, result: Comparison) -> Any:
+    """Bars of the average over the tables that all methods share, best first."""
+    means = np.array([np.mean([summary.value(m, d) for d in result.datasets]) for m in result.methods])
+    order = np.argsort(-means, kind="stable")
+    names, values = [result.methods[i] for i in order], means[order]
+    title = f"Average {TITLES[summary.metric]} over {len(result.datasets)} tables"
+    low = max(0.0, float(np.floor(values.min() * 10 - 1) / 10))
+    return _bars(names, values, title, TITLES[summary.metric], low, "{:.3f}")
+
+
+def rank_figure(result: Comparison, metric: str) -> Any:
+    """Bars of the mean rank, best first."""
+    title = f"Mean rank by {TITLES[metric]} over {len(result.datasets)} tables (1 is best)"
+    return _bars(result.methods, result.ranks, title, "mean rank", 0.0, "{:.2f}")
+
+
+def critical_difference_figure(result: Comparison, metric: str) -> Any:
+    """Mean ranks on a line; bars join methods that Holm-corrected Wilcoxon tests do not tell apart."""
+    try:
+        import pandas
+        import scikit_posthocs
+    except ImportError as error:
+        raise MissingExtraError("scikit-posthocs", "bench", "The critical-difference diagram") from error
+    figure, axes = _pyplot().subplots(figsize=(9, 1.2 + 0.2 * len(result.methods)))
+    names = result.methods
+    scikit_posthocs.critical_difference_diagram(
+        pandas.Series(result.ranks, index=names),
+        pandas.DataFrame(result.p_values, index=names, columns=names),
+        ax=axes,
+        label_fmt_left="{label} ({rank:.2f}) ",
+        label_fmt_right=" {label} ({rank:.2f})",
+        color_palette={name: _colour(name) for name in names},
+    )
+    axes.set_title(f"Mean ranks by {TITLES[metric]}, {len(result.datasets)} tables; joined: p ≥ 0.05", fontsize=10)
+    return figure
+
+
+def _bars(names: Sequence[str], values: Any, title: str, label: str, low: float, number: str) -> Any:
+    figure, axes = _pyplot().subplots(figsize=(7, 0.8 + 0.28 * len(names)))
+    positions = np.arange(len(names))[::-1]
+    axes.barh(positions, np.asarray(values) - low, left=low, color=[_colour(name) for name in names], height=0.72)
+    for position, value in zip(positions, values, strict=True):
+        axes.annotate(
+            number.format(value), (value, position), xytext=(3, 0), textcoords="offset points", va="center", fontsize=8
+        )
+    axes.set_yticks(positions, names, fontsize=9)
+    axes.set_xlabel(label if low == 0.0 else f"{label} (axis starts at {low:g})", fontsize=9)
+    axes.set_title(title, fontsize=10, loc="left")
+    axes.margins(x=0.12)
+    axes.set_xlim(left=low)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(colors=_INK)
+    return figure
+
+
+def _colour(name: str) -> str:
+    return _OURS if name.startswith("ptad") else _OTHERS
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")  # files only: no window, no display needed
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", "plot", "Drawing figures") from error
+    return pyplot

@@ -1,0 +1,186 @@
+"""The tables of the comparison, a pure read of the results file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ptad.benchmark.catalogue import catalogue
+from ptad.benchmark.statistics import compare, mean_ranks
+from ptad.benchmark.store import Row
+from ptad.benchmark.summary import Summary, current, published, summarise
+from ptad.benchmark.tables import BEST, PLAIN, SECOND, Notes, Table, TableCell, to_html, to_latex, to_markdown
+from ptad.errors import DataError
+from ptad.peers import peer_names
+
+TITLES = {
+    "auc_pr": "AUC-PR",
+    "auc_roc": "AUC-ROC",
+    "auc_pr_at_1": "AUC-PR at a prevalence of 1 %",
+    "auc_pr_at_5": "AUC-PR at a prevalence of 5 %",
+}
+
+
+def experiment_tables(rows: Sequence[Row], experiment: str = "main", order: Sequence[str] = ()) -> list[Table]:
+    """All tables of one experiment; the main one is also set beside the published figures and tested.
+
+    ``order`` lists variants in the order of their columns; by default that of the registry of methods, since the order
+    of the rows is that in which parallel workers happened to finish.
+    """
+    chosen = current(row for row in rows if row["experiment"] == experiment)
+    if not chosen:
+        known = sorted({str(row["experiment"]) for row in rows})
+        raise DataError(f"The results hold no experiment {experiment!r}. They hold: {', '.join(known) or 'nothing'}.")
+    places = {name: place for place, name in enumerate(order or peer_names())}
+    chosen.sort(key=lambda row: places.get(str(row["variant"]), len(places)))
+    tables = [value_table(summarise(chosen, metric)) for metric in ("auc_pr", "auc_roc")]
+    if experiment == "main":
+        tables += [beside_published(summarise(chosen, metric)) for metric in ("auc_pr", "auc_roc")]
+    tables += [value_table(summarise(chosen, metric)) for metric in ("auc_pr_at_1", "auc_pr_at_5")]
+    tables += [
+        _tests(summary) for summary in (summarise(chosen, m) for m in ("auc_pr", "auc_roc")) if _testable(summary)
+    ]
+    tables.append(coverage_table(chosen))
+    return tables
+
+
+def value_table(summary: Summary) -> Table:
+    """Mean ± standard deviation per method and table, with average and mean rank."""
+    notes = Notes()
+    rows = []
+    for dataset in summary.datasets:
+        values = [summary.value(method, dataset) for method in summary.methods]
+        emphasis = _emphasis(values, largest=True)
+        cells = [_figure_cell(summary, m, dataset, e, notes) for m, e in zip(summary.methods, emphasis, strict=True)]
+        rows.append([TableCell(_title(dataset)), *cells])
+    methods, shared = summary.complete()
+    if shared:
+        matrix = np.array([[summary.value(m, d) for m in methods] for d in shared])
+        averages, ranks = (
+            dict(zip(methods, matrix.mean(0), strict=True)),
+            dict(zip(methods, mean_ranks(matrix), strict=True)),
+        )
+        mark = (notes.number(f"over the {len(shared)} tables that all methods were measured on"),)
+        for label, figures, largest, digits in (("Average", averages, True, 4), ("Mean rank", ranks, False, 2)):
+            values = [figures.get(method, float("nan")) for method in summary.methods]
+            texts = ["" if np.isnan(value) else f"{value:.{digits}f}" for value in values]
+            emphasis = _emphasis(values, largest)
+            body = [TableCell(text, e) for text, e in zip(texts, emphasis, strict=True)]
+            rows.append([TableCell(label, marks=mark), *body])
+    rows.append([TableCell("Scaling"), *(TableCell(summary.scaling[method]) for method in summary.methods)])
+    title = f"{TITLES.get(summary.metric, summary.metric)}, mean ± standard deviation over seeds"
+    return Table(title, ["Data set", *summary.methods], rows, notes.texts)
+
+
+def beside_published(summary: Summary) -> Table:
+    """Ours / published, for the methods and tables that the paper prints."""
+    printed = published()
+    # The paper's own column is compared with its preset; the default preset stands beside it.
+    source = {m: "ptad" if m == "ptad-paper" else m for m in summary.methods}
+    methods = [m for m in summary.methods if any((source[m], d) in printed for d in summary.datasets)]
+    notes = Notes()
+    rows = []
+    for dataset in (*summary.datasets, "average"):
+        cells = [TableCell(_title(dataset) if dataset != "average" else "Average")]
+        for method in methods:
+            ours = _average(summary, method) if dataset == "average" else summary.value(method, dataset)
+            cell = printed.get((source[method], dataset))
+            text = "–" if np.isnan(ours) else f"{ours:.4f}"
+            marks: tuple[int, ...] = ()
+            if cell is not None:
+                text += f" / {getattr(cell, summary.metric):.4f}"
+                marks = (notes.number(f"suspect as printed: {cell.suspect}"),) if cell.suspect else ()
+            cells.append(TableCell(text, marks=marks))
+        rows.append(cells)
+    n_tables = len(summary.datasets)
+    if n_tables < len(catalogue()):
+        notes.number(f"our averages are over {n_tables} tables, the published ones over {len(catalogue())}")
+    title = f"{TITLES.get(summary.metric, summary.metric)}, ours / published"
+    return Table(title, ["Data set", *methods], rows, notes.texts)
+
+
+def coverage_table(rows: Sequence[Row]) -> Table:
+    """How many cells of each method were measured, capped or lost, and why."""
+    notes = Notes()
+    body = []
+    for variant in dict.fromkeys(str(row["variant"]) for row in rows):
+        own = [row for row in rows if row["variant"] == variant]
+        counts = [sum(row["status"] == status for row in own) for status in ("ok", "capped", "failed", "timeout")]
+        skipped = sum(row["status"] == "skipped" for row in own)
+        reasons = dict.fromkeys(
+            f"{row['status']}: {row['reason']}" for row in own if row["status"] not in ("ok", "capped")
+        )
+        marks = tuple(notes.number(reason) for reason in reasons)
+        cells = [TableCell(str(count)) for count in (len(own), *counts, skipped)]
+        body.append([TableCell(variant, marks=marks), *cells])
+    header = ["Method", "cells", "ok", "capped", "failed", "timeout", "skipped"]
+    return Table("Coverage of the grid", header, body, notes.texts)
+
+
+def write_tables(tables: Sequence[Table], directory: Path) -> list[Path]:
+    """Write all tables as tables.md, tables.tex and tables.html."""
+    directory.mkdir(parents=True, exist_ok=True)
+    written = []
+    for suffix, render in (("md", to_markdown), ("tex", to_latex), ("html", to_html)):
+        path = directory / f"tables.{suffix}"
+        path.write_text("\n\n".join(render(table) for table in tables) + "\n", encoding="utf-8")
+        written.append(path)
+    return written
+
+
+def _tests(summary: Summary) -> Table:
+    """Holm-corrected Wilcoxon p-values of all pairs, best mean rank first."""
+    result = compare(summary)
+    rows = []
+    for i, method in enumerate(result.methods):
+        cells = [
+            TableCell("–" if i == j else f"{p:.3f}", BEST if i != j and p < 0.05 else PLAIN)
+            for j, p in enumerate(result.p_values[i])
+        ]
+        rows.append([TableCell(method), TableCell(f"{result.ranks[i]:.2f}"), *cells])
+    title = f"Wilcoxon signed-rank p-values with Holm's correction, {TITLES[summary.metric]}"
+    notes = [f"{len(result.datasets)} tables; Friedman p = {result.friedman:.2g}; bold: p < 0.05"]
+    return Table(title, ["Method", "Mean rank", *result.methods], rows, notes)
+
+
+def _testable(summary: Summary) -> bool:
+    methods, shared = summary.complete()
+    return len(methods) > 1 and len(shared) > 4
+
+
+def _figure_cell(summary: Summary, method: str, dataset: str, emphasis: str, notes: Notes) -> TableCell:
+    figure = summary.figures.get((method, dataset))
+    if figure is None:
+        return TableCell("")
+    marks = tuple(notes.number(reason) for reason in figure.reasons)
+    if figure.mean is None:
+        return TableCell("–", marks=marks)
+    text = f"{figure.mean:.4f}" + (f" ± {figure.std:.3f}" if figure.std is not None else "")
+    return TableCell(text, emphasis, marks)
+
+
+def _average(summary: Summary, method: str) -> float:
+    values = [summary.value(method, dataset) for dataset in summary.datasets]
+    return float("nan") if np.isnan(values).any() else float(np.mean(values))
+
+
+def _emphasis(values: Sequence[float], largest: bool) -> list[str]:
+    """Mark the best and the second best value; ties share their mark."""
+    known = sorted({round(v, 4) for v in values if not np.isnan(v)}, reverse=largest)
+    marks = []
+    for value in values:
+        rounded = round(value, 4)
+        if known and rounded == known[0]:
+            marks.append(BEST)
+        elif len(known) > 1 and rounded == known[1]:
+            marks.append(SECOND)
+        else:
+            marks.append(PLAIN)
+    return marks
+
+
+def _title(dataset: str) -> str:
+    info = catalogue().get(dataset)
+    return info.title if info else dataset

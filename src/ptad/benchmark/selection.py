@@ -1,0 +1,59 @@
+"""What the command line's lists mean: methods, data sets, seeds, scalings."""
+
+from __future__ import annotations
+
+from ptad.benchmark.catalogue import catalogue, dataset_info
+from ptad.benchmark.scaling import SCALINGS
+from ptad.errors import SettingError
+from ptad.peers import PAPER_PEERS, make_peer, peer_names
+
+
+def parse_methods(text: str) -> list[str]:
+    """``all``, ``paper`` (the thirteen compared methods and PTAD), or names; unknown ones list the choices."""
+    if text == "all":
+        return list(peer_names())
+    if text == "paper":
+        return [*PAPER_PEERS, "ptad", "ptad-paper"]
+    names = _names(text, "method")
+    for name in names:
+        make_peer(name)
+    return names
+
+
+def parse_datasets(text: str) -> list[str]:
+    """``all`` or names; unknown ones list the choices."""
+    if text == "all":
+        return list(catalogue())
+    return [dataset_info(name).name for name in _names(text, "data set")]
+
+
+def parse_seeds(text: str) -> list[int]:
+    """``3``, ``0-4`` or ``0,2,7``, in any mixture."""
+    seeds: list[int] = []
+    for part in _names(text, "seed"):
+        first, dash, last = part.partition("-")
+        try:
+            low = int(first)
+            high = int(last) if dash else low
+        except ValueError as error:
+            raise SettingError(f"Seeds are written like 0-4 or 0,2,7. Got {text!r} instead.") from error
+        if low > high:
+            raise SettingError(f"The seeds {part!r} run backwards.")
+        seeds.extend(range(low, high + 1))
+    return list(dict.fromkeys(seeds))
+
+
+def parse_scalings(text: str) -> list[str]:
+    """Names of scalings."""
+    names = _names(text, "scaling")
+    for name in names:
+        if name not in SCALINGS:
+            raise SettingError(f"There is no scaling {name!r}. Choose from: {', '.join(SCALINGS)}.")
+    return names
+
+
+def _names(text: str, kind: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise SettingError(f"Name at least one {kind}.")
+    return list(dict.fromkeys(names))

@@ -1,0 +1,172 @@
+"""The results file: a tidy CSV, one row per measured cell, only ever appended to.
+
+Rows are written one at a time under a file lock and flushed to disk, so that an interrupted run loses nothing and two
+runs may write to one file. A cell that is measured again gets a second row; the last one counts.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ptad.errors import DataError
+
+logger = logging.getLogger(__name__)
+
+FORMAT_VERSION = 1
+
+#: What identifies a cell; a finished cell with the same key is not measured again.
+KEY_COLUMNS = ("experiment", "variant", "method", "dataset", "seed", "scaling", "config_hash")
+METRIC_COLUMNS = ("auc_pr", "auc_roc", "auc_pr_at_1", "auc_pr_at_5", "prevalence")
+COST_COLUMNS = ("fit_seconds", "score_seconds", "peak_rss_mb", "peak_cuda_mb", "n_parameters")
+SHAPE_COLUMNS = ("n_train", "n_test", "n_features", "n_anomalies", "max_train", "max_test", "twin_share")
+COLUMNS = (
+    "format_version",
+    *KEY_COLUMNS,
+    "status",
+    "reason",
+    *METRIC_COLUMNS,
+    *COST_COLUMNS,
+    *SHAPE_COLUMNS,
+    "device",
+    "settings",
+    "versions",
+    "finished_at",
+)
+#: ok and capped cells have figures; the others have a reason.
+STATUSES = ("ok", "capped", "failed", "timeout", "skipped")
+MEASURED = ("ok", "capped")
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ResultStore:
+    """A results file on disk."""
+
+    path: Path
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Write one row; safe against other writers and against a line that an earlier crash left unfinished."""
+        unknown = sorted(set(row) - set(COLUMNS))
+        if unknown:
+            raise DataError(f"A result row has no column {unknown[0]!r}.")
+        line = _to_line({"format_version": FORMAT_VERSION, **row})
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a+b") as file, _locked(file.fileno()):
+            size = file.seek(0, os.SEEK_END)
+            if size == 0:
+                file.write(_header())
+            else:
+                self._check_header(file)
+                file.seek(size - 1)
+                if file.read(1) != b"\n":
+                    file.write(b"\n")
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def read(self) -> list[Row]:
+        """All rows, numbers as numbers; the last row of every cell only, in the order of their first appearance."""
+        if not self.path.exists():
+            return []
+        latest: dict[tuple[Any, ...], Row] = {}
+        with self.path.open("rb") as binary:
+            self._check_header(binary)
+        with self.path.open(newline="", encoding="utf-8") as file:
+            reader = csv.reader(file)
+            next(reader)
+            for fields in reader:
+                if len(fields) != len(COLUMNS):
+                    logger.warning("%s, line %d is incomplete and left out.", self.path, reader.line_num)
+                    continue
+                row = _from_fields(fields, f"{self.path}, line {reader.line_num}")
+                latest[cell_key(row)] = row
+        return list(latest.values())
+
+    def _check_header(self, file: io.BufferedIOBase | io.BufferedRandom) -> None:
+        file.seek(0)
+        first = file.readline()
+        if first == _header():
+            return
+        names = first.decode("utf-8", "replace").strip().split(",")
+        if "format_version" not in names:
+            raise DataError(
+                f"{self.path} is not a results file of ptad: its first line has no column 'format_version'."
+            )
+        raise DataError(
+            f"{self.path} was written in another format than version {FORMAT_VERSION} (its columns differ). "
+            "Write to a new file, or read this one with the ptad release that wrote it."
+        )
+
+
+def cell_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What identifies the cell of a row."""
+    return tuple(int(row[name]) if name == "seed" else str(row[name]) for name in KEY_COLUMNS)
+
+
+def _header() -> bytes:
+    return (",".join(COLUMNS) + "\n").encode()
+
+
+def _to_line(row: Mapping[str, Any]) -> bytes:
+    buffer = io.StringIO()
+    values = [_text(row.get(name)) for name in COLUMNS]
+    csv.writer(buffer, lineterminator="\n").writerow(values)
+    return buffer.getvalue().encode("utf-8")
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    # One row is one line, or a crash inside a row could not be told from its end.
+    return " ".join(str(value).split())
+
+
+def _from_fields(fields: list[str], where: str) -> Row:
+    row: Row = dict(zip(COLUMNS, fields, strict=True))
+    if row["format_version"] != str(FORMAT_VERSION):
+        raise DataError(f"{where}: format version {row['format_version']!r}, this release reads {FORMAT_VERSION}.")
+    if row["status"] not in STATUSES:
+        raise DataError(f"{where}: unknown status {row['status']!r}. Known: {', '.join(STATUSES)}.")
+    try:
+        for name in (*METRIC_COLUMNS, *COST_COLUMNS, "twin_share"):
+            row[name] = float(row[name]) if row[name] else None
+        for name in ("seed", "n_train", "n_test", "n_features", "n_anomalies", "max_train", "max_test"):
+            row[name] = int(row[name]) if row[name] else None
+    except ValueError as error:
+        raise DataError(f"{where}: {error}.") from error
+    return row
+
+
+@contextmanager
+def _locked(descriptor: int) -> Iterator[None]:
+    """Hold the file for this process alone."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: its own locking call, on the first byte
+        import msvcrt
+
+        lock: Any = msvcrt
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        lock.locking(descriptor, lock.LK_LOCK, 1)
+        try:
+            yield
+        finally:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            lock.locking(descriptor, lock.LK_UNLCK, 1)
+        return
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -1,0 +1,179 @@
+"""From rows of results to one figure per method and table: means over seeds, the better scaling, averages, ranks."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from ptad.benchmark.store import MEASURED, Row
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One method on one table.
+
+    Attributes
+    ----------
+    mean, std : float or None
+        Over the seeds; None where nothing was measured.
+    n_seeds : int
+        Measured seeds.
+    capped : bool
+        Whether any seed was measured under a cap.
+    reasons : tuple of str
+        Why seeds are capped or missing.
+    lost : int
+        Seeds that failed, timed out or were skipped.
+    """
+
+    mean: float | None
+    std: float | None
+    n_seeds: int
+    capped: bool = False
+    lost: int = 0
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Figures of all methods on all tables for one metric.
+
+    Attributes
+    ----------
+    metric : str
+        Column of the results.
+    methods, datasets : tuple of str
+        In order of appearance.
+    figures : dict
+        ``(method, dataset) -> Figure`` under the scaling that counts.
+    scaling : dict
+        ``method -> scaling`` that counts: the one with the better mean over the tables.
+    """
+
+    metric: str
+    methods: tuple[str, ...]
+    datasets: tuple[str, ...]
+    figures: dict[tuple[str, str], Figure] = field(default_factory=dict)
+    scaling: dict[str, str] = field(default_factory=dict)
+
+    def value(self, method: str, dataset: str) -> float:
+        """The mean, NaN where there is none."""
+        mean = self.figures[method, dataset].mean if (method, dataset) in self.figures else None
+        return float("nan") if mean is None else mean
+
+    def matrix(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+        """Means, shape (n_datasets, n_methods)."""
+        return np.array([[self.value(m, d) for m in self.methods] for d in self.datasets], dtype=np.float64)
+
+    def complete(self) -> tuple[list[str], list[str]]:
+        """Methods with at least one figure, and the tables on which all of those have one.
+
+        Averages, ranks and tests are only fair on tables that every method has.
+        """
+        measured = ~np.isnan(self.matrix())
+        kept = [j for j in range(len(self.methods)) if measured[:, j].any()]
+        rows = [i for i in range(len(self.datasets)) if kept and measured[i, kept].all()]
+        return [self.methods[j] for j in kept], [self.datasets[i] for i in rows]
+
+
+def summarise(rows: Iterable[Row], metric: str, by: str = "variant", choose_by: str = "auc_pr") -> Summary:
+    """Gather the rows of one experiment.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        Rows of one experiment.
+    metric : str
+        The column to show.
+    by : str
+        The column that tells methods apart.
+    choose_by : str
+        The metric that decides which scaling counts; one scaling per method for all tables and for all metrics.
+    """
+    rows = current(rows)
+    methods = tuple(dict.fromkeys(str(row[by]) for row in rows))
+    datasets = tuple(sorted({str(row["dataset"]) for row in rows}))
+    summary = Summary(metric, methods, datasets)
+    for method in methods:
+        own = [row for row in rows if row[by] == method]
+        scaling = better_scaling(own, choose_by)
+        summary.scaling[method] = scaling
+        for dataset in datasets:
+            cells = [row for row in own if row["dataset"] == dataset and row["scaling"] == scaling]
+            if cells:
+                summary.figures[method, dataset] = _figure(cells, metric)
+    return summary
+
+
+def current(rows: Iterable[Row]) -> list[Row]:
+    """One row per variant, table, seed and scaling: the last measured one, else the last.
+
+    A cell may stand in the file under several configurations (another row cap, an older release); averaging over them
+    would mix different things.
+    """
+    chosen: dict[tuple[object, ...], Row] = {}
+    for row in rows:
+        key = tuple(row[name] for name in ("experiment", "variant", "dataset", "seed", "scaling"))
+        known = chosen.get(key)
+        if known is None or _precedence(row) >= _precedence(known):
+            chosen[key] = row
+    return list(chosen.values())
+
+
+def _precedence(row: Row) -> tuple[bool, str]:
+    return row["status"] in MEASURED, str(row.get("finished_at") or "")
+
+
+def better_scaling(rows: Sequence[Row], metric: str) -> str:
+    """The scaling with the higher mean over the tables that all scalings of this method were measured on."""
+    scalings = sorted({str(row["scaling"]) for row in rows})
+    if len(scalings) == 1:
+        return scalings[0]
+    means: dict[str, dict[str, float]] = {scaling: {} for scaling in scalings}
+    for scaling in scalings:
+        for dataset in {str(row["dataset"]) for row in rows}:
+            values = [
+                row[metric]
+                for row in rows
+                if row["scaling"] == scaling and row["dataset"] == dataset and row["status"] in MEASURED
+            ]
+            if values:
+                means[scaling][dataset] = float(np.mean(values))
+    shared = set.intersection(*(set(found) for found in means.values()))
+    if not shared:
+        return max(scalings, key=lambda scaling: len(means[scaling]))
+    return max(scalings, key=lambda scaling: float(np.mean([means[scaling][d] for d in sorted(shared)])))
+
+
+def _figure(cells: Sequence[Row], metric: str) -> Figure:
+    values = [row[metric] for row in cells if row["status"] in MEASURED and row[metric] is not None]
+    lost = [row for row in cells if row["status"] not in MEASURED]
+    capped = [row for row in cells if row["status"] == "capped"]
+    reasons = tuple(dict.fromkeys(f"{row['status']}: {row['reason']}" for row in (*lost, *capped)))
+    mean = float(np.mean(values)) if values else None
+    std = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return Figure(mean, std, len(values), bool(capped), len(lost), reasons)
+
+
+@dataclass(frozen=True)
+class Published:
+    """A cell of the paper's tables; ``suspect`` says why it should not be trusted."""
+
+    auc_pr: float
+    auc_roc: float
+    suspect: str
+
+
+@cache
+def published() -> dict[tuple[str, str], Published]:
+    """The paper's two main tables by (method, dataset), with ``average`` as a table of its own."""
+    text = files("ptad.benchmark").joinpath("published.csv").read_text(encoding="utf-8")
+    return {
+        (row["method"], row["dataset"]): Published(float(row["auc_pr"]), float(row["auc_roc"]), row["suspect"])
+        for row in csv.DictReader(text.splitlines())
+    }

@@ -1,0 +1,128 @@
+"""The compared methods: one file each, one small protocol, one explicit registry.
+
+>>> from ptad.peers import make_peer
+>>> make_peer("knn").fit(normal_rows).anomaly_score(rows)  # doctest: +SKIP
+
+``PEERS`` maps every name to a factory ``(random_state, device, **settings) -> Peer``; any detector of PyOD is
+reached as ``pyod:NAME``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ptad.errors import SettingError
+from ptad.peers.protocol import Peer
+
+__all__ = ["PEERS", "PAPER_PEERS", "Peer", "make_peer", "peer_names"]
+
+Factory = Callable[..., Peer]
+
+
+def _neighbours(name: str, **fixed: Any) -> Factory:
+    def make(**settings: Any) -> Peer:
+        from ptad.peers.neighbours import NearestNeighbours
+
+        return NearestNeighbours(name=name, **{**fixed, **settings})
+
+    return make
+
+
+def _pyod(name: str, detector: str, max_rows: int | None = None, **options: Any) -> Factory:
+    def make(random_state: int = 0, device: str = "cpu", max_rows: int | None = max_rows, **settings: Any) -> Peer:
+        from ptad.peers.pyod import PyodPeer
+
+        chosen = {**options, **settings}
+        return PyodPeer(detector, chosen, max_rows=max_rows, random_state=random_state, device=device, name=name)
+
+    return make
+
+
+def _deep(module: str, cls: str) -> Factory:
+    def make(training: Any = None, **settings: Any) -> Peer:
+        import importlib
+        from dataclasses import replace
+
+        kind = getattr(importlib.import_module(f"ptad.peers.{module}"), cls)
+        # A mapping changes single numbers of the method's own training settings.
+        if isinstance(training, dict):
+            training = replace(kind.default_training, **training)
+        peer: Peer = kind(training=training, **settings)
+        return peer
+
+    return make
+
+
+def _pca(**settings: Any) -> Peer:
+    from ptad.peers.residual import PrincipalResidual
+
+    return PrincipalResidual(**settings)
+
+
+def _ptad(name: str, preset: str) -> Factory:
+    def make(**settings: Any) -> Peer:
+        from ptad.peers.own import PtadPeer
+
+        return PtadPeer(name=name, **{"preset": preset, **settings})
+
+    return make
+
+
+#: Every method by name. Explicit on purpose: what is compared should be readable in one place.
+PEERS: dict[str, Factory] = {
+    "knn": _neighbours("knn", n_neighbors=5, summary="largest"),
+    "iforest": _pyod("iforest", "IForest"),
+    "lof": _pyod("lof", "LOF", n_neighbors=20),
+    "ocsvm": _pyod("ocsvm", "OCSVM", max_rows=20_000),
+    "gmm": _pyod("gmm", "GMM", n_components=4),
+    "deepsvdd": _deep("deepsvdd", "DeepSVDD"),
+    "goad": _deep("goad", "Goad"),
+    "neutralad": _deep("neutralad", "NeutralAD"),
+    "icl": _deep("icl", "Icl"),
+    "dte-c": _deep("dte", "DteC"),
+    "npt-ad": _deep("nptad", "NptAD"),
+    "mcm": _deep("mcm", "Mcm"),
+    "mcm-npt": _deep("mcm_npt", "McmNpt"),
+    "knn-minmax": _neighbours("knn-minmax", n_neighbors=5, summary="largest", scaling="minmax"),
+    "nn1-clipped": _neighbours("nn1-clipped", n_neighbors=1, summary="largest", scaling="minmax-clipped"),
+    "dte-np": _neighbours("dte-np", n_neighbors=5, summary="mean"),
+    "autoencoder": _deep("autoencoder", "Autoencoder"),
+    "pca": _pca,
+    "ptad": _ptad("ptad", "default"),
+    "ptad-paper": _ptad("ptad-paper", "paper"),
+}
+
+#: The thirteen methods that the paper compares with, in the order of its tables.
+PAPER_PEERS: tuple[str, ...] = tuple(PEERS)[:13]
+
+
+def peer_names() -> tuple[str, ...]:
+    """All registered names, in the order of the tables."""
+    return tuple(PEERS)
+
+
+def make_peer(name: str, random_state: int = 0, device: str = "cpu", **settings: Any) -> Peer:
+    """Return an unfitted method.
+
+    Parameters
+    ----------
+    name : str
+        A registered name, or ``pyod:NAME`` for any detector of PyOD.
+    random_state : int
+        Seed.
+    device : str
+        ``"auto"``, ``"cpu"`` or ``"cuda"``; methods that know only the CPU ignore it.
+    **settings
+        Settings of the method; the registered ones are those of the benchmark.
+    """
+    if name.startswith("pyod:"):
+        return _pyod(name, name.removeprefix("pyod:"))(random_state=random_state, device=device, **settings)
+    if name not in PEERS:
+        raise SettingError(
+            f"There is no method {name!r}. Choose from: {', '.join(PEERS)}, or pyod:NAME for a detector of PyOD."
+        )
+    try:
+        return PEERS[name](random_state=random_state, device=device, **settings)
+    except TypeError as error:
+        raise SettingError(f"The method {name!r} does not take these settings: {error}.") from error

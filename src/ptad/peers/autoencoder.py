@@ -1,0 +1,33 @@
+"""A plain autoencoder: the simplest deep detector, and the one the paper's comparison leaves out.
+
+Departures
+----------
+There is no original to depart from. Widths d-128-64-m-64-128-d with a bottleneck of half the columns (at most 32),
+ReLU, biases; the score is the squared reconstruction error.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ptad.peers.deep import DeepPeer
+from ptad.peers.layers import mlp
+from ptad.peers.training import TrainingSettings
+
+
+class Autoencoder(DeepPeer):
+    """Squared reconstruction error of a bottleneck MLP."""
+
+    name = "autoencoder"
+    default_training = TrainingSettings(epochs=100, batch_size=64, learning_rate=1e-3)
+
+    def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
+        bottleneck = max(1, min(32, n_features // 2))
+        return mlp((n_features, 128, 64, bottleneck, 64, 128, n_features), generator, nn.ReLU(), bias=True)
+
+    def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
+        return self._score(batch).mean()
+
+    def _score(self, batch: Tensor) -> Tensor:
+        return (self._module(batch) - batch).square().sum(1)

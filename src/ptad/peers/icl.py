@@ -1,0 +1,131 @@
+"""ICL: a run of neighbouring columns should be recognisable from the rest of its row.
+
+References
+----------
+Shenkar, Wolf. Anomaly detection for tabular data with internal contrastive learning. ICLR 2022.
+
+Departures
+----------
+* The columns keep their order; the original tries several permutations on narrow tables and averages.
+* A fixed number of epochs; the original stops at a training loss chosen by the size of the table.
+* All runs are negatives of one another. The limit of 1,000 negatives never binds: the rule for the length of a run
+  leaves at most 401 runs, whatever the width.
+* A table of two columns has runs of one column, since the complement must hold something.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ptad.errors import DataError
+from ptad.peers.deep import DeepPeer
+from ptad.peers.layers import linear
+from ptad.peers.training import TrainingSettings
+
+
+class Icl(DeepPeer):
+    """Mean cross-entropy of matching every run of columns with its own complement.
+
+    Parameters
+    ----------
+    temperature : float
+        Of the matching.
+    run_length : int, optional
+        Columns per run; by the rule of :func:`run_length` when absent.
+    """
+
+    name = "icl"
+    default_training = TrainingSettings(epochs=100, batch_size=64, learning_rate=1e-3)
+    chunk_rows = 256
+
+    def __init__(self, temperature: float = 0.01, run_length: int | None = None, **common: Any) -> None:
+        super().__init__(**common)
+        self.temperature = temperature
+        self.run_length = run_length
+
+    def _own_params(self) -> dict[str, Any]:
+        return {"temperature": self.temperature, "run_length": self.run_length}
+
+    def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
+        if n_features < 2:
+            raise DataError("icl needs at least two columns: it predicts some from the others.")
+        length = self.run_length or run_length(n_features)
+        if not 1 <= length < n_features:
+            raise DataError(f"icl cannot cut runs of {length} columns from {n_features} columns.")
+        return _RunMatcher(n_features, length, generator)
+
+    def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
+        return self._score(batch).mean()
+
+    def _score(self, batch: Tensor) -> Tensor:
+        complements, runs = self._module(batch)
+        return matching_loss(complements, runs, self.temperature)
+
+
+def run_length(n_features: int) -> int:
+    """Columns per run, by the width of the table."""
+    if n_features <= 40:
+        return min(2, n_features - 1)
+    if n_features <= 160:
+        return 10
+    if n_features <= 240:
+        return n_features - 150
+    if n_features <= 480:
+        return n_features - 200
+    return n_features - 400
+
+
+def run_indices(n_features: int, length: int) -> tuple[Tensor, Tensor]:
+    """Column numbers of every run (runs, length) and of its complement (runs, n_features - length)."""
+    starts = torch.arange(n_features - length + 1).unsqueeze(1)
+    inside = starts + torch.arange(length)
+    rest = torch.arange(n_features - length)
+    # Columns before the run keep their number, those after it skip the run.
+    outside = rest + length * (rest >= starts)
+    return inside, outside
+
+
+class _RunMatcher(nn.Module):
+    """Encode every run and every complement to 128 numbers."""
+
+    inside: Tensor
+    outside: Tensor
+
+    def __init__(self, n_features: int, length: int, generator: torch.Generator) -> None:
+        super().__init__()
+        inside, outside = run_indices(n_features, length)
+        self.register_buffer("inside", inside)
+        self.register_buffer("outside", outside)
+        n_runs = inside.shape[0]
+        self.complement = _encoder(n_features - length, (100, 50), n_runs, nn.Tanh(), generator)
+        self.run = _encoder(length, (50, 25), n_runs, nn.LeakyReLU(0.2), generator)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """(n, d) -> complements and runs, both (n, runs, 128)."""
+        return self.complement(x[:, self.outside]), self.run(x[:, self.inside])
+
+
+def _encoder(
+    n_in: int, hidden: tuple[int, int], n_runs: int, first: nn.Module, generator: torch.Generator
+) -> nn.Sequential:
+    # Batch norm over the axis of runs; its statistics are frozen after training, so scoring is row by row.
+    return nn.Sequential(
+        linear(n_in, hidden[0], generator),
+        nn.BatchNorm1d(n_runs),
+        first,
+        linear(hidden[0], hidden[1], generator),
+        nn.BatchNorm1d(n_runs),
+        nn.LeakyReLU(0.2),
+        linear(hidden[1], 128, generator),
+    )
+
+
+def matching_loss(complements: Tensor, runs: Tensor, temperature: float) -> Tensor:
+    """Mean over runs of the cross-entropy that a run is matched with its own complement; -> (n,)."""
+    left = nn.functional.normalize(complements, dim=-1)
+    right = nn.functional.normalize(runs, dim=-1)
+    logits = left @ right.transpose(1, 2) / temperature
+    return -torch.diagonal(torch.log_softmax(logits, dim=-1), dim1=1, dim2=2).mean(1)

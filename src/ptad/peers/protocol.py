@@ -1,0 +1,110 @@
+"""What every compared method looks like from outside: fit on normal rows, give one number per row.
+
+A peer is deliberately smaller than an estimator. It receives a finite float matrix that somebody else has scaled,
+except where ``own_scaling`` says that the method brings a scaling of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Self, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from ptad.errors import DataError, SettingError
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@runtime_checkable
+class Peer(Protocol):
+    """A detector as the benchmark sees it.
+
+    Attributes
+    ----------
+    name : str
+        The name in the registry and in every table.
+    batch_dependent : bool
+        Whether the score of a row may change with the rows scored beside it.
+    own_scaling : bool
+        Whether the method scales its columns itself; such a method is run on unscaled columns, once.
+    n_parameters_ : int
+        Trained numbers, 0 where the notion makes no sense. Known after ``fit``.
+    capped_ : str
+        Why less was done than the published method asks for; empty when nothing was cut. Known after scoring.
+    history_ : list of dict
+        Training losses, oldest first; empty for methods without training steps.
+    """
+
+    name: str
+    batch_dependent: bool
+    own_scaling: bool
+    n_parameters_: int
+    capped_: str
+    history_: list[dict[str, float]]
+
+    def fit(self, X: npt.ArrayLike) -> Self:
+        """Learn from normal rows."""
+        ...
+
+    def anomaly_score(self, X: npt.ArrayLike) -> FloatArray:
+        """One number per row; higher is more anomalous."""
+        ...
+
+    def params(self) -> dict[str, Any]:
+        """Every setting that decides the scores, as JSON-ready values."""
+        ...
+
+
+def check_matrix(X: npt.ArrayLike, method: str, n_features: int | None = None) -> FloatArray:
+    """Return ``X`` as a finite float64 matrix of its own, or say what is wrong with it.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_rows, n_features)
+        The rows.
+    method : str
+        Who asks; named in the error.
+    n_features : int, optional
+        The number of columns seen in ``fit``.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_features)
+        A copy, so that no method can change the caller's array.
+    """
+    matrix = np.array(X, dtype=np.float64, order="C", copy=True)
+    if matrix.ndim != 2:
+        raise DataError(f"{method} needs a matrix (rows x columns), got an array of shape {matrix.shape}.")
+    if matrix.shape[0] == 0 or matrix.shape[1] == 0:
+        raise DataError(f"{method} needs at least one row and one column, got shape {matrix.shape}.")
+    if n_features is not None and matrix.shape[1] != n_features:
+        raise DataError(f"{method} was fitted on {n_features} columns, but these rows have {matrix.shape[1]}.")
+    finite = np.isfinite(matrix)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        raise DataError(
+            f"{method} cannot use row {row}, column {column}: the value is {matrix[row, column]}. "
+            "Impute or drop such cells first."
+        )
+    return matrix
+
+
+def check_choice(value: str, choices: tuple[str, ...], parameter: str, owner: str) -> None:
+    """Refuse a value outside ``choices``, in the wording used everywhere."""
+    if value not in choices:
+        options = ", ".join(repr(c) for c in choices)
+        raise SettingError(f"The '{parameter}' parameter of {owner} must be one of {options}. Got {value!r} instead.")
+
+
+def resolve_device(device: str) -> str:
+    """Turn ``"auto"`` into ``"cuda"`` or ``"cpu"``; refuse a device that is not there."""
+    import torch
+
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise SettingError(f"The device {device!r} was asked for, but no CUDA device is visible. Use 'cpu' or 'auto'.")
+    if device != "cpu" and not device.startswith("cuda"):
+        raise SettingError(f"The 'device' parameter must be 'auto', 'cpu' or 'cuda[:N]'. Got {device!r} instead.")
+    return device

@@ -1,0 +1,148 @@
+"""Any detector of PyOD behind the peer protocol: IForest, LOF, OCSVM, GMM, and ``pyod:NAME`` for the rest."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ptad.errors import DataError, MissingExtraError, SettingError
+from ptad.peers.protocol import FloatArray, check_matrix
+
+
+class PyodPeer:
+    """A PyOD detector, fitted on normal rows only.
+
+    Parameters
+    ----------
+    detector : str
+        The class name in PyOD, such as ``"ECOD"``; upper and lower case are alike.
+    options : dict, optional
+        Keyword arguments of that class. ``random_state`` is added where the class takes one.
+    max_rows : int, optional
+        At most this many training rows, drawn at random with ``random_state``; for methods whose cost grows with the
+        square of the rows. A cut is reported in ``capped_``.
+    random_state : int
+        Seed. PyOD draws from the global generators in places; they are seeded for the call and put back afterwards.
+    device : str
+        Unused: these detectors run on the CPU.
+    name : str, optional
+        The registry name; ``pyod:DETECTOR`` unless told otherwise.
+
+    Notes
+    -----
+    PyOD's contamination only places its threshold and has no part in the scores used here.
+    """
+
+    batch_dependent = False
+    own_scaling = False
+
+    def __init__(
+        self,
+        detector: str,
+        options: dict[str, Any] | None = None,
+        max_rows: int | None = None,
+        random_state: int = 0,
+        device: str = "cpu",
+        name: str | None = None,
+    ) -> None:
+        self._factory = pyod_class(detector)
+        self.detector = self._factory.__name__
+        self.options = dict(options or {})
+        self.max_rows = max_rows
+        self.random_state = random_state
+        self.device = device
+        self.name = name or f"pyod:{self.detector}"
+        self.n_parameters_ = 0
+        self.capped_ = ""
+        self.history_: list[dict[str, float]] = []
+        # A neighbour average over the scored rows themselves is rare in PyOD, but these two do look sideways.
+        self.batch_dependent = self.detector in ("ECOD", "COPOD")
+
+    def params(self) -> dict[str, Any]:
+        """Every setting that decides the scores."""
+        return {"detector": self.detector, **self.options, "max_rows": self.max_rows}
+
+    def fit(self, X: npt.ArrayLike) -> Self:
+        """Fit the detector."""
+        rows = check_matrix(X, self.name)
+        self.capped_ = ""
+        if self.max_rows is not None and len(rows) > self.max_rows:
+            chosen = np.random.default_rng(self.random_state).choice(len(rows), self.max_rows, replace=False)
+            self.capped_ = f"fitted on {self.max_rows} of {len(rows)} training rows"
+            rows = rows[np.sort(chosen)]
+        self._n_features = rows.shape[1]
+        self._model = self._make(len(rows))
+        with _borrowed_generators(self.random_state), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._model.fit(rows)
+        return self
+
+    def anomaly_score(self, X: npt.ArrayLike) -> FloatArray:
+        """PyOD's ``decision_function``: higher is more anomalous."""
+        if not hasattr(self, "_model"):
+            raise DataError(f"{self.name} has not been fitted: call fit first.")
+        rows = check_matrix(X, self.name, self._n_features)
+        with _borrowed_generators(self.random_state), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return np.asarray(self._model.decision_function(rows), dtype=np.float64).ravel()
+
+    def _make(self, n_rows: int) -> Any:
+        accepted = inspect.signature(self._factory).parameters
+        options = dict(self.options)
+        unknown = sorted(set(options) - set(accepted))
+        if unknown and not any(p.kind is p.VAR_KEYWORD for p in accepted.values()):
+            raise SettingError(f"{self.name} has no option {unknown[0]!r}. It takes: {', '.join(accepted)}.")
+        if "random_state" in accepted:
+            options.setdefault("random_state", self.random_state)
+        if "n_features" in accepted:
+            options.setdefault("n_features", self._n_features)
+        for size in ("n_neighbors", "n_components"):
+            if isinstance(options.get(size), int):
+                options[size] = min(options[size], max(1, n_rows - 1))
+        return self._factory(**options)
+
+
+def pyod_class(detector: str) -> Callable[..., Any]:
+    """Find a PyOD detector class by its name, in any case."""
+    try:
+        models = importlib.import_module("pyod.models")
+        base = importlib.import_module("pyod.models.base").BaseDetector
+    except ImportError as error:
+        raise MissingExtraError("pyod", "bench", f"The detector 'pyod:{detector}'") from error
+    wanted = detector.lower().replace("_", "")
+    modules = [m.name for m in pkgutil.iter_modules(models.__path__) if not m.name.startswith("_")]
+    matches = [m for m in modules if m.replace("_", "") == wanted]
+    for module in matches:
+        try:
+            loaded = importlib.import_module(f"pyod.models.{module}")
+        except ImportError as error:
+            raise SettingError(f"'pyod:{detector}' cannot be loaded: {error}.") from error
+        for name, member in inspect.getmembers(loaded, inspect.isclass):
+            if name.lower() == wanted and issubclass(member, base):
+                found: Callable[..., Any] = member
+                return found
+    raise SettingError(f"PyOD has no detector {detector!r}. Its modules: {', '.join(modules)}.")
+
+
+@contextmanager
+def _borrowed_generators(seed: int) -> Iterator[None]:
+    """Seed the global generators of numpy and torch, and put their state back at the end."""
+    import torch
+
+    numpy_state = np.random.get_state()  # noqa: NPY002 - third-party code draws from it
+    torch_state = torch.get_rng_state()
+    np.random.seed(seed % 2**32)  # noqa: NPY002
+    torch.default_generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        np.random.set_state(numpy_state)  # noqa: NPY002
+        torch.set_rng_state(torch_state)

@@ -1,0 +1,119 @@
+"""Catalogue, loaders and the check of a folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.io import savemat
+
+from ptad.benchmark.catalogue import catalogue, check_folder, dataset_info
+from ptad.benchmark.loading import load_dataset, load_file
+from ptad.benchmark.selection import parse_datasets, parse_methods, parse_scalings, parse_seeds
+from ptad.benchmark.split import half_split, twin_share
+from ptad.benchmark.summary import published
+from ptad.errors import DataError, SettingError
+
+X = np.arange(24, dtype=np.float32).reshape(12, 2)
+Y = np.arange(12) < 3
+
+
+def test_catalogue_has_the_twenty_tables() -> None:
+    assert len(catalogue()) == 20
+    assert dataset_info("wbc").rows == 378
+    assert dataset_info("nsl-kdd").anomalies == 71463
+    assert all(info.how and info.origin for info in catalogue().values())
+    with pytest.raises(SettingError, match=r"'wines'.*arrhythmia.*wine"):
+        dataset_info("wines")
+
+
+def test_loads_npz_and_mat_alike(tmp_path: Path) -> None:
+    np.savez(tmp_path / "wine.npz", X=X, y=Y.astype(np.uint8))
+    savemat(tmp_path / "glass.mat", {"X": X, "y": Y.astype(float)[:, None]})
+    for name in ("wine", "glass"):
+        data = load_dataset(tmp_path, name)
+        assert np.array_equal(data.X, X) and data.X.dtype == np.float32
+        assert np.array_equal(data.y, Y) and data.y.dtype == bool
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"X": X}, "no array 'y'"),
+        ({"X": X, "y": Y[:5]}, "12 rows but y has 5 labels"),
+        ({"X": X.ravel(), "y": Y}, "rows and columns"),
+        ({"X": X, "y": Y.astype(int) * 2}, "must be 0 .normal. or 1 .anomaly., found 2"),
+        ({"X": X, "y": np.zeros(12)}, "all rows are normal rows"),
+        ({"X": X, "y": np.ones(12)}, "all rows are anomalies"),
+        ({"X": np.where(X == 5, np.nan, X), "y": Y}, "row 2, column 1"),
+        ({"X": X[:5], "y": Y[:5]}, "only 2 normal rows"),
+    ],
+)
+def test_bad_files_are_named(tmp_path: Path, arrays: dict[str, np.ndarray], message: str) -> None:
+    path = tmp_path / "wine.npz"
+    np.savez(path, **arrays)
+    with pytest.raises(DataError, match=message) as caught:
+        load_file(path)
+    assert str(path) in str(caught.value)
+
+
+def test_foreign_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "wine.npz").write_bytes(b"not a zip file")
+    with pytest.raises(DataError, match=r"wine\.npz is not a readable \.npz"):
+        load_dataset(tmp_path, "wine")
+    (tmp_path / "glass.mat").write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + b"\x00" * 512)
+    with pytest.raises(DataError, match=r"v7\.3 .HDF5."):
+        load_dataset(tmp_path, "glass")
+    with pytest.raises(DataError, match=r"neither pima\.npz nor pima\.mat"):
+        load_dataset(tmp_path, "pima")
+
+
+def test_check_folder_says_what_is_missing_or_wrong(tmp_path: Path) -> None:
+    np.savez(tmp_path / "wine.npz", X=X, y=Y)
+    entries = {entry.info.name: entry for entry in check_folder(tmp_path)}
+    assert entries["wine"].status == "wrong"
+    assert "(12, 2, 3), expected (129, 13, 10)" in entries["wine"].message
+    assert entries["glass"].status == "missing" and "ODDS" in entries["glass"].message
+    with pytest.raises(DataError, match="no folder"):
+        check_folder(tmp_path / "nowhere")
+
+
+def test_lists_on_the_command_line() -> None:
+    assert parse_seeds("0-2,7") == [0, 1, 2, 7]
+    assert parse_methods("knn, pyod:ECOD") == ["knn", "pyod:ECOD"]
+    assert len(parse_methods("paper")) == 15
+    assert parse_datasets("wine,glass,wine") == ["wine", "glass"]
+    for bad in ("a", "3-1", ""):
+        with pytest.raises(SettingError):
+            parse_seeds(bad)
+    with pytest.raises(SettingError, match="standard, minmax"):
+        parse_scalings("robust")
+
+
+def test_published_tables_agree_with_their_averages() -> None:
+    cells = published()
+    assert len(cells) == 14 * 21
+    for method in {method for method, _ in cells}:
+        for metric in ("auc_pr", "auc_roc"):
+            mean = np.mean([getattr(cells[method, name], metric) for name in catalogue()])
+            printed = getattr(cells[method, "average"], metric)
+            if (method, metric) == ("npt-ad", "auc_roc"):
+                assert mean == pytest.approx(0.8703, abs=5e-5) and cells[method, "average"].suspect
+            else:
+                assert mean == pytest.approx(printed, abs=1.01e-4)
+    assert cells["ptad", "optdigits"].auc_pr == 0.7957
+    assert cells["knn", "pima"].suspect and not cells["knn", "wine"].suspect
+
+
+@pytest.mark.data
+@pytest.mark.skipif("PTAD_DATA" not in os.environ, reason="needs the benchmark folder")
+def test_real_tables_are_as_the_catalogue_says() -> None:
+    folder = Path(os.environ["PTAD_DATA"])
+    for name in ("wine", "breastw", "wbc", "mammography"):
+        data = load_dataset(folder, name)
+        info = dataset_info(name)
+        assert (*data.X.shape, data.y.sum()) == (info.rows, info.columns, info.anomalies)
+    data = load_dataset(folder, "breastw")
+    assert 0.4 < twin_share(data.X, data.y, half_split(data.y, 0)) < 0.7

@@ -1,0 +1,113 @@
+"""The paper's further experiments: their variants, the synthetic anomalies, the two measurements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ptad.benchmark.experiments import EXPERIMENTS, MEASUREMENTS, run_experiment
+from ptad.benchmark.experiments.context import movement_tables
+from ptad.benchmark.experiments.cost import cost_table, measure_cost
+from ptad.benchmark.experiments.masks import draw_pair, equal_rate_pair, row_masks
+from ptad.benchmark.experiments.synthetic import KINDS, synthesise
+from ptad.benchmark.experiments.variants import make_cells
+from ptad.benchmark.loading import Dataset
+from ptad.benchmark.runner import RunSettings
+from ptad.benchmark.store import ResultStore
+from ptad.errors import SettingError
+from ptad.peers import make_peer
+
+RNG = np.random.default_rng(0)
+
+
+def toy() -> Dataset:
+    base = RNG.normal(size=(400, 1))
+    X = np.concatenate([base, base + 0.2 * RNG.normal(size=(400, 1)), RNG.normal(size=(400, 1))], axis=1)
+    return Dataset("toy", X.astype(np.float32), np.arange(400) < 60)
+
+
+@pytest.mark.parametrize(
+    ("name", "n_variants"),
+    [("ablation", 8), ("backbones", 10), ("counts", 18), ("weights", 12), ("distance", 4), ("context", 4)],
+)
+def test_variants_are_valid_and_differ(name: str, n_variants: int) -> None:
+    experiment = EXPERIMENTS[name]
+    assert len(experiment.variants) == n_variants
+    params = [str(make_peer(v.method, **v.settings).params()) for v in experiment.variants]
+    # K = 5, M = 5 and the paper's weights stand once in each half of their experiment.
+    repeated = {"counts": 1, "weights": 1}.get(name, 0)
+    assert len(set(params)) == n_variants - repeated
+    assert all(cell.experiment == name for cell in make_cells(experiment, [0]))
+
+
+def test_the_full_variant_is_the_paper_preset() -> None:
+    full = EXPERIMENTS["ablation"].variants[-1]
+    assert make_peer(full.method, **full.settings).params() == make_peer("ptad-paper").params()
+
+
+def test_every_experiment_of_the_issue_is_there(tmp_path: Path) -> None:
+    named = {"ablation", "backbones", "counts", "weights", "distance", "anomaly-types", "cost", "masks", "context"}
+    assert {*EXPERIMENTS, *MEASUREMENTS} == named
+    with pytest.raises(SettingError, match=r"'ablations'.*ablation.*masks"):
+        run_experiment("ablations", tmp_path, ResultStore(tmp_path / "r.csv"), [0], RunSettings())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_synthetic_anomalies(kind: str) -> None:
+    data = synthesise(toy(), kind, 0)
+    assert data.X.shape == (400, 3) and data.y.sum() == 60
+    normal, anomalies = data.X[~data.y], data.X[data.y]
+    if kind == "local":
+        assert np.var(anomalies, axis=0).mean() > 3 * np.var(normal, axis=0).mean()
+    elif kind == "global":
+        assert (np.abs(anomalies) <= 1.1 * np.abs(normal).max(axis=0) + 1e-6).all()
+        assert np.var(anomalies, axis=0).mean() > 2 * np.var(normal, axis=0).mean()
+    elif kind == "dependency":
+        assert np.corrcoef(normal[:, 0], normal[:, 1])[0, 1] > 0.85
+        assert abs(np.corrcoef(anomalies[:, 0], anomalies[:, 1])[0, 1]) < 0.4
+        assert np.std(anomalies, axis=0) == pytest.approx(np.std(normal, axis=0), rel=0.4)
+    else:
+        assert np.var(anomalies, axis=0).mean() < 4 * np.var(normal, axis=0).mean()
+    with pytest.raises(SettingError, match="local, global"):
+        synthesise(toy(), "odd", 0)
+
+
+def test_synthetic_is_reproducible() -> None:
+    data = toy()
+    for kind in KINDS:
+        assert np.array_equal(synthesise(data, kind, 3).X, synthesise(data, kind, 3).X)
+        assert not np.array_equal(synthesise(data, kind, 3).X, synthesise(data, kind, 4).X)
+
+
+def test_cost_rows() -> None:
+    train, test = RNG.normal(size=(600, 4)).astype(np.float32), RNG.normal(size=(20, 4)).astype(np.float32)
+    rows = [measure_cost(name, "cpu", train, test, repeats=1) for name in ("knn", "mcm")]
+    assert rows[0]["step_ms"] == "" and rows[0]["n_parameters"] == 0
+    assert rows[1]["n_parameters"] == 15 * 3 * 16 + 2 * (4 * 256 + 256 * 256 + 256 * 128)
+    assert rows[1]["inference_ms"] > 0
+    assert cost_table(rows).rows[0][2].text == "–"
+
+
+def test_movement_with_the_batch(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    np.savez(tmp_path / "cardio.npz", X=rng.normal(size=(160, 3)), y=np.arange(160) < 20)
+    config = {"n_steps": 10, "embedding_dim": 4, "n_heads": 2, "batch_size": 64, "calibration": "none"}
+    (table,) = movement_tables(tmp_path, RunSettings(), config={**config, "members": "single"})
+    moved = {row[0].text: float(row[1].text) for row in table.rows}
+    assert moved["ptad, reference"] < 1e-6 and moved["ptad-paper, reference"] < 1e-6
+    assert moved["ptad, batch"] > 1e-4 and moved["ptad-paper, batch"] > 1e-4
+
+
+def test_masks(tmp_path: Path) -> None:
+    rates = np.array([0.1, 0.3, 0.5, 0.31, 0.9])
+    labels = np.array([False, False, False, True, True])
+    assert equal_rate_pair(rates, labels) == (1, 3)
+    data = toy()
+    options = {"n_steps": 20, "embedding_dim": 4, "n_heads": 2, "n_basis_vectors": 2, "batch_size": 64}
+    hidden, soft = row_masks(data.X[:100], data.X[100:130], "cpu", **options)
+    assert hidden.shape == (30, 2, 3) and soft.shape == (30, 3)
+    assert 0 < hidden.mean() < 1 and soft.min() > 0 and soft.max() < 1
+    draw_pair(hidden[0], hidden[1], "share", tmp_path / "m.png")
+    assert (tmp_path / "m.png").read_bytes()[:4] == b"\x89PNG"

@@ -1,0 +1,92 @@
+"""Split, scaling, metrics: the rules that make a comparison fair."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ptad.benchmark.metrics import average_precision_at, evaluate
+from ptad.benchmark.scaling import scale_columns
+from ptad.benchmark.split import cap_split, half_split, twin_share
+from ptad.errors import DataError, SettingError
+
+
+@pytest.mark.parametrize("n_normal", [10, 11])
+def test_split_halves_the_normal_rows(n_normal: int) -> None:
+    y = np.zeros(n_normal + 4, dtype=bool)
+    y[[0, 3, 5, 9]] = True
+    split = half_split(y, seed=0)
+    assert len(split.train) == n_normal // 2
+    assert not y[split.train].any()
+    assert y[split.test].sum() == 4
+    assert sorted([*split.train, *split.test]) == list(range(len(y)))
+
+
+def test_split_is_random_and_changes_with_the_seed() -> None:
+    y = np.zeros(200, dtype=bool)
+    first, second = half_split(y, 0).train, half_split(y, 1).train
+    assert not np.array_equal(first, np.arange(100))
+    assert not np.array_equal(first, second)
+    assert np.array_equal(first, half_split(y, 0).train)
+    assert 30 < len(np.intersect1d(first, second)) < 70
+    with pytest.raises(DataError, match="2 normal rows"):
+        half_split(np.array([True, False]), 0)
+
+
+def test_caps_keep_the_prevalence() -> None:
+    y = np.arange(1000) < 100
+    split = cap_split(half_split(y, 0), y, 0, max_train=50, max_test=110)
+    assert len(split.train) == 50 and not y[split.train].any()
+    assert len(split.test) == 110
+    assert y[split.test].sum() == 20  # 100 of 550 test rows are anomalies
+    rare = np.arange(1000) < 2
+    assert rare[cap_split(half_split(rare, 0), rare, 0, None, 20).test].sum() == 1
+
+
+def test_twin_share() -> None:
+    X = np.array([[1.0, 2.0]] * 5 + [[float(i), 0.0] for i in range(5)], dtype=np.float32)
+    y = np.zeros(10, dtype=bool)
+    split = half_split(y, 0)
+    twins = [any(np.array_equal(X[i], X[j]) for j in split.train) for i in split.test]
+    assert twin_share(X, y, split) == pytest.approx(np.mean(twins))
+    assert 0 < np.mean(twins) < 1
+
+
+def test_scaling_is_fitted_on_training_rows_only() -> None:
+    train = np.array([[0.0, 5.0], [2.0, 5.0]], dtype=np.float32)
+    test = np.array([[4.0, 7.0]], dtype=np.float32)
+    scaled_train, scaled_test = scale_columns(train, test, "minmax")
+    assert scaled_train.tolist() == [[0.0, 0.0], [1.0, 0.0]]
+    assert scaled_test.tolist() == [[2.0, 2.0]]  # beyond the training range; the constant column is only shifted
+    scaled_train, scaled_test = scale_columns(train, test, "standard")
+    assert scaled_train[:, 0].tolist() == [-1.0, 1.0]
+    assert scaled_test[0].tolist() == [3.0, 2.0]
+    assert scale_columns(train, test, "own")[0] is train
+    with pytest.raises(SettingError, match="standard, minmax"):
+        scale_columns(train, test, "robust")
+
+
+def test_average_precision_at_equals_resampling() -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(400) < 100
+    scores = rng.normal(size=400) + 1.5 * y
+    own = average_precision_at(y, scores, 0.25)
+    assert own == pytest.approx(evaluate(y, scores)["auc_pr"])
+    # 100 copies of every normal row and one of every anomaly: a prevalence of 100 / 30100.
+    copies_y = np.concatenate([y[y], np.repeat(y[~y], 100)])
+    copies = np.concatenate([scores[y], np.repeat(scores[~y], 100)])
+    expected = evaluate(copies_y, copies)["auc_pr"]
+    assert average_precision_at(y, scores, 100 / 30100) == pytest.approx(expected)
+
+
+def test_metrics_of_a_perfect_and_a_broken_ranking() -> None:
+    y = np.array([False, False, True])
+    figures = evaluate(y, np.array([0.1, 0.2, 0.9]))
+    assert figures["auc_pr"] == figures["auc_roc"] == figures["auc_pr_at_1"] == 1.0
+    assert figures["prevalence"] == pytest.approx(1 / 3)
+    with pytest.raises(DataError, match="1 of 3 scores are not finite"):
+        evaluate(y, np.array([0.1, np.nan, 0.9]))
+    with pytest.raises(DataError, match="3 rows"):
+        evaluate(y, np.array([0.1, 0.9]))
+    with pytest.raises(SettingError, match="prevalence"):
+        average_precision_at(y, np.zeros(3), 1.0)

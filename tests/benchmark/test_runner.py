@@ -1,0 +1,84 @@
+"""The runner: resumes, keeps reasons, stops late cells, hides the labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ptad.benchmark.cell import Cell, Task, config_hash, measure
+from ptad.benchmark.loading import Dataset
+from ptad.benchmark.runner import RunSettings, folder_loader, make_grid, run_grid
+from ptad.benchmark.store import ResultStore
+from ptad.errors import DataError, SettingError
+
+
+def load(name: str, seed: int) -> Dataset:
+    if name == "broken":
+        raise DataError("broken.npz: all rows are normal rows; both kinds are needed.")
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 3)).astype(np.float32)
+    y = np.arange(60) >= 50
+    X[y] += 6.0
+    return Dataset(name, X, y)
+
+
+def test_grid_has_two_scalings_except_for_own() -> None:
+    cells = make_grid(["knn", "nn1-clipped"], ["wine", "glass"], [0, 1])
+    assert len(cells) == 2 * 2 * (2 + 1)
+    assert {cell.scaling for cell in cells if cell.method == "nn1-clipped"} == {"own"}
+
+
+@pytest.mark.slow
+def test_run_resumes_and_keeps_reasons(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path / "r.csv")
+    cells = [
+        Cell("knn", "toy", 0, "minmax"),
+        Cell("pca", "toy", 0, "standard"),
+        Cell("pca", "broken", 0, "standard"),
+        Cell("lof", "toy", 0, "standard", {"metric": "no-such-metric"}),
+        Cell("deepsvdd", "toy", 0, "standard", {"training": {"epochs": 10_000_000, "max_steps": 10_000_000}}),
+    ]
+    settings = RunSettings(time_limit=4.0, max_test=20)
+    rows = {(row["method"], row["dataset"]): row for row in run_grid(cells, store, load, settings)}
+    assert len(rows) == 5
+    knn = rows["knn", "toy"]
+    assert knn["status"] == "capped" and knn["reason"] == "20 of 35 test rows"
+    assert knn["auc_roc"] == 1.0 and knn["n_train"] == 25 and knn["n_test"] == 20 and knn["n_anomalies"] == 6
+    assert knn["peak_rss_mb"] > 50 and knn["max_test"] == 20 and "torch=" in knn["versions"]
+    assert rows["pca", "broken"]["status"] == "skipped" and "both kinds" in rows["pca", "broken"]["reason"]
+    assert rows["lof", "toy"]["status"] == "failed" and "no-such-metric" in rows["lof", "toy"]["reason"]
+    assert rows["deepsvdd", "toy"]["status"] == "timeout" and "4 s" in rows["deepsvdd", "toy"]["reason"]
+    assert len(store.read()) == 5
+    assert run_grid(cells, store, load, settings) == []
+    assert len(run_grid(cells[:4], store, load, RunSettings(max_test=20, retry=True))) == 2
+    assert len(run_grid(cells[:1], store, load, RunSettings(cells_per_worker=1))) == 1  # another cap: another cell
+
+
+def test_worker_gets_no_labels(tmp_path: Path) -> None:
+    assert set(Task.__dataclass_fields__) == {"method", "settings", "seed", "device", "train", "test"}
+    for name in ("train", "test"):
+        np.save(tmp_path / f"{name}.npy", np.random.default_rng(0).normal(size=(30, 3)))
+    outcome = measure(Task("pca", {}, 0, "cpu", tmp_path / "train.npy", tmp_path / "test.npy"))
+    assert outcome.error == "" and outcome.scores is not None and outcome.scores.shape == (30,)
+    broken = measure(Task("pca", {}, 0, "cpu", tmp_path / "none.npy", tmp_path / "test.npy"))
+    assert broken.error.startswith("FileNotFoundError")
+
+
+def test_settings_are_judged(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="'jobs'"):
+        RunSettings(jobs=0)
+    with pytest.raises(SettingError, match="time_limit"):
+        RunSettings(time_limit=0)
+    with pytest.raises(SettingError, match=r"knn on wine.*does not take"):
+        run_grid([Cell("knn", "wine", 0, "minmax", {"colour": 1})], ResultStore(tmp_path / "r.csv"), load)
+    with pytest.raises(DataError, match="neither"):
+        folder_loader(tmp_path)("wine", 0)
+
+
+def test_config_hash_tells_settings_apart() -> None:
+    base = config_hash("knn", {"k": 5, "a": 1}, None, None)
+    assert base == config_hash("knn", {"a": 1, "k": 5}, None, None) and len(base) == 12
+    assert base != config_hash("knn", {"k": 6, "a": 1}, None, None)
+    assert base != config_hash("knn", {"k": 5, "a": 1}, 1000, None)

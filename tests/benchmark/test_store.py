@@ -1,0 +1,83 @@
+"""The results file survives crashes, other writers and other versions."""
+
+from __future__ import annotations
+
+import multiprocessing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ptad.benchmark.store import COLUMNS, ResultStore
+from ptad.errors import DataError
+
+
+def make_row(**changes: Any) -> dict[str, Any]:
+    row = {"experiment": "main", "variant": "knn", "method": "knn", "dataset": "wine", "seed": 0, "scaling": "minmax"}
+    row |= {"config_hash": "abc", "status": "ok", "reason": "", "auc_pr": 0.5, "auc_roc": 0.75, "n_train": 59}
+    return row | changes
+
+
+def test_round_trip_and_last_row_counts(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path / "new" / "results.csv")
+    assert store.read() == []
+    store.append(make_row(status="failed", reason='a "quoted", comma\nand line'))
+    store.append(make_row(seed=1))
+    store.append(make_row(auc_pr=0.123456789))
+    rows = store.read()
+    assert len(rows) == 2
+    assert rows[0]["auc_pr"] == 0.123457 and rows[0]["seed"] == 0 and rows[0]["n_train"] == 59
+    assert rows[0]["fit_seconds"] is None
+    assert len(store.path.read_text().splitlines()) == 4
+    with pytest.raises(DataError, match="no column 'colour'"):
+        store.append(make_row(colour="red"))
+
+
+def test_reasons_stay_on_one_line(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path / "r.csv")
+    store.append(make_row(status="failed", reason='a "quoted", comma\nand line'))
+    assert store.read()[0]["reason"] == 'a "quoted", comma and line'
+
+
+def test_torn_line_is_left_out_and_repaired(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = ResultStore(tmp_path / "r.csv")
+    store.append(make_row())
+    with store.path.open("ab") as file:
+        file.write(b"1,main,knn,kn")
+    store.append(make_row(seed=1))
+    assert [row["seed"] for row in store.read()] == [0, 1]
+    assert "line 3 is incomplete" in caplog.text
+
+
+def test_other_versions_and_foreign_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(DataError, match="not a results file"):
+        ResultStore(path).read()
+    with pytest.raises(DataError, match="not a results file"):
+        ResultStore(path).append(make_row())
+    path.write_text("format_version,method\n0,knn\n")
+    with pytest.raises(DataError, match="another format than version 1"):
+        ResultStore(path).read()
+    path.write_text(",".join(COLUMNS) + "\n" + ",".join(["7", *[""] * (len(COLUMNS) - 1)]) + "\n")
+    with pytest.raises(DataError, match="line 2: format version '7'"):
+        ResultStore(path).read()
+
+
+def write_many(path: Path, writer: int) -> None:
+    for seed in range(25):
+        ResultStore(path).append(make_row(seed=seed, method=f"m{writer}", reason="x" * 500))
+
+
+def test_two_writers_do_not_corrupt_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=write_many, args=(path, n)) for n in range(3)]
+    for process in writers:
+        process.start()
+    for process in writers:
+        process.join()
+    rows = ResultStore(path).read()
+    assert len(rows) == 75
+    assert all(row["reason"] == "x" * 500 for row in rows)
+    assert path.read_text().count("format_version") == 1

@@ -1,0 +1,127 @@
+"""Tables, ranks, tests and figures are a pure read of the rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptad.benchmark.figures import draw_all
+from ptad.benchmark.report import beside_published, coverage_table, experiment_tables, value_table, write_tables
+from ptad.benchmark.statistics import compare, mean_ranks
+from ptad.benchmark.summary import summarise
+from ptad.benchmark.tables import BEST, Table, TableCell, to_html, to_latex, to_markdown
+from ptad.errors import DataError, SettingError
+
+NAMES = ("breastw", "cardio", "glass", "pima", "wbc", "wine")
+
+
+def row(method: str, dataset: str, scaling: str, value: float | None, seed: int = 0, **changes: Any) -> dict[str, Any]:
+    made = {"experiment": "main", "variant": method, "method": method, "dataset": dataset, "seed": seed}
+    made |= {"scaling": scaling, "status": "ok", "reason": "", "config_hash": "x"}
+    made |= dict.fromkeys(("auc_pr", "auc_roc", "auc_pr_at_1", "auc_pr_at_5"), value)
+    return made | changes
+
+
+def grid() -> list[dict[str, Any]]:
+    rows = []
+    for i, name in enumerate(NAMES):
+        for seed in (0, 1):
+            rows.append(row("lof", name, "standard", 0.3 + 0.05 * i + 0.02 * seed, seed))
+            rows.append(row("knn", name, "standard", 0.2, seed))
+            rows.append(row("knn", name, "minmax", 0.5 + 0.05 * i + 0.02 * seed, seed))
+            rows.append(row("ptad", name, "own", 0.6 + 0.05 * i + 0.02 * seed, seed))
+    return rows
+
+
+def test_better_scaling_counts_and_seeds_are_averaged() -> None:
+    summary = summarise(grid(), "auc_pr")
+    assert summary.scaling == {"lof": "standard", "knn": "minmax", "ptad": "own"}
+    figure = summary.figures["knn", "breastw"]
+    assert figure.mean == pytest.approx(0.51) and figure.std == pytest.approx(np.std([0.5, 0.52], ddof=1))
+    assert figure.n_seeds == 2
+
+
+def test_one_scaling_for_all_tables_and_metrics() -> None:
+    rows = [row("knn", "wine", "minmax", 0.9), row("knn", "glass", "minmax", 0.1)]
+    rows += [row("knn", "wine", "standard", 0.2), row("knn", "glass", "standard", 0.3)]
+    summary = summarise(rows, "auc_roc")
+    assert summary.scaling["knn"] == "minmax"
+    assert summary.value("knn", "glass") == 0.1  # not the better of the two
+
+
+def test_configurations_of_one_cell_are_not_averaged() -> None:
+    rows = [
+        row("knn", "wine", "own", 0.1, config_hash="a", finished_at="2026-01-02"),
+        row("knn", "wine", "own", 0.9, config_hash="b", finished_at="2026-01-03"),
+        row("knn", "wine", "own", 0.5, config_hash="c", finished_at="2026-01-01"),
+        row("knn", "wine", "own", None, config_hash="d", finished_at="2026-01-04", status="failed"),
+    ]
+    figure = summarise(rows, "auc_pr").figures["knn", "wine"]
+    assert figure.mean == 0.9 and figure.n_seeds == 1 and figure.lost == 0
+
+
+def test_mean_ranks_share_ties() -> None:
+    assert mean_ranks(np.array([[0.9, 0.5, 0.5], [0.1, 0.2, 0.3]])).tolist() == [2.0, 2.25, 1.75]
+
+
+def test_averages_use_shared_tables_only_and_failures_show() -> None:
+    rows = [*grid(), row("gmm", "wine", "own", 0.9), row("gmm", "pima", "own", None, status="timeout", reason="late")]
+    rows.append(row("gmm", "wbc", "own", 0.4, status="capped", reason="few rows"))
+    summary = summarise(rows, "auc_pr")
+    assert summary.complete()[1] == ["wbc", "wine"]
+    text = to_markdown(value_table(summary))
+    assert "timeout: late" in text and "capped: few rows" in text and "over the 2 tables" in text
+    pima = next(line for line in text.splitlines() if line.startswith("| Pima"))
+    assert "– [" in pima
+    coverage = coverage_table(rows)
+    gmm = next(cells for cells in coverage.rows if cells[0].text == "gmm")
+    assert [cell.text for cell in gmm[1:]] == ["3", "1", "1", "0", "1", "0"]
+
+
+def test_beside_published_marks_suspects() -> None:
+    text = to_markdown(beside_published(summarise(grid(), "auc_pr")))
+    pima = next(line for line in text.splitlines() if line.startswith("| Pima"))
+    assert "/ 0.9772 [" in pima and "/ 0.7308" in pima
+    assert "swapped" in text and "over 6 tables" in text
+
+
+def test_compare_orders_by_rank_and_corrects() -> None:
+    result = compare(summarise(grid(), "auc_pr"))
+    assert result.methods == ["ptad", "knn", "lof"]
+    assert result.ranks.tolist() == [1.0, 2.0, 3.0]
+    assert result.friedman < 0.01
+    # Six of six differences have the same sign: p = 2 / 2^6, times three pairs.
+    assert result.p_values[0, 1] == pytest.approx(3 * 2 / 2**6)
+    assert np.diag(result.p_values).tolist() == [1.0, 1.0, 1.0]
+    with pytest.raises(DataError, match="at least two methods"):
+        compare(summarise([row("knn", "wine", "own", 0.5)], "auc_pr"))
+
+
+def test_renderings_escape() -> None:
+    table = Table("50 % & more", ["a_b", "c|d"], [[TableCell("x<y"), TableCell("0.5 ± 0.1", BEST, (1,))]], ["n & m"])
+    assert "c\\|d" in to_markdown(table) and "**0.5 ± 0.1** [1]" in to_markdown(table)
+    latex = to_latex(table)
+    assert r"50 \% \& more" in latex and r"a\_b" in latex and r"\textbf{0.5 $\pm$ 0.1}$^{1}$" in latex
+    assert "x&lt;y" in to_html(table) and "<strong>0.5 ± 0.1</strong><sup>1</sup>" in to_html(table)
+
+
+def test_all_tables_and_figures(tmp_path: Path) -> None:
+    rows = grid()
+    tables = experiment_tables(rows)
+    assert tables[0].header == ["Data set", "knn", "lof", "ptad"]  # the registry's order
+    for path in write_tables(tables, tmp_path):
+        assert path.stat().st_size > 1000
+    figures = draw_all(rows, tmp_path)
+    assert sorted(path.name for path in figures) == sorted(
+        f"{metric}_{kind}.png"
+        for metric in ("auc_pr", "auc_roc")
+        for kind in ("average", "rank", "critical_difference")
+    )
+    assert all(path.read_bytes()[:4] == b"\x89PNG" for path in figures)
+    with pytest.raises(DataError, match="no experiment 'ablation'"):
+        experiment_tables(rows, "ablation")
+    with pytest.raises(SettingError, match="png, svg or pdf"):
+        draw_all(rows, tmp_path, "gif")

@@ -1,0 +1,157 @@
+"""Registry, classical peers, the shared loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from ptad.errors import DataError, SettingError, TrainingError
+from ptad.peers import PAPER_PEERS, PEERS, make_peer
+from ptad.peers.layers import LocalDropout, mlp
+from ptad.peers.neighbours import nearest_distances
+from ptad.peers.nptad import NptAD, fit_batch
+from ptad.peers.protocol import Peer
+from ptad.peers.pyod import PyodPeer
+from ptad.peers.training import TrainingSettings, train
+
+RNG = np.random.default_rng(1)
+TRAIN, TEST = RNG.normal(size=(80, 5)), RNG.normal(size=(30, 5)) * 1.5
+
+
+def test_registry_is_complete() -> None:
+    assert len(PAPER_PEERS) == 13
+    assert PAPER_PEERS[0] == "knn" and PAPER_PEERS[-1] == "mcm-npt"
+    for name in PEERS:
+        peer = make_peer(name)
+        assert isinstance(peer, Peer)
+        assert peer.name == name
+
+
+def test_unknown_method_lists_the_choices() -> None:
+    with pytest.raises(SettingError, match=r"'knnn'.*knn, iforest.*pyod:NAME"):
+        make_peer("knnn")
+    with pytest.raises(SettingError, match="no detector 'NOPE'"):
+        make_peer("pyod:NOPE")
+    with pytest.raises(SettingError, match="does not take these settings"):
+        make_peer("pca", colour="red")
+
+
+@pytest.mark.parametrize("name", ["knn", "pca", "deepsvdd", "iforest"])
+def test_bad_rows_are_named(name: str) -> None:
+    bad = TRAIN.copy()
+    bad[3, 2] = np.nan
+    with pytest.raises(DataError, match="row 3, column 2"):
+        make_peer(name).fit(bad)
+    settings = {"training": {"epochs": 1}} if name == "deepsvdd" else {}
+    with pytest.raises(DataError, match="fitted on 5 columns"):
+        make_peer(name, **settings).fit(TRAIN).anomaly_score(TEST[:, :3])
+    with pytest.raises(DataError, match="call fit first"):
+        make_peer(name).anomaly_score(TEST)
+
+
+def test_knn_equals_pyod() -> None:
+    ours = make_peer("knn").fit(TRAIN).anomaly_score(TEST)
+    theirs = make_peer("pyod:KNN", n_neighbors=5, method="largest").fit(TRAIN).anomaly_score(TEST)
+    assert ours == pytest.approx(theirs, abs=1e-10)
+    mean = make_peer("dte-np").fit(TRAIN).anomaly_score(TEST)
+    theirs = make_peer("pyod:KNN", n_neighbors=5, method="mean").fit(TRAIN).anomaly_score(TEST)
+    assert mean == pytest.approx(theirs, abs=1e-10)
+
+
+def test_exact_twin_has_distance_zero_and_k_is_limited() -> None:
+    far = TRAIN + 1e4
+    assert nearest_distances(far, far[:3], 1, "cpu")[:, 0].tolist() == [0.0, 0.0, 0.0]
+    assert nearest_distances(TRAIN[:2], TEST, 5, "cpu").shape == (30, 2)
+
+
+def test_own_scaling_of_the_neighbour_peers() -> None:
+    train = np.array([[0.0, 10.0], [1.0, 30.0], [0.5, 20.0]])
+    test = np.array([[0.5, 1000.0]])
+    clipped = make_peer("nn1-clipped").fit(train).anomaly_score(test)
+    assert clipped[0] == pytest.approx(np.hypot(0.5, 0.5))  # the value is clipped to 1.5, the row (1, 1) is nearest
+    plain = make_peer("knn-minmax", n_neighbors=1).fit(train).anomaly_score(test)
+    assert plain[0] == pytest.approx(np.hypot(0.5, 49.5 - 1.0))
+    assert make_peer("nn1-clipped").own_scaling and make_peer("knn-minmax").own_scaling
+    assert not make_peer("knn").own_scaling
+
+
+def test_pca_residual_by_hand() -> None:
+    train = np.array([[-1.0, 0.1], [1.0, 0.1], [-1.0, -0.1], [1.0, -0.1]])
+    score = make_peer("pca").fit(train).anomaly_score(np.array([[5.0, 0.0], [0.0, 2.0]]))
+    assert score == pytest.approx([0.0, 4.0], abs=1e-12)
+    with pytest.raises(SettingError, match="variance"):
+        make_peer("pca", variance=1.5)
+
+
+def test_pyod_row_cap_is_reported() -> None:
+    peer = PyodPeer("OCSVM", max_rows=20, random_state=0).fit(TRAIN)
+    assert peer.capped_ == "fitted on 20 of 80 training rows"
+    assert make_peer("ocsvm").fit(TRAIN).capped_ == ""
+    with pytest.raises(SettingError, match="no option 'colour'"):
+        make_peer("lof", colour=1).fit(TRAIN)
+
+
+def test_step_cap_is_reported_and_learning_rate_decays() -> None:
+    settings = TrainingSettings(epochs=10, batch_size=40, max_steps=5, decay=0.5, log_every=2)
+    peer = make_peer("autoencoder", training=settings).fit(TRAIN)
+    assert peer.capped_ == "trained 5 of 20 steps"
+    assert [entry["step"] for entry in peer.history_] == [2.0, 4.0, 5.0]
+
+
+def test_one_adam_step_by_hand() -> None:
+    """The first step of Adam moves every weight by the learning rate against the gradient's sign."""
+    module = mlp((2, 1), torch.Generator().manual_seed(0), nn.ReLU())
+    before = module[0].weight.detach().clone()
+    rows = torch.tensor([[1.0, -2.0]])
+    train(module, lambda batch, g: module(batch).sum(), rows, TrainingSettings(epochs=1, learning_rate=0.01), 0)
+    assert (module[0].weight.detach() - before)[0].tolist() == pytest.approx([-0.01, 0.01], abs=1e-5)
+
+
+def test_training_rules_and_failures() -> None:
+    with pytest.raises(SettingError, match="'batch_size' parameter"):
+        TrainingSettings(batch_size=0)
+    with pytest.raises(SettingError, match="'learning_rate'"):
+        TrainingSettings(learning_rate=0)
+    module = mlp((2, 1), torch.Generator().manual_seed(0), nn.ReLU())
+    rows = torch.ones(4, 2)
+    with pytest.raises(TrainingError, match="not finite"):
+        train(module, lambda b, g: module(b).sum() * float("inf"), rows, TrainingSettings(epochs=1), 0)
+
+
+def test_local_dropout_is_silent_outside_training() -> None:
+    layer = LocalDropout(0.5)
+    layer.generator = torch.Generator().manual_seed(0)
+    x = torch.ones(1000)
+    dropped = layer.train()(x)
+    assert set(dropped.tolist()) == {0.0, 2.0}
+    assert dropped.mean().item() == pytest.approx(1.0, abs=0.1)
+    assert torch.equal(layer.eval()(x), x)
+
+
+def test_npt_ad_caps() -> None:
+    settings, reason = fit_batch(TrainingSettings(batch_size=4096), 10_000, 500, 4)
+    assert settings.batch_size == 200
+    assert reason == "batches of 200 instead of 4096 rows"
+    network = {"embedding_dim": 4, "n_heads": 2}
+    peer = NptAD(n_context=20, max_subsets=2, network=network, training=TrainingSettings(steps=2)).fit(TRAIN)
+    assert peer.capped_ == "20 of 80 training rows in the context; 2 of 5 columns hidden in turn"
+    assert len(peer._columns) == 2
+
+
+def test_npt_ad_score_by_hand() -> None:
+    """The score is the sum over columns of the squared error when that column alone is hidden."""
+    network = {"embedding_dim": 4, "n_heads": 2}
+    peer = NptAD(n_layers=1, network=network, training=TrainingSettings(steps=2)).fit(TRAIN)
+    row = torch.tensor(TEST[:1], dtype=torch.float32)
+    total = 0.0
+    for j in range(5):
+        hidden = torch.zeros(1, 5)
+        hidden[0, j] = 1.0
+        shown = row.clone()
+        shown[0, j] = 0.0
+        with torch.no_grad():
+            restored, _ = peer._module(shown, hidden, peer._references)
+        total += float((restored[0, j] - row[0, j]) ** 2)
+    assert peer.anomaly_score(TEST[:1])[0] == pytest.approx(total, rel=1e-5)
