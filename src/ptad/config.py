@@ -175,7 +175,7 @@ PRESETS: dict[str, Config] = {
     "paper": Config(),
     "default": Config(
         scaling="minmax",
-        clip=0.5,
+        clip=1.0,
         embedding_dim=8,
         n_heads=2,
         feedforward_factor=2,
@@ -188,7 +188,7 @@ PRESETS: dict[str, Config] = {
         warmup_epochs=2,
         input_noise=0.1,
         sampled_branch=True,
-        n_neighbours=8,
+        n_neighbours=16,
         network_weight=0.25,
         n_folds=4,
         members="folds",
