@@ -1,10 +1,17 @@
 """One-class anomaly detection for tables: PTAD, as an estimator that people can trust."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from ptad._version import __version__
-from ptad.config import Config
 from ptad.errors import BundleError, DataError, MissingExtraError, PtadError, SettingError, TrainingError, UserError
-from ptad.estimator import PTAD
-from ptad.scoring import Explanation
+
+if TYPE_CHECKING:
+    from ptad.config import Config
+    from ptad.estimator import PTAD
+    from ptad.scoring import Explanation
 
 __all__ = [
     "PTAD",
@@ -19,3 +26,18 @@ __all__ = [
     "TrainingError",
     "__version__",
 ]
+
+# torch takes seconds to import: `ptad --help` and the errors do without it
+_LATER = {"PTAD": "ptad.estimator", "Config": "ptad.config", "Explanation": "ptad.scoring"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'ptad' has no attribute {name!r}")
+    value = getattr(import_module(_LATER[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

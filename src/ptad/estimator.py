@@ -69,6 +69,8 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         The promised rate in force.
     history_ : list of dict
         Loss parts per interval.
+    held_out_scores_ : ndarray
+        Scores of the training rows by networks that did not learn from them; NaN where there is none.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
     """
@@ -185,6 +187,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         self.scorer_ = fitted.scorer
         self.calibration_ = fitted.calibration
         self.history_ = fitted.history
+        self.held_out_scores_ = fitted.held_out_scores
         self.n_iter_ = config.n_steps
         if self.calibration_ is None:
             self.offset_ = float("nan")
@@ -288,6 +291,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
             "n_features_in": self.n_features_in_,
             "feature_names_in": None if names is None else [str(name) for name in names],
             "n_members": scorer.network.n_members,
+            "n_rows": len(self.held_out_scores_),
             "history": self.history_,
         }
         write_bundle(folder, content, tensors)
@@ -315,7 +319,8 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         model.n_features_in_ = content["n_features_in"]
         if content["feature_names_in"] is not None:
             model.feature_names_in_ = np.asarray(content["feature_names_in"], dtype=object)
-        model._adopt(schema, config, Fitted(scorer, calibration, content["history"]))
+        unknown = np.full(content["n_rows"], np.nan)  # the bundle keeps the scores, not whose they are
+        model._adopt(schema, config, Fitted(scorer, calibration, content["history"], unknown))
         return model
 
 

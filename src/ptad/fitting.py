@@ -56,6 +56,7 @@ class Fitted:
     scorer: Scorer
     calibration: Calibration | None
     history: History
+    held_out_scores: NDArray[np.float64]  # (n_rows,), by a network that did not learn from the row; NaN where none did
 
 
 def fit_matrix(
@@ -94,7 +95,7 @@ def fit_matrix(
         trained.append((network, batch))
         history += [{"member": float(i), **entry} for entry in entries]
 
-    calibration_scores = []
+    held_out = np.full(len(x), np.nan)
     scoring: list[tuple[Network, list[int]]] = []
     for network, batch in trained:
         for position, m in enumerate(batch):
@@ -102,7 +103,7 @@ def fit_matrix(
                 scorer = _freeze(
                     take_members(network, [position]), x, [members[m]], [seeds[m]], columns, config, device
                 )
-                calibration_scores.append(scorer.parts(x[members[m].calibration]).score)
+                held_out[members[m].calibration] = scorer.parts(x[members[m].calibration]).score
         if kept := [position for position, m in enumerate(batch) if members[m].scores]:
             scoring.append((take_members(network, kept), [batch[position] for position in kept]))
 
@@ -110,8 +111,8 @@ def fit_matrix(
     network = join_members([network for network, _ in scoring])
     scorer = _freeze(network, x, [members[m] for m in chosen], [seeds[m] for m in chosen], columns, config, device)
     _check_scores(scorer, x[members[chosen[0]].train[:256]])
-    calibration = Calibration(np.concatenate(calibration_scores)) if calibration_scores else None
-    return Fitted(scorer, calibration, history)
+    judged = held_out[~np.isnan(held_out)]
+    return Fitted(scorer, Calibration(judged) if len(judged) else None, history, held_out)
 
 
 def take_members(network: Network, positions: Sequence[int]) -> Network:

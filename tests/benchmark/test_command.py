@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ptad.benchmark.store import ResultStore
-from ptad.cli.benchmark import app
+from ptad.cli import app
 
 RUNNER = CliRunner()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -60,10 +59,9 @@ def run(
     from ptad.benchmark.selection import parse_datasets, parse_methods, parse_scalings, parse_seeds
     from ptad.benchmark.store import ResultStore
 
-    with _user_mistakes():
-        grid = make_grid(parse_methods(methods), parse_datasets(datasets), parse_seeds(seeds), parse_scalings(scalings))
-        settings = RunSettings(device, jobs, threads, time_limit, max_train, max_test, cells_per_worker, retry)
-        rows = run_grid(grid, ResultStore(out), folder_loader(_folder(data)), settings, _announce)
+    grid = make_grid(parse_methods(methods), parse_datasets(datasets), parse_seeds(seeds), parse_scalings(scalings))
+    settings = RunSettings(device, jobs, threads, time_limit, max_train, max_test, cells_per_worker, retry)
+    rows = run_grid(grid, ResultStore(out), folder_loader(_folder(data)), settings, _announce)
     typer.echo(_summary(rows, out), err=True)
 
 
@@ -82,13 +80,12 @@ def tables(
     from ptad.benchmark.store import ResultStore
     from ptad.benchmark.tables import to_markdown
 
-    with _user_mistakes():
-        rows = ResultStore(_existing(results)).read()
-        made = experiment_tables(rows, experiment, variant_order(experiment))
-        typer.echo("\n\n".join(to_markdown(table) for table in made))
-        if out is not None:
-            for path in write_tables(made, out):
-                typer.echo(f"wrote {path}", err=True)
+    rows = ResultStore(_existing(results)).read()
+    made = experiment_tables(rows, experiment, variant_order(experiment))
+    typer.echo("\n\n".join(to_markdown(table) for table in made))
+    if out is not None:
+        for path in write_tables(made, out):
+            typer.echo(f"wrote {path}", err=True)
 
 
 @app.command()
@@ -104,9 +101,8 @@ def figures(
     from ptad.benchmark.figures import draw_all
     from ptad.benchmark.store import ResultStore
 
-    with _user_mistakes():
-        for path in draw_all(ResultStore(_existing(results)).read(), out, suffix):
-            typer.echo(str(path))
+    for path in draw_all(ResultStore(_existing(results)).read(), out, suffix):
+        typer.echo(str(path))
 
 
 @app.command()
@@ -135,11 +131,10 @@ def experiment(
     from ptad.benchmark.store import ResultStore
     from ptad.benchmark.tables import to_markdown
 
-    with _user_mistakes():
-        settings = RunSettings(device, jobs, threads, time_limit, max_train, max_test, cells_per_worker, retry)
-        chosen = parse_datasets(datasets) if datasets is not None else None
-        made = run_experiment(name, _folder(data), ResultStore(out), parse_seeds(seeds), settings, chosen, _announce)
-        typer.echo("\n\n".join(to_markdown(table) for table in made))
+    settings = RunSettings(device, jobs, threads, time_limit, max_train, max_test, cells_per_worker, retry)
+    chosen = parse_datasets(datasets) if datasets is not None else None
+    made = run_experiment(name, _folder(data), ResultStore(out), parse_seeds(seeds), settings, chosen, _announce)
+    typer.echo("\n\n".join(to_markdown(table) for table in made))
 
 
 @app.command()
@@ -157,24 +152,13 @@ def data(
         for info in catalogue().values():
             typer.echo(f"{info.name:18} {info.rows:>7} x {info.columns:<4} {info.anomalies:>6}  {info.origin}")
         return
-    with _user_mistakes():
-        entries = check_folder(directory)
+    entries = check_folder(directory)
     for entry in entries:
         typer.echo(f"{entry.info.name:18} {entry.status:10} {entry.message}")
     bad = [entry.info.name for entry in entries if entry.status != "ok"]
     if bad:
         typer.echo(f"{len(bad)} of {len(entries)} data sets are not usable: {', '.join(bad)}", err=True)
         raise typer.Exit(2)
-
-
-@contextmanager
-def _user_mistakes() -> Iterator[None]:
-    """A mistake of the user is one line on stderr and exit code 2."""
-    try:
-        yield
-    except UserError as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(2) from error
 
 
 def _folder(path: Path) -> Path:

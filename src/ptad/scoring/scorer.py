@@ -10,6 +10,7 @@ precision, a P-space mask on the edge of its threshold can flip, which moves the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -62,7 +63,8 @@ class Scorer:
             self.network_unit = 1.0
             if self.retrieval is not None:
                 judged = assess(self.network, output, self.reference_rows, self.potentials, self)
-                self.network_unit = max(float(judged.network_score.mean()), 1e-12) / self.network.config.network_weight
+                mean, weight = float(judged.network_score.mean()), self.network.config.network_weight
+                self.network_unit = max(mean, 1e-12) / weight if weight else math.inf
 
     @property
     def device(self) -> torch.device:

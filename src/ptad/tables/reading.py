@@ -101,6 +101,7 @@ class TableScan(Iterator[pa.RecordBatch]):
         self._text = tuple(name for name, kind in kinds.items() if kind in ("text", "category"))
         self._mixed: tuple[str, ...] = ()
         self.schema, rows = self._look()
+        self.n_rows = rows
         if not rows:
             raise DataError(f"{self.label} has a header but no rows. Give a file with rows.")
         self._batches = self._rechunked(self._batch_rows, skip_rows)

@@ -84,7 +84,11 @@ def _lamb(parameters: list[nn.Parameter], config: Config) -> torch.optim.Optimiz
         raise MissingExtraError("pytorch_optimizer", "paper", "The 'paper' preset (optimizer='lamb')") from error
     # NOTE[PAPER-08] betas (0.9, 0.999), eps 1e-6, no bias correction, weight norm clamped to [0, 10]: NPT's settings.
     optimizer: torch.optim.Optimizer = Lamb(
-        parameters, lr=config.learning_rate, weight_decay=config.weight_decay, foreach=True
+        parameters,
+        lr=config.learning_rate,
+        weight_decay=config.weight_decay,
+        foreach=True,
+        adam_debias=True,  # the library's name for NO correction, which would also be frozen in a CUDA graph
     )
     return optimizer
 

@@ -1,0 +1,83 @@
+"""The group of all commands: every way in which a command can end, as one line and an exit code.
+
+0 done, 1 something unexpected, 2 the user's mistake, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from ptad.cli.console import print_error, tear_down_logging
+from ptad.errors import PtadError, UserError
+
+
+class Commands(TyperGroup):
+    """Runs a command and turns what it raises into a message and an exit code."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run the command line; in ``standalone_mode`` leave the process with its exit code."""
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+        as_json = "--json" in (sys.argv[1:] if args is None else args)
+        try:
+            result = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            code = result if isinstance(result, int) else 0
+        except (typer.Abort, KeyboardInterrupt):
+            code = 130
+        except Exception as error:
+            code = _report(error, as_json)
+        finally:
+            tear_down_logging()
+        if code == 130:
+            print_error("Interrupted", "interrupted", as_json=as_json)
+        sys.exit(code)
+
+
+def _report(error: Exception, as_json: bool) -> int:
+    kind, message = type(error).__name__, str(error)
+    if kind == "NoArgsIsHelpError":  # it carries the help, not a message
+        error.show()  # type: ignore[attr-defined]
+        return 2
+    if isinstance(error, BrokenPipeError):
+        # the reader of our output has left: nothing to say, and nobody to say it to when Python flushes at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    if isinstance(error, UserError):
+        print_error(kind, message, as_json=as_json)
+        return 2
+    if hasattr(error, "format_message"):  # the parser's own: a wrong or missing option
+        print_error(kind, f"{error.format_message().rstrip('.')}. {_hint(error)}", as_json=as_json)
+        return 2
+    if isinstance(error, OSError) and error.filename is not None:
+        print_error(kind, f"{error.filename}: {error.strerror}. Check the path.", as_json=as_json)
+        return 2
+    if isinstance(error, PtadError):
+        print_error(kind, message, as_json=as_json)
+        return 1
+    trace = "".join(traceback.format_exception(error))
+    if as_json:
+        print_error(kind, message, as_json=True, traceback=trace)
+    else:
+        typer.echo(trace, err=True)
+        print_error(kind, f"unexpected {kind}: {message}. This is a bug: please report it.", as_json=False)
+    return 1
+
+
+def _hint(error: Any) -> str:
+    context = getattr(error, "ctx", None)
+    return f"See '{context.command_path} --help'." if context is not None else "See 'ptad --help'."

@@ -1,0 +1,156 @@
+"""What the commands share on the screen: errors, logs, progress and tables.
+
+Data go to stdout, everything else to stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+ReportRows = Callable[[int, int | None], None]
+
+
+def set_up_logging(quiet: bool) -> None:
+    """Show the library's log as plain lines on stderr; ``quiet`` leaves only errors."""
+    logger = logging.getLogger("ptad")
+    tear_down_logging()
+    logger.addHandler(_StderrLines())
+    logger.setLevel(logging.ERROR if quiet else logging.INFO)
+
+
+def tear_down_logging() -> None:
+    """Leave the library's logger as it was found."""
+    logger = logging.getLogger("ptad")
+    logger.handlers = [h for h in logger.handlers if not isinstance(h, _StderrLines)]
+    logger.setLevel(logging.NOTSET)
+
+
+class _StderrLines(logging.Handler):
+    # sys.stderr is looked up for every line: a progress bar puts its own in place while it is shown
+    def emit(self, record: logging.LogRecord) -> None:
+        lead = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
+        typer.echo(lead + record.getMessage(), err=True)
+
+
+def print_json(content: Any, *, err: bool = False) -> None:
+    """Print one JSON document."""
+    typer.echo(json.dumps(content, indent=2, ensure_ascii=False, default=str), err=err)
+
+
+def print_error(kind: str, message: str, *, as_json: bool, **more: str) -> None:
+    """Print an error on stderr, as one line or as JSON."""
+    if as_json:
+        typer.echo(json.dumps({"error": {"type": kind, "message": message, **more}}, ensure_ascii=False), err=True)
+    else:
+        typer.echo(f"error: {message}", err=True)
+
+
+@contextmanager
+def rows_progress(task: str, quiet: bool) -> Iterator[ReportRows | None]:
+    """A bar with rows per second and time left, on a terminal only."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.completed:,.0f} rows"),
+        TextColumn("{task.fields[speed]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        shown = bar.add_task(task, total=None, speed="")
+
+        def update(done: int, total: int | None) -> None:
+            bar.update(shown, completed=done, total=total)
+            speed = bar.tasks[0].speed
+            bar.update(shown, speed=f"{speed:,.0f} rows/s" if speed else "")
+
+        yield update
+
+
+def safe(value: Any) -> str:
+    """A cell as a person reads it: numbers short, nothing that a terminal would obey."""
+    if value is None:
+        return "missing"
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 1e6 or abs(value) >= 1e15 else f"{value:.0f}"
+    return "".join(c if c.isprintable() else "\ufffd" for c in str(value))
+
+
+def rate(value: float | None) -> str:
+    """A share in percent, with as many digits as it needs."""
+    return "not defined" if value is None else f"{100 * value:.3g} %"
+
+
+def figure(value: float | None) -> str:
+    """A figure with four digits."""
+    return "not defined" if value is None else f"{value:.4f}"
+
+
+def print_pairs(pairs: list[tuple[str, str]], title: str | None = None, *, err: bool = False) -> None:
+    """Print names and values in two columns."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in pairs:
+        grid.add_row(name, Text(value))
+    console = Console(stderr=err, highlight=False)
+    if title:
+        console.print(title, style="bold", markup=False)
+    console.print(grid)
+
+
+def print_strangest(entries: list[dict[str, Any]]) -> None:
+    """Print rows with their strongest columns, observed against expected."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    labelled = any("label" in entry for entry in entries)
+    table.add_column("row", justify="right", no_wrap=True)
+    if labelled:
+        table.add_column("truth", no_wrap=True)
+    table.add_column("score", justify="right", no_wrap=True)
+    table.add_column("p-value", justify="right", no_wrap=True)
+    for name in ("column", "observed", "expected"):
+        table.add_column(name, max_width=32)
+    table.add_column("share", justify="right", no_wrap=True)
+    for i, entry in enumerate(entries):
+        if i:
+            table.add_row()
+        for k, reason in enumerate(entry["columns"]):
+            head = _head(entry, labelled) if k == 0 else [Text("")] * (4 if labelled else 3)
+            cells = [
+                Text(safe(reason[name]), no_wrap=True, overflow="ellipsis")
+                for name in ("column", "observed", "expected")
+            ]
+            table.add_row(*head, *cells, Text(f"{100 * reason['share']:.0f} %"))
+    Console(highlight=False).print(table)
+
+
+def _head(entry: dict[str, Any], labelled: bool) -> list[Any]:
+    from rich.text import Text
+
+    style = "bold red" if entry["anomaly"] else ""
+    p_value = "" if entry["p_value"] is None else f"{entry['p_value']:.3g}"
+    head = [Text(str(entry["row"])), Text(f"{entry['score']:.4g}", style=style), Text(p_value, style=style)]
+    return [head[0], Text(entry["label"]), *head[1:]] if labelled else head

@@ -1,0 +1,84 @@
+"""``ptad evaluate``: how good a model is on labelled rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ptad.cli import options
+from ptad.cli.console import figure, print_json, print_pairs, rate, rows_progress, set_up_logging
+
+if TYPE_CHECKING:
+    from ptad.engines.evaluation import Evaluation
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+ptad evaluate model labelled.csv --label is_fraud
+
+ptad evaluate model labelled.csv --label status --normal ok
+
+ptad evaluate model labelled.csv --label class --anomaly attack --false-alarm-rate 0.001 --json
+"""
+
+
+def evaluate(
+    model: options.Model,
+    table: options.Table,
+    label: Annotated[
+        str, typer.Option("--label", help="Column that says what a row is.", metavar="COLUMN", show_default=False)
+    ],
+    normal: options.Normal = None,
+    anomaly: Annotated[
+        list[str] | None,
+        typer.Option("--anomaly", help="Value of the label for anomalies (may be repeated).", metavar="VALUE"),
+    ] = None,
+    false_alarm_rate: options.Rate = None,
+    device: options.Device = "auto",
+    encoding: options.Encoding = "utf-8",
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Compare scores with labels: ranking, decisions, and the false-alarm rate beside the promised one.
+
+    Without --normal and --anomaly the label must be 0/1 or false/true, with 1 and true for anomalies.
+    """
+    from ptad.cli.settings import parse_rate
+    from ptad.engines.evaluation import evaluate_table
+    from ptad.engines.local import load_model
+
+    set_up_logging(quiet)
+    with rows_progress("scoring", quiet) as progress:
+        loaded = load_model(model, device=device, false_alarm_rate=parse_rate(false_alarm_rate))
+        found = evaluate_table(
+            loaded,
+            table,
+            label=label,
+            normal=normal or (),
+            anomaly=anomaly or (),
+            encoding=encoding,
+            progress=progress,
+        )
+    if as_json:
+        print_json(found.to_json())
+        return
+    print_pairs(evaluation_lines(found))
+
+
+def evaluation_lines(found: Evaluation) -> list[tuple[str, str]]:
+    """The figures in words."""
+    interval = ""
+    if found.false_alarm_interval is not None:
+        low, high = found.false_alarm_interval
+        interval = f" (95 % interval {rate(low)} to {rate(high)})"
+    return [
+        ("rows", f"{found.rows:,}: {found.normal_rows:,} normal, {found.anomalies:,} anomalies"),
+        ("AUC-ROC", figure(found.auc_roc)),
+        ("AUC-PR", f"{figure(found.auc_pr)} (prevalence {found.prevalence:.4f})"),
+        ("flagged", f"{found.flagged:,} rows"),
+        ("precision", figure(found.precision)),
+        ("recall", figure(found.recall)),
+        ("false alarms", f"promised {rate(found.promised_false_alarm_rate)}"),
+        ("", f"observed {rate(found.observed_false_alarm_rate)}{interval}"),
+    ]

@@ -1,0 +1,49 @@
+"""``ptad explain``: the strangest rows and why."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ptad.cli import options
+from ptad.cli.console import print_json, print_strangest, rows_progress, set_up_logging
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+ptad explain model new.csv
+
+ptad explain model new.parquet --top 3 --columns 5
+
+ptad explain model new.csv --json
+"""
+
+
+def explain(
+    model: options.Model,
+    table: options.Table,
+    top: Annotated[int, typer.Option("--top", help="How many rows.")] = 10,
+    columns: Annotated[int, typer.Option("--columns", help="How many columns of each row.")] = 3,
+    false_alarm_rate: options.Rate = None,
+    device: options.Device = "auto",
+    encoding: options.Encoding = "utf-8",
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Show the strangest rows with the columns that make them strange.
+
+    Rows are counted from 0; share is the part of the score that a column makes up; anomalies are red on a terminal.
+    """
+    from ptad.cli.settings import parse_rate
+    from ptad.engines.local import load_model
+    from ptad.engines.strangest import strangest_rows
+
+    set_up_logging(quiet)
+    with rows_progress("scoring", quiet) as progress:
+        loaded = load_model(model, device=device, false_alarm_rate=parse_rate(false_alarm_rate))
+        entries = strangest_rows(loaded, table, top=top, columns=columns, encoding=encoding, progress=progress)
+    if as_json:
+        print_json(entries)
+    else:
+        print_strangest(entries)

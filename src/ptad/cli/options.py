@@ -1,0 +1,35 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Model = Annotated[Path, typer.Argument(help="A model folder made by 'ptad fit'.", show_default=False)]
+Table = Annotated[
+    str,
+    typer.Argument(
+        help="A file (CSV, TSV, Parquet, Feather, JSON lines; also compressed), a folder or a quoted glob of them, or "
+        "- for standard input.",
+        show_default=False,
+    ),
+]
+Rate = Annotated[
+    str | None,
+    typer.Option(
+        "--false-alarm-rate",
+        help="Share of normal rows that may raise an alarm, such as 0.01, or auto.",
+        metavar="RATE",
+    ),
+]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1, ...")]
+Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of text files, such as latin-1.")]
+Label = Annotated[str | None, typer.Option("--label", help="Column that says what a row is.", metavar="COLUMN")]
+Normal = Annotated[
+    list[str] | None,
+    typer.Option("--normal", help="Value of the label for normal rows (may be repeated).", metavar="VALUE"),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes; errors only.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result, and errors, as JSON.")]

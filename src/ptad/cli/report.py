@@ -1,0 +1,47 @@
+"""``ptad report``: one self-contained page about a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ptad.cli import options
+from ptad.cli.console import rows_progress, set_up_logging
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+ptad report model new.csv --out report.html
+
+ptad report model new.parquet --no-rows --false-alarm-rate 0.001
+
+ptad report model labelled.csv --label status --normal ok --top 100
+"""
+
+
+def report(
+    model: options.Model,
+    table: options.Table,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write.")] = Path("report.html"),
+    top: Annotated[int, typer.Option("--top", help="How many of the strangest rows to show, at most 1000.")] = 50,
+    rows: Annotated[bool, typer.Option("--rows/--no-rows", help="Whether values of the table may be shown.")] = True,
+    label: options.Label = None,
+    normal: options.Normal = None,
+    title: Annotated[str | None, typer.Option("--title", help="Heading of the page.")] = None,
+    false_alarm_rate: options.Rate = None,
+    device: options.Device = "auto",
+    encoding: options.Encoding = "utf-8",
+    quiet: options.Quiet = False,
+) -> None:
+    """Write a page that a browser opens without any network: what is strange, why, and what has changed."""
+    from ptad.cli.settings import parse_rate
+    from ptad.report import ReportSettings, write_report
+
+    set_up_logging(quiet)
+    settings = ReportSettings(top, rows, label, tuple(normal or ()), parse_rate(false_alarm_rate), title)
+    with rows_progress("scoring", quiet) as progress:
+        content = write_report(model, table, out, settings, encoding=encoding, device=device, progress=progress)
+    if not quiet:
+        typer.echo(f"{content['n_strange']:,} of {content['n_rows']:,} rows are strange; wrote {out}", err=True)

@@ -1,0 +1,75 @@
+"""``ptad score``: scores for every row of a table."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ptad.cli import options
+from ptad.cli.console import print_json, rate, rows_progress, safe, set_up_logging
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+ptad score model new.csv --out scored.csv
+
+ptad score model 'days/*.parquet' --out scored.parquet --explain 3
+
+cat new.csv | ptad score model - --only-scores > scores.csv
+
+A run that was killed goes on where it stopped when the same command is given again.
+"""
+
+
+def score(
+    model: options.Model,
+    table: options.Table,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Output file; without it, CSV on standard output.")
+    ] = None,
+    explain: Annotated[
+        int, typer.Option("--explain", help="Name this many strongest columns and their expected values.", metavar="N")
+    ] = 0,
+    append: Annotated[
+        bool, typer.Option("--append/--only-scores", help="Write the table's own columns too, or the new ones only.")
+    ] = True,
+    prefix: Annotated[str, typer.Option("--prefix", help="Put before the names of the new columns.")] = "",
+    false_alarm_rate: options.Rate = None,
+    device: options.Device = "auto",
+    encoding: options.Encoding = "utf-8",
+    batch_rows: Annotated[
+        int | None, typer.Option("--batch-rows", min=1, help="Rows scored and kept at a time.", hidden=True)
+    ] = None,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Add the columns score, p_value and anomaly to a table of any size."""
+    from ptad.cli.settings import parse_rate
+    from ptad.engines.local import score_table
+
+    set_up_logging(quiet)
+    with rows_progress("scoring", quiet) as progress:
+        summary = score_table(
+            model,
+            table,
+            "-" if out is None else out,
+            explain=explain,
+            append=append,
+            prefix=prefix,
+            false_alarm_rate=parse_rate(false_alarm_rate),
+            device=device,
+            encoding=encoding,
+            batch_rows=batch_rows,
+            progress=progress,
+        )
+    if as_json:
+        print_json(asdict(summary), err=out is None)  # standard output belongs to the rows
+    elif not quiet:
+        found = "no threshold" if summary.anomalies is None else f"{summary.anomalies:,} anomalies"
+        at = "" if summary.false_alarm_rate is None else f" at a false-alarm rate of {rate(summary.false_alarm_rate)}"
+        resumed = f" ({summary.rows_resumed:,} rows from an interrupted run)" if summary.rows_resumed else ""
+        where = "" if out is None else f"; written to {safe(str(out))}"
+        typer.echo(f"{summary.rows:,} rows{resumed}, {found}{at}{where}", err=True)

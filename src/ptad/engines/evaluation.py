@@ -1,0 +1,118 @@
+"""How good a model is on labelled rows: ranking, decisions, and the false-alarm rate it really has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from ptad.engines.labels import check_label, is_anomaly
+from ptad.engines.local import decision_of, known_batches, rows_from, rows_per_batch
+from ptad.estimator import PTAD
+from ptad.tables import scan_table
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Figures of a model on labelled rows; None where they are not defined.
+
+    Attributes
+    ----------
+    rows, normal_rows, anomalies : int
+        Counts by the label.
+    prevalence : float
+        Share of anomalies: what AUC-PR is for scores that know nothing.
+    auc_roc, auc_pr : float or None
+        Ranking; None when all rows have the same label.
+    flagged : int
+        Rows above the threshold.
+    precision, recall : float or None
+        At the threshold; precision is None when nothing is flagged, recall when there are no anomalies.
+    promised_false_alarm_rate, observed_false_alarm_rate : float or None
+        The model's promise, and the share of normal rows that were flagged.
+    false_alarm_interval : (float, float) or None
+        Exact (Clopper-Pearson) 95 % confidence interval of the observed rate.
+    """
+
+    rows: int
+    normal_rows: int
+    anomalies: int
+    prevalence: float
+    auc_roc: float | None
+    auc_pr: float | None
+    flagged: int
+    precision: float | None
+    recall: float | None
+    promised_false_alarm_rate: float
+    observed_false_alarm_rate: float | None
+    false_alarm_interval: tuple[float, float] | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain types."""
+        return asdict(self)
+
+
+def judge(scores: NDArray[np.float64], anomaly: NDArray[np.bool_], threshold: float, promised: float) -> Evaluation:
+    """Compare scores with labels; a row is flagged when its score is above the threshold."""
+    flagged = scores > threshold
+    n, n_anomalies = len(scores), int(anomaly.sum())
+    n_normal, n_flagged = n - n_anomalies, int(flagged.sum())
+    hits, alarms = int((flagged & anomaly).sum()), int((flagged & ~anomaly).sum())
+    both = bool(n_anomalies and n_normal)
+    return Evaluation(
+        rows=n,
+        normal_rows=n_normal,
+        anomalies=n_anomalies,
+        prevalence=n_anomalies / n,
+        auc_roc=float(roc_auc_score(anomaly, scores)) if both else None,
+        auc_pr=float(average_precision_score(anomaly, scores)) if both else None,
+        flagged=n_flagged,
+        precision=hits / n_flagged if n_flagged else None,
+        recall=hits / n_anomalies if n_anomalies else None,
+        promised_false_alarm_rate=promised,
+        observed_false_alarm_rate=alarms / n_normal if n_normal else None,
+        false_alarm_interval=exact_interval(alarms, n_normal) if n_normal else None,
+    )
+
+
+def exact_interval(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Clopper-Pearson interval of a share: it covers the true one at least as often as it says."""
+    tail = (1.0 - confidence) / 2.0
+    low = float(beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
+    high = float(beta.ppf(1.0 - tail, hits + 1, n - hits)) if hits < n else 1.0
+    return low, high
+
+
+def evaluate_table(
+    model: PTAD,
+    source: Any,
+    *,
+    label: str,
+    normal: Sequence[str] = (),
+    anomaly: Sequence[str] = (),
+    encoding: str = "utf-8",
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Evaluation:
+    """Score a labelled table batch by batch and judge the scores; only scores and labels are kept in memory.
+
+    Without ``normal`` and ``anomaly``, the label must be 0/1 or false/true, with 1 and true for anomalies.
+    """
+    threshold, promised = decision_of(model)
+    scan = scan_table(source, batch_rows=rows_per_batch(model), encoding=encoding, schema=model.schema_)
+    check_label(label, scan.schema.names, scan.label)
+    scores, marks, rows = [], [], 0
+    for start, batch, known in known_batches(model, scan):
+        marks.append(is_anomaly(batch.column(label), normal, anomaly, label))
+        with rows_from(start):
+            scores.append(model.anomaly_score(known))
+        rows += batch.num_rows
+        if progress is not None:
+            progress(rows, scan.n_rows)
+    return judge(np.concatenate(scores), np.concatenate(marks), threshold, promised)

@@ -1,0 +1,80 @@
+"""Which rows a label column calls normal or anomalous."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ptad.errors import DataError, SettingError
+from ptad.tables.values import decoded, is_text
+
+Mask = NDArray[np.bool_]
+
+_MOST_SHOWN = 10
+_WORDS = {"true": "true", "1": "true", "false": "false", "0": "false"}
+
+
+def check_label(label: str, names: Sequence[str], where: str) -> None:
+    """Raise if the table has no such column."""
+    if label not in names:
+        raise DataError(
+            f"{where} has no label column {label!r}. Its columns are: {', '.join(map(repr, names[:30]))}. "
+            "Name one of them with --label."
+        )
+
+
+def equals(column: pa.Array, wanted: Sequence[str]) -> Mask:
+    """Per row: whether the label is one of ``wanted``, given as text; a missing label never is.
+
+    Numbers are compared as numbers ("1" is 1.0), truth values by the words true and false, text once stripped.
+    """
+    column = decoded(column)
+    kind = column.type
+    if pa.types.is_null(kind):
+        return np.zeros(len(column), dtype=bool)
+    if pa.types.is_boolean(kind):
+        text, values = pc.cast(column, pa.string()), [_WORDS.get(w.strip().lower(), w) for w in wanted]
+    elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return np.isin(numbers, [n for n in map(_number, wanted) if n is not None])
+    else:
+        text = pc.utf8_trim_whitespace(column if is_text(kind) else pc.cast(column, pa.string()))
+        values = [w.strip() for w in wanted]
+    return np.asarray(pc.is_in(text, value_set=pa.array(values, text.type)).fill_null(False))
+
+
+def is_anomaly(column: pa.Array, normal: Sequence[str], anomaly: Sequence[str], label: str) -> Mask:
+    """Per row: whether it is an anomaly, by the normal values, the anomalous ones, or 0/1 and false/true."""
+    if normal and anomaly:
+        raise SettingError("Give --normal or --anomaly, not both: all other values of the label are the opposite.")
+    if decoded(column).null_count:
+        raise DataError(f"The label column {label!r} has missing values. Fill them in or leave those rows out.")
+    if normal:
+        return ~equals(column, normal)
+    if anomaly:
+        return equals(column, anomaly)
+    yes, no = equals(column, ["1", "true", "True"]), equals(column, ["0", "false", "False"])
+    if not (yes | no).all():
+        raise SettingError(
+            f"The label column {label!r} holds other values than 0 and 1: {listed(column)}. Say which one is normal "
+            "with --normal VALUE, or which one is not with --anomaly VALUE."
+        )
+    return yes
+
+
+def listed(column: pa.Array | pa.ChunkedArray) -> str:
+    """The first different values of a column, for a message."""
+    values = pc.unique(column).to_pylist()
+    shown = ", ".join(repr(v) for v in values[:_MOST_SHOWN])
+    return shown if len(values) <= _MOST_SHOWN else f"{shown} and {len(values) - _MOST_SHOWN} more"
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

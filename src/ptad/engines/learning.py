@@ -1,0 +1,121 @@
+"""Learning a model from files and saving it: read or sample the rows, fit, save, say what was done."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from ptad.engines.sampling import MAX_ROWS, Progress, training_rows
+from ptad.errors import BundleError, SettingError
+from ptad.estimator import PTAD
+from ptad.storage import MANIFEST
+
+
+def fit_table(
+    source: Any,
+    out: str | os.PathLike[str],
+    parameters: Mapping[str, Any],
+    *,
+    label: str | None = None,
+    normal: Sequence[str] = (),
+    max_rows: int = MAX_ROWS,
+    encoding: str = "utf-8",
+    checkpoint: Path | None = None,
+    reading: Callable[[], AbstractContextManager[Progress | None]] = nullcontext,
+) -> dict[str, Any]:
+    """Fit a model on the (normal) rows of a table, save it as a folder, and return a summary as plain JSON.
+
+    ``parameters`` are those of :class:`ptad.PTAD`. The checkpoint, if any, is removed once the model is saved.
+    ``reading`` opens the display of the rows read, which is closed before training shows its own.
+    """
+    target = Path(out)
+    check_target(target)
+    detector = checked_detector(parameters)
+    seed = detector.random_state if isinstance(detector.random_state, int) else 0
+    with reading() as progress:
+        sample = training_rows(
+            source,
+            label=label,
+            normal=normal,
+            max_rows=max_rows,
+            seed=seed,
+            missing=tuple(detector.missing),
+            encoding=encoding,
+            progress=progress,
+        )
+    if label is not None:
+        detector.set_params(**_without_label(detector, label))
+    detector.fit(sample.table, checkpoint=checkpoint)
+    detector.save(target)
+    if checkpoint is not None:
+        _remove_checkpoint(checkpoint)
+    schema = detector.schema_
+    calibrated = detector.calibration_ is not None
+    return {
+        "model": str(target),
+        "rows_read": sample.rows_read,
+        "rows_normal": sample.rows_normal,
+        "rows_learned": sample.table.num_rows,
+        "sampled": sample.is_partial,
+        "columns_used": len(schema.names),
+        "columns_by_kind": dict(Counter(schema.kinds.values()).most_common()),
+        "columns_encoded": schema.n_encoded,
+        "left_out": dict(schema.left_out),
+        "calibration_rows": len(detector.calibration_.scores) if detector.calibration_ is not None else 0,
+        "false_alarm_rate": detector.false_alarm_rate_ if calibrated else None,
+        "threshold": -detector.offset_ if calibrated else None,
+    }
+
+
+def checked_detector(parameters: Mapping[str, Any]) -> PTAD:
+    """Return an unfitted detector; a wrong parameter is the user's mistake before any row is read."""
+    from ptad.config import make_config
+    from ptad.estimator import resolve_device
+
+    known = sorted(PTAD().get_params(deep=False))
+    unknown = sorted(set(parameters) - set(known))
+    if unknown:
+        raise SettingError(f"There is no setting {unknown[0]!r}. Known settings are: {', '.join(known)}.")
+    detector = PTAD(**parameters)
+    try:
+        detector._validate_params()
+        make_config(detector.preset, detector.config)
+    except (ValueError, TypeError) as error:  # scikit-learn's wording, which names parameter, range and value
+        raise SettingError(str(error)) from error
+    resolve_device(detector.device)
+    return detector
+
+
+def check_target(target: Path) -> None:
+    """Raise now, not after an hour of training, if the model cannot be saved there."""
+    if target.exists() and not (target / MANIFEST).is_file():
+        raise BundleError(f"'{target}' exists and is not a ptad model: it is left alone. Name another folder.")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        reason = error.strerror or error
+        raise BundleError(f"The model cannot be written to '{target}': {reason}. Name a writable folder.") from error
+
+
+def _without_label(detector: PTAD, label: str) -> dict[str, Any]:
+    """The label is no feature: it is dropped, so that tables that carry it are scored without a word."""
+    only = detector.only
+    return {
+        "drop": (*detector.drop, label),
+        "only": None if only is None else tuple(name for name in only if name != label),
+    }
+
+
+def _remove_checkpoint(folder: Path) -> None:
+    """Only what a fit writes there: the user may have named a folder with other things in it."""
+    for file in folder.glob("members-*.safetensors"):
+        file.unlink()
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()

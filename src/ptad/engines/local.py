@@ -1,0 +1,242 @@
+"""Scoring a table of any size on this machine: batch by batch, at constant memory, in the order of the rows."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ptad._version import __version__
+from ptad.engines.resume import PartStore
+from ptad.engines.why import why_columns
+from ptad.errors import DataError, SettingError, UserError
+from ptad.estimator import PTAD
+from ptad.scoring import Explanation
+from ptad.storage import MANIFEST
+from ptad.tables import TableScan, TableWriter, scan_table
+
+logger = logging.getLogger("ptad")
+
+Progress = Callable[[int, int | None], None]
+_CELLS_PER_BATCH = 2**19  # a batch takes seconds, not minutes: that much work is lost by a kill
+_MOST_ROWS = 16384
+
+
+@dataclass(frozen=True)
+class ScoreSummary:
+    """What a scoring job did."""
+
+    rows: int
+    anomalies: int | None  # None: the model has no threshold
+    false_alarm_rate: float | None
+    rows_resumed: int  # rows whose scores an interrupted run had left
+    out: str
+
+
+def load_model(folder: str | Path, *, device: str = "auto", false_alarm_rate: float | str | None = None) -> PTAD:
+    """Load a model, with another false-alarm rate if one is given."""
+    model = PTAD.load(folder, device=device)
+    return model if false_alarm_rate is None else model.set_false_alarm_rate(false_alarm_rate)
+
+
+def decision_of(model: PTAD) -> tuple[float, float]:
+    """Return (threshold, false-alarm rate): rows with a score above the threshold are flagged."""
+    if model.calibration_ is None:
+        raise SettingError(
+            "This model has no threshold: it was fitted with calibration='none'. Fit it with --set calibration=auto."
+        )
+    return -model.offset_, model.false_alarm_rate_
+
+
+def score_table(
+    model_folder: str | Path,
+    source: Any,
+    out: str | Path,
+    *,
+    explain: int = 0,
+    append: bool = True,
+    prefix: str = "",
+    false_alarm_rate: float | str | None = None,
+    device: str = "auto",
+    encoding: str = "utf-8",
+    batch_rows: int | None = None,
+    progress: Progress | None = None,
+) -> ScoreSummary:
+    """Score a table into a file, or to standard output as CSV.
+
+    Parameters
+    ----------
+    model_folder : path
+        A saved model.
+    source : path, folder, glob or "-"
+        The table, as for :func:`ptad.tables.scan_table`.
+    out : path or "-"
+        The output; its suffix decides the format. It appears under its name when it is complete. A job that was
+        killed goes on where it stopped when it is called again with the same arguments.
+    explain : int
+        Adds the columns ``why_k``, ``why_k_expected`` and ``why_k_contribution`` for k = 1..explain.
+    append : bool
+        Whether the table's own columns come along.
+    prefix : str
+        Put before the names of the added columns ``score``, ``p_value``, ``anomaly`` and ``why_...``.
+    batch_rows : int, optional
+        Rows scored and kept at a time; by default few enough for constant memory on wide tables.
+    progress : callable(rows_done, rows_in_all or None), optional
+        Called after every batch.
+    """
+    if explain < 0:
+        raise SettingError(f"--explain must be 0 or the number of columns to name. Got {explain} instead.")
+    model = load_model(model_folder, device=device, false_alarm_rate=false_alarm_rate)
+    step = batch_rows or rows_per_batch(model)
+    scan = scan_table(source, batch_rows=step, encoding=encoding, schema=model.schema_)
+    added = added_schema(explain, prefix)
+    _check_names(scan, added, append)
+    schema = pa.schema([*(scan.schema if append else ()), *added])
+    # a second run finds another copy of standard input, and nothing to go on with on standard output
+    keep = str(source) != "-" and str(out) != "-"
+    settings = {
+        "model": hashlib.sha256((Path(model_folder) / MANIFEST).read_bytes()).hexdigest(),
+        "device": model.scorer_.device.type,
+        "false_alarm_rate": getattr(model, "false_alarm_rate_", None),
+        "columns": added.names,
+        "batch_rows": step,
+        "encoding": encoding,
+    }
+    store = None if str(out) == "-" else _part_store(Path(out), scan, settings)
+    rows = anomalies = resumed = 0
+    with _output(store, schema, keep=keep) as writer:
+        for start, batch, known in known_batches(model, scan):
+            result = None if store is None else store.get(start, batch.num_rows)
+            if result is None:
+                with rows_from(start):
+                    columns = scored_columns(model, known, explain)
+                result = pa.RecordBatch.from_arrays(list(columns.values()), schema=added)
+                if store is not None and keep:
+                    store.put(start, result)
+            else:
+                resumed += result.num_rows
+            own = batch.columns if append else []
+            writer.write(pa.RecordBatch.from_arrays([*own, *result.columns], schema=schema))
+            rows += batch.num_rows
+            anomalies += result.column(f"{prefix}anomaly").true_count
+            if progress is not None:
+                progress(rows, scan.n_rows)
+    judged = model.calibration_ is not None
+    return ScoreSummary(
+        rows, anomalies if judged else None, model.false_alarm_rate_ if judged else None, resumed, str(out)
+    )
+
+
+def scored_columns(model: PTAD, rows: Any, explain: int = 0) -> dict[str, pa.Array]:
+    """Return score, p-value and judgement of every row, and its strongest columns if asked for."""
+    explanation: Explanation | None = model.explain(rows) if explain else None
+    scores = model.anomaly_score(rows) if explanation is None else explanation.score
+    calibration = model.calibration_
+    nothing = np.ones(len(scores), dtype=bool) if calibration is None else None
+    p_values = scores if calibration is None else calibration.p_value(scores)
+    flagged = np.zeros(len(scores), dtype=bool) if calibration is None else scores > -model.offset_
+    found = {
+        "score": pa.array(scores, pa.float64()),
+        "p_value": pa.array(p_values, pa.float64(), mask=nothing),
+        "anomaly": pa.array(flagged, pa.bool_(), mask=nothing),
+    }
+    return found if explanation is None else found | why_columns(explanation, explain)
+
+
+def added_schema(explain: int, prefix: str = "") -> pa.Schema:
+    """The columns that scoring adds."""
+    fields = [("score", pa.float64()), ("p_value", pa.float64()), ("anomaly", pa.bool_())]
+    for k in range(1, explain + 1):
+        fields += [
+            (f"why_{k}", pa.string()),
+            (f"why_{k}_expected", pa.string()),
+            (f"why_{k}_contribution", pa.float64()),
+        ]
+    return pa.schema([(prefix + name, kind) for name, kind in fields])
+
+
+def rows_per_batch(model: PTAD) -> int:
+    """Rows per batch at constant memory; whole batches of the ``batch`` context, whose scores depend on them."""
+    size = int(np.clip(_CELLS_PER_BATCH // model.schema_.n_encoded, 256, _MOST_ROWS))
+    if model.context == "batch":
+        size = -(-size // model.config_.batch_size) * model.config_.batch_size
+    return size
+
+
+def known_batches(model: PTAD, scan: TableScan) -> Iterator[tuple[int, pa.RecordBatch, pa.RecordBatch]]:
+    """Yield (number of the first row, batch, the part of the batch that the model knows).
+
+    Columns that the model does not know are named once; a model of an array takes columns by place.
+    """
+    names = scan.schema.names
+    if not model.schema_.from_array:
+        inputs = set(model.schema_.inputs)
+        extra = [n for n in names if n not in inputs]
+        names = [n for n in names if n in inputs]
+        if extra:
+            logger.warning("columns that were not there in training are ignored: %s", ", ".join(map(repr, extra)))
+    start = 0
+    for batch in scan:
+        yield start, batch, batch.select(names)
+        start += batch.num_rows
+
+
+@contextmanager
+def rows_from(start: int) -> Iterator[None]:
+    """Errors inside name the row of the whole table, not of the batch that begins at row ``start``."""
+    try:
+        yield
+    except DataError as error:
+        text = re.sub(r"row (\d+) \(counted", lambda found: f"row {int(found[1]) + start} (counted", str(error))
+        raise DataError(text) from error
+
+
+def _check_names(scan: TableScan, added: pa.Schema, append: bool) -> None:
+    twice = [n for n in added.names if n in scan.schema.names] if append else []
+    if twice:
+        raise DataError(
+            f"{scan.label} already has a column {', '.join(map(repr, twice))}. Give the added columns other names with "
+            "--prefix, or leave the table's own columns out with --only-scores."
+        )
+
+
+def _part_store(out: Path, scan: TableScan, settings: dict[str, Any]) -> PartStore:
+    if any(out.resolve() == s.path.resolve() for s in scan.sources):
+        raise SettingError(f"{out} is the table itself. Name another file to write to.")
+    sources = [[str(s.path.resolve()), *s.state] for s in scan.sources]
+    return PartStore(out, {"ptad": __version__, "sources": sources, **settings})
+
+
+@contextmanager
+def _output(store: PartStore | None, schema: pa.Schema, *, keep: bool) -> Iterator[TableWriter]:
+    """A writer to standard output or to the store's output, which is whole or not there at all.
+
+    An interruption keeps what was scored, if it can be used again; a mistake of the user throws it away, since the
+    table or the setting has to change anyway.
+    """
+    if store is None:
+        with TableWriter("-", schema) as writer:
+            yield writer
+        return
+    try:
+        with TableWriter(store.staging, schema) as writer:
+            yield writer
+        store.finish()
+    except UserError as error:
+        store.discard()
+        # the user knows the output by its final name
+        raise type(error)(str(error).replace(str(store.staging), str(store.out))) from error
+    except BaseException:
+        if not keep or store.is_empty():
+            store.discard()
+        else:
+            logger.warning("stopped: run the same command again to go on where it stopped")
+        raise

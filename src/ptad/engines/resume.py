@@ -1,0 +1,135 @@
+"""Results of finished batches, kept beside the output so that a killed job goes on where it stopped.
+
+The hidden folder ``.OUT.partial`` holds a journal that says what the results belong to, one file per scored batch, and
+the output while it is being written. A file there gets its name only when its bytes are on the disk: killed at
+any moment, the folder holds whole results or none. The output moves to its final name as the last act.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ptad.errors import DataError
+
+logger = logging.getLogger("ptad")
+
+_JOURNAL = "journal.json"
+
+
+class PartStore:
+    """The partial results of one job.
+
+    Parameters
+    ----------
+    out : Path
+        Where the finished output goes.
+    belongs_to : dict
+        Everything that the results depend on, as plain JSON; results of anything else are thrown away.
+    """
+
+    def __init__(self, out: Path, belongs_to: dict[str, Any]) -> None:
+        self.out = out
+        self.folder = out.with_name(f".{out.name}.partial")
+        self.staging = self.folder / out.name
+        try:
+            self._open(belongs_to)
+        except OSError as error:
+            raise self.unwritable(error) from error
+
+    def _open(self, belongs_to: dict[str, Any]) -> None:
+        if self.out.is_dir():
+            raise DataError(f"{self.out} is a folder. Name a file to write to.")
+        journal = self.folder / _JOURNAL
+        if self.folder.exists():
+            if _read_json(journal) == belongs_to:
+                for left_over in self.folder.glob(f".{self.out.name}.*.part"):
+                    left_over.unlink()
+                return
+            logger.info("earlier results for %s belong to another model, table or setting: starting anew", self.out)
+            shutil.rmtree(self.folder)
+        self.folder.mkdir()
+        self._write(journal, json.dumps(belongs_to, indent=1).encode())
+
+    def get(self, start: int, n_rows: int) -> pa.RecordBatch | None:
+        """Return the result of the batch that begins at row ``start``, or None if it has to be computed."""
+        path = self._path(start)
+        try:
+            with pa.OSFile(str(path)) as file:
+                batch = pa.ipc.open_file(file).get_batch(0)
+        except (OSError, pa.ArrowException):  # absent, or damaged by a failing disk: computing it again is safe
+            return None
+        return batch if batch.num_rows == n_rows else None
+
+    def put(self, start: int, batch: pa.RecordBatch) -> None:
+        """Keep the result of the batch that begins at row ``start``."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        try:
+            self._write(self._path(start), sink.getvalue().to_pybytes())
+        except OSError as error:
+            raise self.unwritable(error) from error
+
+    def finish(self) -> None:
+        """Give the output its final name and clear up."""
+        try:
+            self.staging.replace(self.out)
+        except OSError as error:
+            raise self.unwritable(error) from error
+        self.discard()
+
+    def discard(self) -> None:
+        """Throw the partial results away."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def is_empty(self) -> bool:
+        """Whether no batch is finished yet."""
+        return not any(self.folder.glob("*.arrow"))
+
+    def unwritable(self, error: OSError) -> DataError:
+        """The error for an output that cannot be written."""
+        return DataError(
+            f"{self.out} cannot be written: {error.strerror or error}. Check the folder, its permissions and the "
+            "free space."
+        )
+
+    def _path(self, start: int) -> Path:
+        return self.folder / f"{start:015d}.arrow"
+
+    def _write(self, path: Path, blob: bytes) -> None:
+        temporary = path.with_suffix(".tmp")
+        try:
+            with temporary.open("wb") as file:
+                file.write(blob)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        _sync_folder(path.parent)
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def _sync_folder(folder: Path) -> None:
+    """Put a rename on the disk; where folders cannot be opened (Windows) renames are durable by themselves."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except PermissionError:
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,72 @@
+"""What all figures share: the axes they are drawn on, and their colours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ptad.errors import MissingExtraError, SettingError
+
+NORMAL, STRANGE, QUIET, INK = (
+    "#2f6f9f",
+    "#c8452f",
+    "#b8c0c8",
+    "#2b3138",
+)  # blue and red that colour-blind readers tell apart
+MOST_NAMES = 40  # axis labels that can still be read
+
+
+def pyplot() -> Any:
+    """Return ``matplotlib.pyplot``, or say how to install it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", "plot", "Drawing a figure") from error
+    return plt
+
+
+def one_axes(ax: Any, size: tuple[float, float]) -> tuple[Any, Any]:
+    """Return (figure, axes): those given, or new ones."""
+    if ax is not None:
+        return ax.figure, ax
+    figure, made = pyplot().subplots(figsize=size, layout="constrained")
+    return figure, made
+
+
+def grid_of_axes(ax: Any, shape: tuple[int, int], size: tuple[float, float], **sharing: Any) -> tuple[Any, Any]:
+    """Return (figure, array of axes): those given, whose shape must be right, or new ones."""
+    if ax is None:
+        figure, made = pyplot().subplots(*shape, figsize=size, layout="constrained", squeeze=False, **sharing)
+        return figure, made
+    axes = np.asarray(ax, dtype=object)
+    if axes.size != shape[0] * shape[1]:
+        raise SettingError(f"'ax' must hold {shape[0]} x {shape[1]} axes. Got {axes.size} instead.")
+    axes = axes.reshape(shape)
+    return axes[0, 0].figure, axes
+
+
+def bare(ax: Any) -> None:
+    """Take away the frame lines that say nothing."""
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def name_ticks(axis: Any, names: Sequence[str], **text: Any) -> None:
+    """Label every position, or every few where there are too many to read."""
+    step = max(1, -(-len(names) // MOST_NAMES))
+    places = range(0, len(names), step)
+    axis.set_ticks(list(places), [shortened(names[i]) for i in places], **text)
+
+
+def shortened(name: str, length: int = 24) -> str:
+    """Cut a long column name; dollar signs would start a formula in matplotlib."""
+    cut = name if len(name) <= length else name[: length - 1] + "…"
+    return cut.replace("$", r"\$")
+
+
+def strangeness(contributions: np.ndarray, threshold: float | None) -> np.ndarray:
+    """Return 0 to 1 per cell; at 1 it makes up half of an alarm or more (without a threshold: the largest cell)."""
+    contributions = np.asarray(contributions, dtype=np.float64)
+    full = threshold / 2.0 if threshold is not None and threshold > 0 else float(contributions.max(initial=0.0))
+    return np.asarray(np.clip(contributions / full, 0.0, 1.0)) if full > 0 else np.zeros_like(contributions)

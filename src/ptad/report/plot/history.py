@@ -1,0 +1,64 @@
+"""How the training went."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ptad.estimator import PTAD
+from ptad.report.plot.canvas import INK, QUIET, bare, one_axes
+
+_COLOURS = {"reconstruction": "#2f6f9f", "basis": "#3d9970", "prototype": "#d98e04", "orthogonality": "#8e6bb0"}
+
+
+class HistoryDisplay:
+    """Training losses over the steps: the total, its parts, and the held-out loss where one was watched.
+
+    Parameters
+    ----------
+    history : list of dict
+        ``PTAD.history_``.
+
+    Attributes
+    ----------
+    figure_, ax_
+        The figure and the axes, after ``plot``.
+    """
+
+    def __init__(self, *, history: list[dict[str, float]]) -> None:
+        self.history = list(history)
+
+    @classmethod
+    def from_estimator(cls, estimator: PTAD, *, ax: Any = None) -> Self:
+        """Draw the history of a fitted detector."""
+        check_is_fitted(estimator)
+        return cls(history=estimator.history_).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on ``ax`` or on a new figure; members that were trained after each other are separate lines."""
+        self.figure_, self.ax_ = one_axes(ax, (7.0, 3.8))
+        ax = self.ax_
+        for i, member in enumerate(sorted({entry["member"] for entry in self.history})):
+            entries = [entry for entry in self.history if entry["member"] == member]
+            steps = [entry["step"] for entry in entries]
+
+            def line(
+                key: str, label: str, entries: Any = entries, steps: Any = steps, i: int = i, **style: Any
+            ) -> None:
+                values = np.array([entry.get(key, np.nan) for entry in entries], dtype=np.float64)
+                values[values <= 0] = np.nan  # a part that is switched off is 0, which a logarithm cannot show
+                if not np.isnan(values).all():
+                    ax.plot(steps, values, label=label if i == 0 else None, **style)
+
+            for part, colour in _COLOURS.items():
+                line(part, part, color=colour, linewidth=1.1, alpha=0.9)
+            line("total", "total", color=INK, linewidth=2.0)
+            line("held_out", "held-out rows", color="#c8452f", linewidth=1.6, linestyle="--")
+        ax.set_yscale("log")
+        ax.set(xlabel="training step", ylabel="loss")
+        ax.grid(color=QUIET, alpha=0.4, linewidth=0.6)
+        bare(ax)
+        ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+        return self

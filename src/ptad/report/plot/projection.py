@@ -1,0 +1,87 @@
+"""A two-dimensional view of the P-space."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.decomposition import PCA
+
+from ptad.errors import DataError
+from ptad.estimator import PTAD
+from ptad.report.plot.canvas import INK, NORMAL, QUIET, STRANGE, bare, one_axes
+
+
+class ProjectionDisplay:
+    """Rows and basis vectors in the plane of the P-space in which the reference rows vary most.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, 2)
+        Coordinates of the rows.
+    reference : ndarray of shape (n_reference, 2)
+        Coordinates of the training rows kept in the model.
+    basis_vectors : ndarray of shape (n_basis_vectors, 2)
+        Coordinates of the basis vectors.
+    strange : ndarray of bool
+        Which rows are anomalies.
+    explained : tuple of two floats
+        Share of the reference rows' variance along each axis.
+
+    Attributes
+    ----------
+    figure_, ax_
+        The figure and the axes, after ``plot``.
+    """
+
+    def __init__(
+        self, *, rows: Any, reference: Any, basis_vectors: Any, strange: Any, explained: tuple[float, float]
+    ) -> None:
+        self.rows, self.reference = np.asarray(rows), np.asarray(reference)
+        self.basis_vectors, self.strange = np.asarray(basis_vectors), np.asarray(strange, dtype=bool)
+        self.explained = explained
+
+    @classmethod
+    def from_estimator(cls, estimator: PTAD, X: Any, y: Any = None, *, ax: Any = None) -> Self:
+        """Project the rows and draw. Red are rows with a true ``y``, or without one those that raise an alarm."""
+        latent = estimator.transform(X)
+        scorer = estimator.scorer_
+        reference = scorer.latent(scorer.reference_rows[0].cpu().numpy().astype(np.float32))
+        if min(reference.shape) < 2:
+            raise DataError("A view of the P-space needs at least two reference rows and two dimensions.")
+        # PCA has a sign of its own choosing; it is fixed by the data, so the figure is the same every time
+        plane = PCA(n_components=2, svd_solver="full").fit(reference.astype(np.float64))
+        vectors = scorer.network.projection.basis_vectors[0].cpu().numpy()
+        if y is not None:
+            strange = np.asarray(y, dtype=bool)
+        elif estimator.calibration_ is not None:
+            strange = estimator.predict(X) < 0
+        else:
+            strange = np.zeros(len(latent), dtype=bool)
+        return cls(
+            rows=plane.transform(latent),
+            reference=plane.transform(reference),
+            basis_vectors=plane.transform(vectors),
+            strange=strange,
+            explained=(float(plane.explained_variance_ratio_[0]), float(plane.explained_variance_ratio_[1])),
+        ).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on ``ax`` or on a new figure."""
+        self.figure_, self.ax_ = one_axes(ax, (6.4, 5.0))
+        ax = self.ax_
+        ax.scatter(*self.reference.T, s=14, color=QUIET, linewidths=0, label="training rows in the model")
+        normal, strange = self.rows[~self.strange], self.rows[self.strange]
+        ax.scatter(*normal.T, s=14, color=NORMAL, alpha=0.7, linewidths=0, label=f"normal: {len(normal):,} rows")
+        ax.scatter(*strange.T, s=16, color=STRANGE, alpha=0.75, linewidths=0, label=f"strange: {len(strange):,} rows")
+        ax.scatter(
+            *self.basis_vectors.T, s=150, marker="*", color="#f2b705", edgecolors=INK, linewidths=0.8,
+            label="basis vectors", zorder=3,
+        )  # fmt: skip
+        ax.set(
+            xlabel=f"first principal axis of the P-space ({self.explained[0]:.0%})",
+            ylabel=f"second principal axis ({self.explained[1]:.0%})",
+        )
+        bare(ax)
+        ax.legend(frameon=False, fontsize="small")
+        return self

@@ -1,0 +1,63 @@
+"""A histogram of scores that is filled batch by batch, fine enough to move a threshold over it afterwards."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+BINS_PER_DECADE = 300  # neighbouring edges differ by less than 1 %
+LOWEST, HIGHEST = -9, 15  # powers of ten; whatever lies outside falls into the first or last bin
+MOST_BINS = 1500  # sent to the page
+
+
+class ScoreHistogram:
+    """Counts of scores between logarithmic edges, one of which is the threshold: counts beyond it are exact.
+
+    Bin i holds the scores in (edges[i], edges[i + 1]].
+    """
+
+    def __init__(self, threshold: float) -> None:
+        grid = np.logspace(LOWEST, HIGHEST, (HIGHEST - LOWEST) * BINS_PER_DECADE + 1)
+        self.threshold = threshold
+        self.edges: Array = np.unique(np.append(grid, threshold))
+        self.counts = np.zeros(len(self.edges) + 1, dtype=np.int64)
+
+    def add(self, scores: Array) -> None:
+        """Count some scores."""
+        places = np.searchsorted(self.edges, scores, side="left")
+        self.counts += np.bincount(places, minlength=len(self.counts))
+
+    @property
+    def n_strange(self) -> int:
+        """Number of scores beyond the threshold."""
+        return int(self.counts[np.searchsorted(self.edges, self.threshold) + 1 :].sum())
+
+
+def common_edges(histograms: list[ScoreHistogram]) -> tuple[Array, list[NDArray[np.int64]]]:
+    """Return few enough edges to embed in a page, and the counts of every histogram between them.
+
+    Empty bins at both ends are cut off and neighbours merged, but never across the threshold. There is one more
+    count than edges: the first is for scores up to the first edge.
+    """
+    edges, threshold = histograms[0].edges, histograms[0].threshold
+    total = np.sum([h.counts for h in histograms], axis=0)
+    filled = np.flatnonzero(total)
+    place = int(np.searchsorted(edges, threshold))
+    first = max(min(int(filled[0]), place) - 1, 0) if len(filled) else place
+    last = min(max(int(filled[-1]), place + 1), len(edges) - 1) if len(filled) else place
+    step = -(-(last - first + 1) // MOST_BINS)
+    # counted from the threshold outwards, so that it stays an edge
+    kept = np.unique(np.concatenate([np.arange(place, first - step, -step), np.arange(place, last + step, step)]))
+    kept = kept[(kept >= 0) & (kept < len(edges))]
+    starts = np.concatenate([[0], kept + 1])
+    return edges[kept], [np.add.reduceat(h.counts, starts) for h in histograms]
+
+
+def roc_auc(normal: NDArray[np.int64], anomalies: NDArray[np.int64]) -> float | None:
+    """Return the area under the ROC curve from binned scores; a pair in one bin counts half."""
+    if not normal.sum() or not anomalies.sum():
+        return None
+    below = np.cumsum(normal) - normal
+    return float(np.sum(anomalies * (below + 0.5 * normal)) / (normal.sum() * anomalies.sum()))

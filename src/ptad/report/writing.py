@@ -1,0 +1,160 @@
+"""From a model and a table to one self-contained HTML file.
+
+Nothing in the page asks the network for anything, and a policy in its head forbids it. Values of the table travel as
+JSON inside a script element that is never executed, with every character that could end it escaped, and reach the
+screen as text only.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import hashlib
+import html
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import pyarrow as pa
+
+from ptad.engines.local import rows_per_batch
+from ptad.errors import DataError
+from ptad.estimator import PTAD
+from ptad.report.content import ReportSettings, make_content
+from ptad.report.survey import Label, Survey
+from ptad.tables import scan_table
+
+SCRIPTS = ("dom.js", "score_chart.js", "row_table.js", "panels.js", "page.js")
+_ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+
+
+def write_report(
+    model: PTAD | str | os.PathLike[str],
+    table: Any,
+    out: str | os.PathLike[str],
+    settings: ReportSettings | None = None,
+    *,
+    encoding: str = "utf-8",
+    device: str = "auto",
+    progress: Callable[[int, int | None], None] | None = None,
+) -> dict[str, Any]:
+    """Judge a table and write the report.
+
+    Parameters
+    ----------
+    model : PTAD or path
+        A fitted detector, or the folder it was saved to.
+    table : path, folder, glob, "-", list of those; or a pandas, polars or Arrow table
+        The rows to report on. Files are read in batches: memory does not grow with their length.
+    out : path
+        The HTML file; it appears only when it is complete.
+    settings : ReportSettings, optional
+        What to show.
+    encoding : str
+        Encoding of text files.
+    device : str
+        Where a model that is named by its folder runs.
+    progress : callable, optional
+        Told the number of rows done, and of all rows where it is known, after every batch.
+
+    Returns
+    -------
+    dict
+        What the page shows, as plain JSON types.
+    """
+    settings = settings or ReportSettings()
+    detector = copy.copy(model) if isinstance(model, PTAD) else PTAD.load(model, device=device)
+    # also refuses a model without a threshold
+    wanted = detector.false_alarm_rate if settings.false_alarm_rate is None else settings.false_alarm_rate
+    detector.set_false_alarm_rate(wanted)
+    batches, name = _batches(table, detector, encoding)
+    label = None if settings.label is None else Label(settings.label, settings.normal)
+    survey = Survey(detector, settings.top, label)
+    survey.add_all(batches, progress)
+    if not survey.n_rows:
+        raise DataError(f"{name} has no rows to report on. Give a table with rows.")
+    if label is not None and not survey.normal.counts.sum():
+        raise DataError(
+            f"No row of {name} is normal by the label column {label.column!r} (normal: {label.normal or '0, false'}). "
+            "Name the value of normal rows (normal)."
+        )
+    model_name = "a model in memory" if isinstance(model, PTAD) else Path(model).resolve().name
+    content = make_content(survey, settings, name, model_name)
+    _write(Path(out), make_page(content))
+    return content
+
+
+def make_page(content: dict[str, Any]) -> str:
+    """Return the whole page for this content."""
+    style = _asset("page.css")
+    script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in SCRIPTS) + "\n})();"
+    data = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_ESCAPES)
+    policy = "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src '{_digest(script)}'",
+            f"style-src '{_digest(style)}'",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+    parts = {"policy": policy, "title": html.escape(content["title"]), "style": style, "script": script, "data": data}
+    page = _asset("page.html")
+    # split at the marks first: a part that looks like a mark stays what it is
+    pieces = page.split("@@")
+    return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))
+
+
+def _batches(table: Any, model: PTAD, encoding: str) -> tuple[Iterable[pa.RecordBatch], str]:
+    if isinstance(table, str | os.PathLike | list | tuple):
+        scan = scan_table(
+            table,
+            batch_rows=rows_per_batch(model),
+            missing=model.schema_.missing,
+            encoding=encoding,
+            schema=model.schema_,
+        )
+        first = scan.sources[0].label
+        more = len(scan.sources) - 1
+        # the folder is nobody's business but the author's
+        return scan, Path(first).name + (f" and {more} more files" if more else "")
+    frame = nw.from_native(table, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        raise DataError(
+            f"A report needs a file or a pandas, polars or Arrow table; got {type(table).__name__}. Give its columns "
+            "names, such as with pandas.DataFrame(X)."
+        )
+    return frame.to_arrow().to_batches(max_chunksize=rows_per_batch(model)), "a table in memory"
+
+
+def _asset(name: str) -> str:
+    return resources.files("ptad.report").joinpath(name).read_text(encoding="utf-8").strip()
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _write(path: Path, page: str) -> None:
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with temporary.open("xb") as file:
+            file.write(page.encode("utf-8", "replace"))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        reason = error.strerror or error
+        raise DataError(
+            f"The report cannot be written to {path}: {reason}. Check the folder, its permissions and the free space."
+        ) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)

@@ -1,0 +1,109 @@
+"""``ptad score``: where rows come from and go to, and interruptions."""
+
+import json
+import signal
+import time
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from ptad import PTAD
+from ptad.cli import app
+from ptad.tables import read_table
+
+
+@pytest.fixture(scope="session")
+def scores(model, table):
+    return PTAD.load(model, device="cpu").anomaly_score(read_table(table))
+
+
+def test_into_a_file(ptad, model, table, scores, tmp_path):
+    result = ptad("score", model, table, "--out", tmp_path / "o.parquet", "--explain", 1, "--json", "--quiet")
+    summary = json.loads(result.stdout)
+    found = read_table(tmp_path / "o.parquet")
+    assert summary["rows"] == 160 and summary["anomalies"] == sum(found["anomaly"].to_pylist()) > 0
+    assert found["id"].to_pylist() == list(range(1000, 1160)) and np.array_equal(found["score"].to_numpy(), scores)
+    worst = int(scores.argmax())
+    assert found["why_1"][worst].as_py() == "b" and float(found["why_1_expected"][worst].as_py()) < 20
+    loose = ptad("score", model, table, "--out", tmp_path / "o.parquet", "--false-alarm-rate", 0.5)
+    flagged = np.array(read_table(tmp_path / "o.parquet")["anomaly"].to_pylist())
+    assert flagged.sum() > summary["anomalies"] and f"{flagged.sum()} anomalies" in loose.stderr
+    assert "false-alarm rate of 50 %" in loose.stderr and loose.stdout == ""
+
+
+def test_to_standard_output(ptad, model, table, scores, tmp_path):
+    result = ptad("score", model, table, "--only-scores", "--json")
+    (tmp_path / "o.csv").write_text(result.stdout)
+    assert result.stdout.splitlines()[0] == '"score","p_value","anomaly"'
+    assert np.array_equal(read_table(tmp_path / "o.csv")["score"].to_numpy(), scores)
+    assert json.loads(result.stderr)["rows"] == 160  # standard output belongs to the rows
+
+
+def test_from_standard_input_folder_and_glob(ptad, model, table, scores, tmp_path):
+    lines = table.read_bytes().splitlines(keepends=True)
+    days = tmp_path / "days"
+    days.mkdir()
+    (days / "1.csv").write_bytes(b"".join(lines[:100]))
+    (days / "2.csv").write_bytes(lines[0] + b"".join(lines[100:]))
+    for source in (days, str(days / "*.csv")):
+        assert ptad("score", model, source, "--out", tmp_path / "o.parquet").exit_code == 0
+        assert np.array_equal(read_table(tmp_path / "o.parquet")["score"].to_numpy(), scores)
+    args = ["score", str(model), "-", "--out", str(tmp_path / "s.parquet"), "--quiet"]
+    result = CliRunner().invoke(app, args, input=table.read_bytes())
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    assert np.array_equal(read_table(tmp_path / "s.parquet")["score"].to_numpy(), scores)
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_columns_by_name(ptad, model, table, scores, tmp_path):
+    from ptad.tables import write_table
+
+    rows = read_table(table)
+    write_table(rows.select(["count", "colour", "b", "a"]), tmp_path / "t.csv")
+    result = ptad("score", model, tmp_path / "t.csv", "--out", tmp_path / "o.csv")
+    assert result.exit_code == 0 and "warning" not in result.stderr
+    assert np.array_equal(read_table(tmp_path / "o.csv")["score"].to_numpy(), scores)
+    write_table(rows.append_column("new", rows["a"]), tmp_path / "t.csv")
+    extra = ptad("score", model, tmp_path / "t.csv", "--out", tmp_path / "o.csv")
+    assert extra.stderr.splitlines()[0] == "warning: columns that were not there in training are ignored: 'new'"
+    write_table(rows.drop_columns(["b"]), tmp_path / "t.csv")
+    absent = ptad("score", model, tmp_path / "t.csv", "--out", tmp_path / "p.csv")
+    assert absent.exit_code == 2 and "no column 'b', which the model was trained with" in absent.stderr
+    write_table(rows.set_column(2, "b", [["x"] * 160]), tmp_path / "t.csv")
+    changed = ptad("score", model, tmp_path / "t.csv", "--out", tmp_path / "p.csv")
+    assert changed.exit_code == 2 and "Column 'b', row 0 (counted from 0): 'x' is not a number" in changed.stderr
+    assert not (tmp_path / "p.csv").exists()
+
+
+@pytest.mark.slow
+def test_interrupt_leaves_no_half_written_file_and_goes_on(ptad, ptad_process, model, table, tmp_path):
+    args = ["score", model, table, "--batch-rows", 2]
+    ptad(*args, "--out", tmp_path / "whole.csv")
+    out, partial = tmp_path / "o.csv", tmp_path / ".o.csv.partial"
+    process = ptad_process(*args, "--out", out)
+    deadline = time.monotonic() + 120
+    while len(list(partial.glob("*.arrow"))) < 3 and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert stdout == b"" and stderr.decode().splitlines() == [
+        "warning: stopped: run the same command again to go on where it stopped",
+        "error: interrupted",
+    ]
+    assert not out.exists() and not list(partial.glob("*.part")) and not list(partial.glob(".*.part"))
+    done = 2 * len(list(partial.glob("*.arrow")))
+    assert 6 <= done < 160
+    again = ptad(*args, "--out", out, "--json", "--quiet")
+    assert json.loads(again.stdout)["rows_resumed"] == done
+    assert out.read_bytes() == (tmp_path / "whole.csv").read_bytes() and not partial.exists()
+
+
+@pytest.mark.slow
+def test_reader_that_leaves_early(ptad_process, model, table):
+    process = ptad_process("score", model, table, "--quiet", "--batch-rows", 1)
+    process.stdout.close()
+    assert process.wait(timeout=120) == 1
+    assert process.stderr.read() == b""
+    process.stderr.close()

@@ -1,0 +1,116 @@
+"""What all tests share: a tiny detector, a small table, and the rule for tests that need the benchmark folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from ptad import PTAD, Config
+from ptad.config import make_config
+from ptad.model import Network
+
+# The tensors of these tests are so small that starting threads costs more than it saves.
+torch.set_num_threads(1)
+
+TINY = {
+    "embedding_dim": 4,
+    "n_heads": 1,
+    "abd_width": 8,
+    "n_steps": 20,
+    "interval": 5,
+    "batch_size": 64,
+    "n_folds": 2,
+    "n_reference": 32,
+    "sinkhorn_iterations": 5,
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip tests marked ``data`` when nothing names the benchmark folder."""
+    if os.environ.get("PTAD_DATA"):
+        return
+    skip = pytest.mark.skip(reason="PTAD_DATA names no folder of benchmark tables")
+    for item in items:
+        if item.get_closest_marker("data") is not None:
+            item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def tiny() -> dict[str, Any]:
+    """Settings with which a fit takes a fraction of a second."""
+    return dict(TINY)
+
+
+@pytest.fixture(scope="session")
+def rows() -> NDArray[np.float64]:
+    """100 normal rows of 4 columns; the last column follows from the first two."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(100, 4))
+    x[:, 3] = x[:, 0] + 0.1 * x[:, 1]
+    return x
+
+
+@pytest.fixture(scope="session")
+def frame(rows: NDArray[np.float64]) -> pd.DataFrame:
+    """The same rows with a text column, a category and missing values."""
+    colours = np.array(["red", "green", "blue"])[np.arange(100) % 3]
+    table = pd.DataFrame({"a": rows[:, 0], "b": rows[:, 1], "colour": colours, "c": rows[:, 3]})
+    table.loc[::7, "b"] = np.nan
+    return table
+
+
+@pytest.fixture(scope="session")
+def make_detector() -> Callable[..., PTAD]:
+    """Return a maker of quiet tiny detectors: ``make_detector(preset, field=value)``."""
+
+    def make(preset: str = "default", *, parameters: dict[str, Any] | None = None, **fields: Any) -> PTAD:
+        return PTAD(preset, config={**TINY, **fields}, verbose=0, **(parameters or {}))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def detector(make_detector: Callable[..., PTAD], rows: NDArray[np.float64]) -> PTAD:
+    """A fitted tiny detector; tests that change it must fit their own."""
+    return make_detector().fit(rows)
+
+
+@pytest.fixture(scope="session")
+def frame_detector(make_detector: Callable[..., PTAD], frame: pd.DataFrame) -> PTAD:
+    """A tiny detector fitted on the frame."""
+    return make_detector().fit(frame)
+
+
+@pytest.fixture(scope="session")
+def make_network() -> Callable[..., Network]:
+    """Return a maker of untrained double-precision networks: ``make_network(n_features, seeds, field=value)``."""
+
+    def make(n_features: int = 4, seeds: tuple[int, ...] = (0,), preset: str = "paper", **fields: Any) -> Network:
+        config: Config = make_config(preset, {**TINY, "n_heads": 2, **fields})
+        generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+        return Network(generators, n_features, config).double()
+
+    return make
+
+
+def parameters_of(model: PTAD) -> dict[str, NDArray[np.float64]]:
+    """Return the learned numbers of a fitted detector."""
+    return {name: tensor.numpy() for name, tensor in model.scorer_.network.state_dict().items()}
+
+
+@pytest.fixture(scope="session")
+def same_parameters() -> Callable[[PTAD, PTAD], bool]:
+    """Return a comparison of two fitted detectors, bit for bit."""
+
+    def same(first: PTAD, second: PTAD) -> bool:
+        a, b = parameters_of(first), parameters_of(second)
+        return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
+
+    return same

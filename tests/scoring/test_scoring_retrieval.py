@@ -1,0 +1,125 @@
+"""Reconstruction from retrieved rows, against a plain second implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from ptad import PTAD
+from ptad.scoring import Retrieval, Scorer
+from ptad.scoring.retrieval import column_weights
+
+Make = Callable[..., PTAD]
+Rows = NDArray[np.float64]
+RIDGE = 0.3
+
+
+def make_bank(n_rows: int = 40) -> torch.Tensor:
+    rng = np.random.default_rng(0)
+    bank = rng.uniform(size=(n_rows, 4))
+    bank[:, 3] = rng.integers(0, 2, size=n_rows)  # two-valued
+    return torch.from_numpy(bank)
+
+
+def plain(bank: Rows, weight: Rows, row: Rows, k: int) -> tuple[Rows, Rows]:
+    """Return the unscaled squared errors of the nearest row and of the local affine reconstruction."""
+    seen = ~np.isnan(row)
+    difference = np.where(seen, (bank - np.nan_to_num(row)) * weight, 0.0)
+    near = difference[np.argsort((difference**2).sum(1), kind="stable")[:k]]
+    gram = near @ near.T
+    gram += (RIDGE * np.trace(gram) / k + 1e-12) * np.eye(k)
+    solved = np.linalg.solve(gram, np.ones(k))
+    return near[0] ** 2, (solved / solved.sum() @ near) ** 2
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_errors_equal_the_plain_implementation(missing: bool) -> None:
+    retrieval = Retrieval(make_bank(), 5, RIDGE)
+    x = torch.from_numpy(np.random.default_rng(1).uniform(-0.5, 1.5, size=(12, 4)))
+    if missing:
+        x[::3, 1] = float("nan")
+        x[5] = float("nan")
+    found = retrieval(x)
+    for i in range(12):
+        neighbour, local = plain(retrieval.bank.numpy(), retrieval.weight.numpy(), x[i].numpy(), 5)
+        assert np.allclose(found.neighbour[i] * retrieval.neighbour_unit, neighbour, atol=1e-12)
+        assert np.allclose(found.local[i] * retrieval.local_unit, local, atol=1e-9)
+
+
+def test_units_are_the_mean_errors_of_rows_that_cannot_find_themselves() -> None:
+    bank = make_bank()
+    retrieval = Retrieval(bank, 5, RIDGE)
+    rows = bank.numpy()
+    errors = [
+        [part.sum() for part in plain(np.delete(rows, i, axis=0), retrieval.weight.numpy(), rows[i], 5)]
+        for i in range(len(rows))
+    ]
+    assert (retrieval.neighbour_unit, retrieval.local_unit) == pytest.approx(np.mean(errors, axis=0), rel=1e-9)
+
+
+def test_two_valued_columns_weigh_as_much_as_the_others_deviate() -> None:
+    bank = make_bank()
+    weight, two_valued = column_weights(bank)
+    expected = bank[:, :3].std(dim=0, correction=0).mean()
+    assert torch.allclose(weight.double(), torch.tensor([1.0, 1.0, 1.0, float(expected)], dtype=torch.float64))
+    assert two_valued == pytest.approx(float(expected))
+    assert column_weights(bank[:, 3:])[1] == 1.0  # nothing else to compare with
+
+
+def test_ties_are_broken_by_the_row_number() -> None:
+    bank = torch.tensor([[0.0, 0.0], [1.0, 1.0], [0.0, 0.0], [1.0, 1.0]] * 5, dtype=torch.float64)
+    retrieval = Retrieval(bank, 2, RIDGE)
+    near = retrieval._nearest(torch.zeros(1, 2, dtype=torch.float64), torch.ones(1, 2, dtype=torch.float64), False)
+    assert near.tolist() == [[0, 2]]
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 3, 9])
+def test_small_banks(n_rows: int) -> None:
+    retrieval = Retrieval(make_bank()[:n_rows], 8, RIDGE)
+    found = retrieval(make_bank()[20:25])
+    assert retrieval.n_neighbours == max(1, n_rows // 4)
+    assert torch.isfinite(found.neighbour).all() and torch.isfinite(found.local).all()
+
+
+def test_the_bank_of_a_fold_holds_none_of_the_rows_that_it_judges(
+    make_detector: Make, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a calibration row would find itself, and its score would say nothing about new rows."""
+    original, judged = Scorer.parts, []
+
+    def parts(self: Scorer, x: Any, *arguments: Any) -> Any:
+        bank = {row.tobytes() for row in self.retrieval.rows.float().numpy()}
+        judged.append((len(x), sum(row.tobytes() in bank for row in x)))
+        return original(self, x, *arguments)
+
+    monkeypatch.setattr(Scorer, "parts", parts)
+    model = make_detector(n_steps=3).fit(rows)
+    assert judged[:2] == [(50, 0), (50, 0)]  # both folds, before the check of the final scorer
+    assert len(model.scorer_.retrieval.bank) == 100
+
+
+def test_the_bank_is_bounded(make_detector: Make, rows: Rows) -> None:
+    model = make_detector(n_steps=3, n_bank=30).fit(rows)
+    assert len(model.scorer_.retrieval.bank) == 30
+
+
+def test_the_network_enters_with_its_weight(make_detector: Make, rows: Rows) -> None:
+    light, heavy = (make_detector(n_steps=3, network_weight=w).fit(rows).score_parts(rows) for w in (0.25, 1.0))
+    for name in ("reconstruction", "basis", "prototype"):
+        assert np.allclose(4.0 * light[name], heavy[name], rtol=1e-5)
+    assert np.array_equal(light["neighbour"], heavy["neighbour"])
+
+
+def test_the_smallest_network_weight_is_usable(make_detector: Make, rows: Rows) -> None:
+    """Either 0 is refused in scikit-learn's wording, or it works."""
+    try:
+        model = make_detector(n_steps=3, network_weight=0.0).fit(rows)
+    except ValueError as error:
+        assert "The 'network_weight' parameter of PTAD must be" in str(error)
+    else:
+        assert np.isfinite(model.anomaly_score(rows)).all()
