@@ -29,15 +29,15 @@ def folder(tmp_path: Path) -> Path:
 def test_run_tables_figures(folder: Path) -> None:
     out = folder / "r.csv"
     arguments = ["run", "--data", str(folder), "--methods", "knn,pca", "--datasets", "wine,glass", "--out", str(out)]
-    result = RUNNER.invoke(app, [*arguments, "--seeds", "0"])
+    result = RUNNER.invoke(app, ["benchmark", *arguments, "--seeds", "0"])
     assert result.exit_code == 0, result.output
     assert len(ResultStore(out).read()) == 8
-    again = RUNNER.invoke(app, [*arguments, "--seeds", "0"])
+    again = RUNNER.invoke(app, ["benchmark", *arguments, "--seeds", "0"])
     assert "nothing was left to do" in again.output
-    tables = RUNNER.invoke(app, ["tables", str(out), "--out", str(folder / "docs")])
+    tables = RUNNER.invoke(app, ["benchmark", "tables", str(out), "--out", str(folder / "docs")])
     assert tables.exit_code == 0 and "| Wine |" in tables.output
     assert (folder / "docs" / "tables.tex").exists()
-    figures = RUNNER.invoke(app, ["figures", str(out), "--out", str(folder / "docs")])
+    figures = RUNNER.invoke(app, ["benchmark", "figures", str(out), "--out", str(folder / "docs")])
     assert figures.exit_code == 0 and len(list((folder / "docs").glob("*.png"))) == 6
 
 
@@ -55,14 +55,14 @@ def test_run_tables_figures(folder: Path) -> None:
     ],
 )
 def test_mistakes_exit_with_2(folder: Path, arguments: list[str], message: str) -> None:
-    result = RUNNER.invoke(app, arguments, env={"PTAD_DATA": str(folder)})
+    result = RUNNER.invoke(app, ["benchmark", *arguments], env={"PTAD_DATA": str(folder)})
     assert result.exit_code == 2, result.output
     assert message in result.output
 
 
 def test_data_command(folder: Path) -> None:
-    checked = RUNNER.invoke(app, ["data", "--check", str(folder)])
+    checked = RUNNER.invoke(app, ["benchmark", "data", "--check", str(folder)])
     assert checked.exit_code == 2
     assert "wine               wrong" in checked.output and "missing" in checked.output
-    listed = RUNNER.invoke(app, ["data", "--list", str(folder)])
+    listed = RUNNER.invoke(app, ["benchmark", "data", "--list", str(folder)])
     assert listed.exit_code == 0 and "census" in listed.output

@@ -74,8 +74,18 @@ def test_two_valued_columns_weigh_as_much_as_the_others_deviate() -> None:
 def test_ties_are_broken_by_the_row_number() -> None:
     bank = torch.tensor([[0.0, 0.0], [1.0, 1.0], [0.0, 0.0], [1.0, 1.0]] * 5, dtype=torch.float64)
     retrieval = Retrieval(bank, 2, RIDGE)
-    near = retrieval._nearest(torch.zeros(1, 2, dtype=torch.float64), torch.ones(1, 2, dtype=torch.float64), False)
-    assert near.tolist() == [[0, 2]]
+    x = torch.tensor([[0.25, 0.0], [0.75, 1.0]], dtype=torch.float64)
+    assert retrieval._nearest(x, torch.ones_like(x)).tolist() == [[0, 2], [1, 3]]
+
+
+def test_a_row_does_not_vouch_for_itself_but_a_twin_does() -> None:
+    bank = make_bank()
+    retrieval = Retrieval(bank, 5, RIDGE)
+    assert float(retrieval(bank).neighbour.sum(dim=1).min()) > 0.0
+    assert float(retrieval(bank).neighbour.sum(dim=1).mean()) == pytest.approx(1.0)  # as new rows: in their own unit
+    with_twin = Retrieval(torch.cat([bank, bank[:1]]), 5, RIDGE)
+    errors = with_twin(bank).neighbour.sum(dim=1)
+    assert float(errors[0]) == 0.0 and float(errors[1:].min()) > 0.0
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 3, 9])

@@ -100,7 +100,9 @@ def test_killed_at_random_moments(same_parameters: Same, tmp_path: Path, preset:
     def start(checkpoint: str, out: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", FIT, preset, str(tmp_path / checkpoint), str(tmp_path / out)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        assert process.stdout is not None
+        with process.stdout as stream:
+            assert stream.readline() == "ready\n"
         return process
 
     begun = time.perf_counter()

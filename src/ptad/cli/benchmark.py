@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-
-from ptad.errors import UserError
 
 app = typer.Typer(
     name="benchmark",

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -73,7 +73,9 @@ class Trainer:
         """Train to the end or to the early stop, from the checkpoint if there is one."""
         config = self.config
         first_loss = self._evaluate_first()
-        steps = self._capture() if self.device.type == "cuda" else [self._step] * self.optimizer.cycle
+        steps: Sequence[Callable[[int], None]] = (
+            self._capture() if self.device.type == "cuda" else [self._step] * self.optimizer.cycle
+        )
         if checkpoint is not None:
             self._restore(checkpoint)
         started = time.perf_counter()
@@ -119,7 +121,7 @@ class Trainer:
         self.sums.add_(parts.detach())
         self.network.noise.generator = None
 
-    def _capture(self) -> list[Callable[[int], None]]:
+    def _capture(self) -> Sequence[Callable[[int], None]]:
         """Capture every kind of step as a CUDA graph; the warm-up that capturing needs leaves no trace."""
         saved = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
         seed = self.generator.get_state()
