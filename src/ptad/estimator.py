@@ -260,6 +260,9 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
             return X
         return validate_data(self, X, reset=reset, ensure_all_finite=False, ensure_min_samples=2 if reset else 1)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "scorer_")
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
