@@ -103,4 +103,6 @@ def column_weights(bank: Tensor) -> tuple[Tensor, float]:
     if two_valued.all():
         return torch.ones_like(low), 1.0
     deviation = float(bank[:, ~two_valued].std(dim=0, correction=0).mean().clamp(0.05, 0.5))
-    return torch.where(two_valued, deviation, 1.0), deviation
+    weight = torch.ones_like(low)
+    weight[two_valued] = deviation
+    return weight, deviation
