@@ -1,7 +1,7 @@
 """The paper's further experiments: one file each, one registry, one command.
 
-Most are lists of variants that the ordinary runner measures and the ordinary tables show. ``cost`` and ``masks``
-measure something else than accuracy and bring their own function.
+Most are lists of variants that the ordinary runner measures and the ordinary tables show. ``cost``, ``masks`` and
+``typed-tables`` measure something else than accuracy and bring their own function.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ptad.benchmark.experiments.cost import cost_tables
 from ptad.benchmark.experiments.counts import COUNTS
 from ptad.benchmark.experiments.distance import DISTANCE
 from ptad.benchmark.experiments.masks import mask_tables
+from ptad.benchmark.experiments.typed_tables import typed_tables
 from ptad.benchmark.experiments.variants import Experiment, make_cells
 from ptad.benchmark.experiments.weights import WEIGHTS
 from ptad.benchmark.report import experiment_tables
@@ -35,6 +36,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 MEASUREMENTS: dict[str, Callable[[Path, Path, RunSettings], list[Table]]] = {
     "cost": cost_tables,
     "masks": mask_tables,
+    "typed-tables": typed_tables,
 }
 
 
@@ -56,7 +58,7 @@ def run_experiment(
     directory : Path
         Folder of the data sets.
     store : ResultStore
-        Where the rows go; ``cost`` and ``masks`` write files of their own beside it.
+        Where the rows go; ``MEASUREMENTS`` write files of their own beside it.
     seeds : sequence of int
         Seeds.
     settings : RunSettings
