@@ -4,8 +4,9 @@ A strange cell leaves traces beside itself: the rows retrieved for it, and the n
 bend towards it. Hiding one cell at a time, as a missing value is hidden, shows whose absence makes the row normal.
 It costs one scoring per column.
 
-The falls do not add up by themselves. Columns whose hiding raises the score keep their negative fall; the positive ones
-are scaled by one factor per row so that all contributions of the row add up to its score.
+Hiding a column that nobody can predict lowers the score of every row; strange is a fall beyond the usual ones, that is
+beyond the 90 % quantile of the falls of training rows. What stays below it counts as negative; what exceeds it is scaled
+by one factor per row so that all contributions of the row add up to its score.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ptad.scoring.parts import Cells, Parts
 from ptad.scoring.scorer import Context, Matrix, Scorer
 
 Array = NDArray[np.float64]
+N_USUAL = 128
 
 
 def contributions(
@@ -24,18 +26,33 @@ def contributions(
 ) -> Array:
     """Return (n_rows, n_columns): signed contributions of the original columns that add up to the score."""
     starts = np.flatnonzero(np.diff(groups, prepend=-1))
+    excess = falls(scorer, x, groups, parts, context) - usual_falls(scorer, groups, context)
+    above, below = np.maximum(excess, 0.0), np.minimum(excess, 0.0)
+    total = above.sum(axis=1, keepdims=True)
+    target = (parts.score - parts.missing)[:, None] - below.sum(axis=1, keepdims=True)
+    scaled = below + above * (target / np.where(total > 0.0, total, 1.0))
+    missing = np.add.reduceat(cells.missing, starts, axis=1)
+    direct = np.add.reduceat(cells.contributions, starts, axis=1)
+    # Where hiding helps nowhere, the shares of the squared errors have to do.
+    return np.asarray(np.where(total > 0.0, scaled + missing, direct), dtype=np.float64)
+
+
+def falls(scorer: Scorer, x: Matrix, groups: NDArray[np.int64], parts: Parts, context: Context) -> Array:
+    """Return (n_rows, n_columns): the score, missing-value indicators aside, minus that with the column hidden."""
     value = parts.score - parts.missing
-    falls = np.zeros((len(x), len(starts)))
-    for column in range(len(starts)):
+    found = np.empty((len(x), groups[-1] + 1))
+    for column in range(found.shape[1]):
         hidden = x.copy()
         hidden[:, groups == column] = np.nan
         without = scorer.parts(hidden, context)
-        falls[:, column] = value - (without.score - without.missing)
-    positive = np.maximum(falls, 0.0)
-    total = positive.sum(axis=1, keepdims=True)
-    target = value[:, None] - np.minimum(falls, 0.0).sum(axis=1, keepdims=True)
-    direct = np.add.reduceat(cells.contributions, starts, axis=1)
-    scaled = np.minimum(falls, 0.0) + positive * (target / np.where(total > 0.0, total, 1.0))
-    missing = np.add.reduceat(cells.missing, starts, axis=1)
-    # Where hiding helps nowhere, the shares of the squared errors have to do.
-    return np.asarray(np.where(total > 0.0, scaled + missing, direct), dtype=np.float64)
+        found[:, column] = value - (without.score - without.missing)
+    return found
+
+
+def usual_falls(scorer: Scorer, groups: NDArray[np.int64], context: Context) -> Array:
+    """Return (n_columns,): the upper end of the falls of some training rows; worked out once per scorer."""
+    if scorer.usual_falls is None:
+        rows = scorer.reference_rows[0] if scorer.retrieval is None else scorer.retrieval.rows
+        x = rows[:N_USUAL].float().cpu().numpy()
+        scorer.usual_falls = np.quantile(falls(scorer, x, groups, scorer.parts(x, context), context), 0.9, axis=0)
+    return scorer.usual_falls

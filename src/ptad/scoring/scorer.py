@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -52,6 +52,7 @@ class Scorer:
     missing_rate: Tensor
     column_weight: Tensor
     retrieval: Retrieval | None = None
+    usual_falls: NDArray[np.float64] | None = field(default=None, init=False)  # see ``attribution``
 
     def __post_init__(self) -> None:
         self.network = self.network.double().eval().requires_grad_(False)
