@@ -62,7 +62,8 @@ def test_any_chunk_size(fitted: PTAD, strange: Rows, monkeypatch: pytest.MonkeyP
 
 def test_chunks_bound_the_memory(detector: PTAD) -> None:
     scorer = detector.scorer_
-    per_row = scorer.network.n_members * 5 * scorer.network.backbone.latent_dim * 2
+    branches = scorer.network.config.n_branches
+    per_row = scorer.network.n_members * branches * scorer.network.backbone.latent_dim * 2
     assert 1 <= scorer.chunk_rows * per_row <= 2**22 + per_row
 
 

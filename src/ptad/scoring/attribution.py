@@ -5,8 +5,8 @@ bend towards it. Hiding one cell at a time, as a missing value is hidden, shows 
 It costs one scoring per column.
 
 Hiding a column that nobody can predict lowers the score of every row; strange is a fall beyond the usual ones, that is
-beyond the 90 % quantile of the falls of training rows. What stays below it counts as negative; what exceeds it is scaled
-by one factor per row so that all contributions of the row add up to its score.
+beyond the 90 % quantile of the falls of training rows. What stays below it counts as negative; what exceeds it is
+scaled by one factor per row so that all contributions of the row add up to its score.
 """
 
 from __future__ import annotations

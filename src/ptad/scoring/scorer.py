@@ -78,7 +78,8 @@ class Scorer:
         per_row = self.network.n_members * config.n_branches * self.network.backbone.latent_dim
         largest = per_row * config.feedforward_factor
         if self.retrieval is not None:
-            largest = max(largest, len(self.retrieval.bank))
+            n_bank, n_features = self.retrieval.bank.shape
+            largest = max(largest, n_bank, 2 * self.retrieval.n_neighbours * n_features)
         budget = 2**22 if self.device.type == "cpu" else 2**25
         return max(1, min(65536, budget // largest + 1))
 
