@@ -37,8 +37,9 @@ configs = st.fixed_dictionaries(
 TINY = {
     "embedding_dim": 4,
     "abd_width": 8,
-    "n_steps": 12,
-    "interval": 3,
+    "n_steps": 24,
+    "learning_rate": 0.01,
+    "interval": 6,
     "batch_size": 16,
     "n_folds": 2,
     "n_reference": 8,

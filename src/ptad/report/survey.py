@@ -114,10 +114,11 @@ class Survey:
             return
         looked_at = strange[:: -(-len(strange) // EXPLAINED_PER_BATCH)]
         explanation = self.model.explain(rows.take(pa.array(looked_at)))
-        cells, score = explanation.contribution_values, explanation.score
+        cells = explanation.contribution_values
         weight = len(strange) / len(looked_at)
         self.first_reason += weight * np.bincount(np.argmax(cells, axis=1), minlength=cells.shape[1])
-        self.share += weight * (cells / score[:, None]).sum(axis=0)
+        raising = np.maximum(cells, 0.0)  # a column that makes a row more normal drives no alarm
+        self.share += weight * (raising / raising.sum(axis=1, keepdims=True)).sum(axis=0)
 
     def _keep_top(self, rows: pa.RecordBatch, scores: Array, anomalous: NDArray[np.bool_]) -> None:
         best = np.argsort(-scores, kind="stable")[: self.top]

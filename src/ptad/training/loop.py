@@ -72,7 +72,7 @@ class Trainer:
     def run(self, progress: Progress | None = None, checkpoint: Checkpoint | None = None) -> History:
         """Train to the end or to the early stop, from the checkpoint if there is one."""
         config = self.config
-        first_loss = self._evaluate_first()
+        first_loss = self._probe()
         steps: Sequence[Callable[[int], None]] = (
             self._capture() if self.device.type == "cuda" else [self._step] * self.optimizer.cycle
         )
@@ -97,10 +97,9 @@ class Trainer:
                 checkpoint.save(*self._state())
         if self.data.validation is not None and config.patience is not None:
             self.network.load_state_dict(self.best)
-        final = min(entry["total"] for entry in self.history)
-        if config.n_steps > 1 and not final < first_loss:  # the first step's loss is taken before it moves anything
+        if not (last_loss := self._probe()) < first_loss:
             raise TrainingError(
-                f"The network did not learn: its loss was {first_loss:.6g} before and {final:.6g} after training. "
+                f"The network did not learn: its loss was {first_loss:.6g} before and {last_loss:.6g} after training. "
                 "Try another learning_rate, or more n_steps."
             )
         return self.history
@@ -156,8 +155,9 @@ class Trainer:
     # looking at the loss --------------------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def _evaluate_first(self) -> float:
-        return float(self._loss(self.rows)[0].mean())
+    def _probe(self) -> float:
+        """Return the loss on the same training rows every time, without noise."""
+        return float(self._loss(self.data.train[:, : self.batch_size])[0].mean())
 
     @torch.no_grad()
     def _look(self, n: int, seconds: float) -> None:
