@@ -30,8 +30,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         speed = rng.normal(10, 1, n)
         return pd.DataFrame({"speed": speed, "load": speed + rng.normal(0, 0.1, n), "mode": rng.choice(["a", "b"], n)})
 
-    for name in ("normal", "new", "table"):
+    for name in ("normal", "new"):
         table(120).to_csv(folder / f"{name}.csv", index=False)
+    coded = table(1200).assign(zip=rng.integers(10, 20, 1200), comment="none")
+    coded.to_csv(folder / "table.csv", index=False)
     table(60).to_parquet(folder / "new.parquet")
     labelled = table(120).assign(status=["ok"] * 100 + ["broken"] * 20)
     labelled.to_csv(folder / "labelled.csv", index=False)

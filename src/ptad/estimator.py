@@ -294,6 +294,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
             "n_features_in": self.n_features_in_,
             "feature_names_in": None if names is None else [str(name) for name in names],
             "n_members": scorer.network.n_members,
+            "retrieval_units": None if scorer.retrieval is None else list(scorer.retrieval.units),
             "n_rows": len(self.held_out_scores_),
             "history": self.history_,
         }
@@ -316,7 +317,11 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
             reference_rows=tensors["reference_rows"].to(target),
             missing_rate=torch.from_numpy(columns.missing_rate).to(target),
             column_weight=torch.from_numpy(columns.indicator_weight(config)).to(target),
-            retrieval=make_retrieval(tensors["bank"].to(target), config) if "bank" in tensors else None,
+            retrieval=(
+                make_retrieval(tensors["bank"].to(target), config, content["retrieval_units"])
+                if "bank" in tensors
+                else None
+            ),
         )
         calibration = Calibration(tensors["calibration"].numpy()) if "calibration" in tensors else None
         model.n_features_in_ = content["n_features_in"]

@@ -96,6 +96,7 @@ def fit_matrix(
         history += [{"member": float(i), **entry} for entry in entries]
 
     held_out = np.full(len(x), np.nan)
+    units = []
     scoring: list[tuple[Network, list[int]]] = []
     for network, batch in trained:
         for position, m in enumerate(batch):
@@ -104,12 +105,18 @@ def fit_matrix(
                     take_members(network, [position]), x, [members[m]], [seeds[m]], columns, config, device
                 )
                 held_out[members[m].calibration] = scorer.parts(x[members[m].calibration]).score
+                units.append(scorer.retrieval.units if scorer.retrieval is not None else (1.0, 1.0))
         if kept := [position for position, m in enumerate(batch) if members[m].scores]:
             scoring.append((take_members(network, kept), [batch[position] for position in kept]))
 
     chosen = [m for _, batch in scoring for m in batch]
     network = join_members([network for network, _ in scoring])
-    scorer = _freeze(network, x, [members[m] for m in chosen], [seeds[m] for m in chosen], columns, config, device)
+    # The bank of all rows is denser than the folds' that calibrate it; its own unit would be smaller than theirs, and
+    # scores beyond its reach would grow past what was promised. So all share the folds' unit.
+    common = tuple(float(unit) for unit in np.mean(units, axis=0)) if units else None
+    scorer = _freeze(
+        network, x, [members[m] for m in chosen], [seeds[m] for m in chosen], columns, config, device, common
+    )
     _check_scores(scorer, x[members[chosen[0]].train[:256]])
     judged = held_out[~np.isnan(held_out)]
     return Fitted(scorer, Calibration(judged) if len(judged) else None, history, held_out)
@@ -204,6 +211,7 @@ def _freeze(
     columns: Columns,
     config: Config,
     device: torch.device,
+    units: tuple[float, ...] | None = None,
 ) -> Scorer:
     """Return a scorer whose reference rows are drawn from what each member learned from."""
     n_reference = min(context_rows(config.n_reference, x.shape[1]), max(len(member.train) for member in members))
@@ -216,7 +224,7 @@ def _freeze(
         # Several members score together over the rows of all of them.
         known = np.unique(np.concatenate([member.train for member in members]))
         rows = np.random.default_rng(seeds[0]).permutation(known)[: config.n_bank]
-        retrieval = make_retrieval(torch.from_numpy(x[rows]).to(device), config)
+        retrieval = make_retrieval(torch.from_numpy(x[rows]).to(device), config, units)
     return Scorer(
         network=network,
         reference_rows=torch.from_numpy(np.stack(picks)).to(device),
@@ -226,9 +234,10 @@ def _freeze(
     )
 
 
-def make_retrieval(bank: torch.Tensor, config: Config) -> Retrieval:
+def make_retrieval(bank: torch.Tensor, config: Config, units: Sequence[float] | None = None) -> Retrieval:
     """Return the retrieval over a bank of encoded rows."""
-    return Retrieval(bank, config.n_neighbours, config.neighbour_ridge)
+    pair = None if units is None else (units[0], units[1])
+    return Retrieval(bank, config.n_neighbours, config.neighbour_ridge, pair)
 
 
 def _check_scores(scorer: Scorer, x: Matrix) -> None:

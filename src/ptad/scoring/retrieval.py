@@ -33,7 +33,7 @@ class Retrieved(NamedTuple):
 class Retrieval:
     """A bank of training rows that reconstructs others."""
 
-    def __init__(self, bank: Tensor, n_neighbours: int, ridge: float) -> None:
+    def __init__(self, bank: Tensor, n_neighbours: int, ridge: float, units: tuple[float, float] | None = None) -> None:
         self.rows = bank
         mean = bank.nanmean(dim=0).nan_to_num()
         self.bank = torch.where(bank.isnan(), mean, bank).double()
@@ -44,13 +44,18 @@ class Retrieval:
         self._squares = self._weighted.square()
         # Ties are common in tables of whole numbers; the row number decides, never the rounding of a sum.
         self._order = torch.arange(len(bank), device=bank.device) / (2.0 * len(bank))
-        self.neighbour_unit = self.local_unit = 1.0
-        if len(bank) > 1:
+        self.neighbour_unit, self.local_unit = units or (1.0, 1.0)
+        if units is None and len(bank) > 1:
             found = self(self.bank[:N_PROBES])
             # In tables of copies nearly every left-out row finds a twin; the spread of the rows keeps the unit from 0.
             least = max(1e-3 * float(self._weighted.var(dim=0, correction=0).sum()), 1e-12)
             self.neighbour_unit = max(float(found.neighbour.sum(dim=1).mean()), least)
             self.local_unit = max(float(found.local.sum(dim=1).mean()), least)
+
+    @property
+    def units(self) -> tuple[float, float]:
+        """A normal row's mean errors, by which both parts are divided."""
+        return self.neighbour_unit, self.local_unit
 
     @property
     def indicator_scale(self) -> float:
