@@ -1,0 +1,138 @@
+"""The application: its parts, its addresses, and the page."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from importlib import resources
+from typing import Any
+
+from fastapi import FastAPI, Request
+from starlette.responses import Response
+
+from ptad._version import __version__
+from ptad.service import asking, keeping, working
+from ptad.service.context import Context, context_of
+from ptad.service.guard import Guard
+from ptad.service.jobs import Jobs
+from ptad.service.lane import Lane
+from ptad.service.messages import ServiceInfo, problems
+from ptad.service.metrics import Metrics
+from ptad.service.models import Models
+from ptad.service.problems import Problem, add_handlers
+from ptad.service.settings import ServiceSettings
+from ptad.service.store import Store
+from ptad.service.uploads import Uploads
+from ptad.tables.kinds import KINDS
+
+logger = logging.getLogger("ptad.service")
+
+TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
+
+
+def create_app(settings: ServiceSettings) -> FastAPI:
+    """Return the service as an ASGI application; its parts live from start-up to shutdown."""
+    metrics = Metrics()
+    store = Store(settings.store)
+    try:
+        models = Models(store, settings)  # a model that cannot be read is a mistake of whoever starts the service
+    except BaseException:
+        store.close()
+        raise
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        try:
+            uploads = Uploads(store, settings.limits)
+            jobs = Jobs(store, settings, models, uploads, metrics)
+            lane = Lane(settings.limits.waiting_rows, metrics)
+            app.state.context = Context(settings, store, metrics, models, uploads, jobs, lane)
+            jobs.start_waiting()
+            logger.info("ready: %d models, store %s", len(models.entries), store.root)
+            yield
+            await jobs.stop()
+            lane.close()
+        finally:
+            app.state.context = None
+            store.close()
+
+    app = FastAPI(
+        title="ptad",
+        version=__version__,
+        summary="One-class anomaly detection for tables",
+        lifespan=lifespan,
+        docs_url=None,  # they would load scripts from elsewhere
+        redoc_url=None,
+    )
+    app.state.context = None
+    app.add_middleware(Guard, settings=settings, metrics=metrics)
+    add_handlers(app)
+    for part in (asking, keeping, working):
+        app.include_router(part.router)
+    _add_operation(app, metrics)
+    _add_page(app)
+    return app
+
+
+def _add_operation(app: FastAPI, metrics: Metrics) -> None:
+    @app.get("/health", tags=["operation"], responses=problems())
+    async def health() -> dict[str, str]:
+        """Whether the process answers."""
+        return {"status": "ok"}
+
+    @app.get("/ready", tags=["operation"], responses=problems())
+    async def ready(request: Request) -> dict[str, str]:
+        """Whether the service takes work: not before it has started and not while it stops."""
+        context: Context | None = request.app.state.context
+        if context is None or context.jobs.stopping.is_set():
+            raise Problem(503, "The service is stopping. Ask another one, or try again later.")
+        return {"status": "ready"}
+
+    @app.get(
+        "/metrics",
+        tags=["operation"],
+        response_class=Response,
+        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **problems()},
+    )
+    async def figures(request: Request) -> Response:
+        """Figures for Prometheus."""
+        metrics.models.set(len(context_of(request).models.entries))
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    @app.get("/v1/service", tags=["operation"], response_model=ServiceInfo, responses=problems())
+    async def service(request: Request) -> Any:
+        """The version, the limits, and the kinds that a column can have."""
+        return {
+            "version": __version__,
+            "limits": asdict(context_of(request).settings.limits),
+            "kinds": list(KINDS),
+        }
+
+
+def _add_page(app: FastAPI) -> None:
+    """Serve the files of the page from memory: no path of a request reaches the file system."""
+    files: dict[str, tuple[bytes, str]] = {}
+    for file in resources.files("ptad.service").joinpath("page").iterdir():
+        kind = TYPES.get(file.name.rpartition(".")[2])
+        if kind is not None:
+            files[file.name] = (file.read_bytes(), kind)
+
+    def answer(name: str) -> Response:
+        if name not in files:
+            raise Problem(404, "The page has no such file.")
+        content, kind = files[name]
+        return Response(content, headers={"content-type": kind, "cache-control": "no-cache"})
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> Response:
+        return answer("index.html")
+
+    @app.get("/page/{name}", include_in_schema=False)
+    async def page_file(name: str) -> Response:
+        return answer(name)
+
+    @app.get("/favicon.ico", include_in_schema=False)
+    async def icon() -> Response:
+        return Response(status_code=204)

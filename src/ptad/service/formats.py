@@ -1,0 +1,131 @@
+"""Tables as bytes, batch by batch, in the format that a caller asks for."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
+
+from ptad.tables.values import decoded, is_text
+
+CSV, NDJSON = "text/csv", "application/x-ndjson"
+ARROW, PARQUET = "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet"
+FORMATS = {"csv": CSV, "ndjson": NDJSON, "arrow": ARROW, "parquet": PARQUET}
+SUFFIXES = {CSV: "csv", NDJSON: "ndjson", ARROW: "arrow", PARQUET: "parquet"}
+
+# What a spreadsheet takes for the beginning of a formula or of a command.
+_FORMULA = r"^[=+\-@\t\r\n|%]"
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+
+
+class Encoder:
+    """Writes record batches one after the other; ``write`` and ``close`` return the bytes that are ready."""
+
+    def __init__(self, media_type: str, schema: pa.Schema) -> None:
+        self.media_type, self.schema = media_type, schema
+        self._sink = _Drain()
+        self._writer: Any = None
+        if media_type == CSV:
+            names = [_harmless_name(name) for name in schema.names]
+            safe = pa.schema([(n, _text_type(f.type)) for n, f in zip(names, schema, strict=True)])
+            self._writer = pcsv.CSVWriter(self._sink, safe)
+            self._safe = safe
+        elif media_type == ARROW:
+            self._writer = pa.ipc.new_stream(self._sink, schema)
+        elif media_type == PARQUET:
+            self._writer = pq.ParquetWriter(self._sink, schema, compression="zstd")
+
+    def write(self, batch: pa.RecordBatch) -> bytes:
+        """Add a batch."""
+        if self.media_type == CSV:
+            self._writer.write_batch(
+                pa.RecordBatch.from_arrays([_harmless(c) for c in batch.columns], schema=self._safe)
+            )
+        elif self.media_type == NDJSON:
+            self._sink.write(json_lines(batch))
+        else:
+            self._writer.write_batch(batch)
+        return self._sink.taken()
+
+    def close(self) -> bytes:
+        """Finish."""
+        if self._writer is not None:
+            self._writer.close()
+        return self._sink.taken()
+
+
+class _Drain(io.RawIOBase):
+    """A file that is written once and read while it grows; it knows how far it got, which Parquet asks for."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._position = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        blob = bytes(data)
+        self._parts.append(blob)
+        self._position += len(blob)
+        return len(blob)
+
+    def tell(self) -> int:
+        return self._position
+
+    def taken(self) -> bytes:
+        """What was written since the last time."""
+        blob, self._parts = b"".join(self._parts), []
+        return blob
+
+
+def json_lines(batch: pa.RecordBatch) -> bytes:
+    """One JSON object per row."""
+    return "".join(json.dumps(row, default=str) + "\n" for row in plain_rows(batch)).encode()
+
+
+def plain_rows(batch: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
+    """Rows of JSON values; numbers that are not finite are null."""
+    columns = [
+        pc.if_else(pc.is_finite(c), c, pa.scalar(None, c.type)) if pa.types.is_floating(c.type) else c
+        for c in batch.columns
+    ]
+    rows: list[dict[str, Any]] = type(batch).from_arrays(columns, names=batch.schema.names).to_pylist()
+    return rows
+
+
+def _text_type(kind: pa.DataType) -> pa.DataType:
+    return pa.large_string() if pa.types.is_dictionary(kind) or is_text(kind) else kind
+
+
+def _harmless(column: pa.Array) -> pa.Array:
+    """Text that a spreadsheet would compute gets an apostrophe in front; numbers written as text stay."""
+    column = decoded(column)
+    if not is_text(column.type):
+        return column
+    suspect = pc.and_(pc.match_substring_regex(column, _FORMULA), pc.invert(pc.match_substring_regex(column, _NUMBER)))
+    if not pc.any(suspect).as_py():
+        return column
+    quoted = pc.binary_join_element_wise(pa.scalar("'", pa.large_string()), column, pa.scalar("", pa.large_string()))
+    return pc.if_else(suspect, quoted, column)
+
+
+def _harmless_name(name: str) -> str:
+    return _harmless(pa.array([name], pa.large_string()))[0].as_py()  # type: ignore[no-any-return]
+
+
+def wanted_format(accept: str | None, sent: str) -> str:
+    """The media type to answer in: what is accepted, or else what was sent, or else CSV."""
+    offered: Sequence[str] = [CSV, NDJSON, ARROW, PARQUET]
+    for part in (accept or "").lower().split(","):
+        kind = part.split(";")[0].strip()
+        if kind in offered:
+            return kind
+    sent = sent.split(";")[0].strip().lower()
+    return sent if sent in offered else CSV

@@ -1,0 +1,315 @@
+"""Long work: fitting a model and judging a table, each in a process of its own, its state on disk.
+
+A job is a folder with ``job.json`` (written by the service only), ``progress.jsonl`` and ``result.json`` (written by
+the worker only). A service that starts finds the jobs that were under way and lets them go on: a fit from its
+checkpoint.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ptad.service.metrics import Metrics
+from ptad.service.models import Models, new_about, new_model_id
+from ptad.service.problems import Problem
+from ptad.service.settings import ServiceSettings
+from ptad.service.store import Store, new_id, read_json, remove, write_json
+from ptad.service.uploads import Uploads
+
+logger = logging.getLogger("ptad.service")
+
+JOB, PROGRESS, RESULT = "job.json", "progress.jsonl", "result.json"
+OPEN, FINAL = ("waiting", "running"), ("done", "failed", "cancelled")
+POLL_SECONDS = 0.2
+MOST_ATTEMPTS = 5
+
+
+class Jobs:
+    """The queue of jobs and the processes that work on them."""
+
+    def __init__(
+        self, store: Store, settings: ServiceSettings, models: Models, uploads: Uploads, metrics: Metrics
+    ) -> None:
+        self.store, self.settings, self.metrics = store, settings, metrics
+        self.models, self.uploads = models, uploads
+        self.entries: dict[str, dict[str, Any]] = {}
+        self.stopping = asyncio.Event()
+        self._news = asyncio.Event()
+        self._processes: dict[str, asyncio.subprocess.Process] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        for folder in sorted(store.jobs.iterdir()):
+            job = read_json(folder / JOB)
+            if not isinstance(job, dict):
+                store.discard(folder)
+                continue
+            self.entries[folder.name] = job
+            if job["state"] == "running":
+                logger.info("job %s was under way when the service stopped: it goes on", folder.name)
+                self._set(job, state="waiting")
+        self._count()
+
+    # asked by callers ---------------------------------------------------------------------------------------------
+
+    def get(self, identifier: str) -> dict[str, Any]:
+        """A job, or a problem."""
+        if identifier not in self.entries:
+            raise Problem(404, "There is no job of that name. GET /v1/jobs lists those there are.")
+        return self.entries[identifier]
+
+    def add(self, kind: str, spec: dict[str, Any], title: str) -> dict[str, Any]:
+        """Put a job into the queue."""
+        waiting = sum(job["state"] in OPEN for job in self.entries.values())
+        if waiting >= self.settings.limits.jobs_waiting:
+            raise Problem(429, f"{waiting} jobs are waiting already. Wait for one to end, or cancel it.")
+        identifier = new_id("j")
+        job = {
+            "id": identifier,
+            "kind": kind,
+            "title": title,
+            "state": "waiting",
+            "created": time.time(),
+            "started": None,
+            "ended": None,
+            "attempts": 0,
+            "table": spec["table"],
+            "model": new_model_id() if kind == "fit" else spec["model"],
+            "error": None,
+            "summary": None,
+            "spec": spec,
+        }
+        staging = self.store.scratch()
+        staging.mkdir()
+        write_json(staging / JOB, job)
+        staging.rename(self.folder(identifier))
+        self.entries[identifier] = job
+        self._count()
+        self.start_waiting()
+        return job
+
+    def folder(self, identifier: str) -> Path:
+        """Where a job lives."""
+        return self.store.jobs / identifier
+
+    async def cancel(self, identifier: str) -> dict[str, Any]:
+        """Stop a job for good."""
+        job = self.get(identifier)
+        if job["state"] in FINAL:
+            raise Problem(409, f"This job is {job['state']} already.")
+        self._set(job, state="cancelled", ended=time.time())
+        await self._end(identifier)
+        return job
+
+    async def delete(self, identifier: str) -> None:
+        """Forget a job and its result; a model that it made stays."""
+        job = self.get(identifier)
+        if job["state"] in OPEN:
+            await self.cancel(identifier)
+        self.entries.pop(identifier, None)
+        await asyncio.to_thread(self.store.discard, self.folder(identifier))
+        self._count()
+
+    def uses(self, *, table: str | None = None, model: str | None = None) -> bool:
+        """Whether an unfinished job needs this table or model."""
+        return any(
+            job["state"] in OPEN and (table == job["table"] or (model == job["model"] and job["kind"] == "score"))
+            for job in self.entries.values()
+        )
+
+    def public(self, job: dict[str, Any]) -> dict[str, Any]:
+        """A job as callers see it."""
+        return {name: value for name, value in job.items() if name != "spec"}
+
+    def progress(self, identifier: str, skip: int = 0) -> list[dict[str, Any]]:
+        """What the worker has told so far, from entry ``skip`` on."""
+        try:
+            lines = (self.folder(identifier) / PROGRESS).read_bytes().split(b"\n")[:-1]
+        except OSError:
+            return []
+        found = []
+        for line in lines[skip:]:
+            try:
+                found.append(json.loads(line))
+            except ValueError:  # cut off when the machine went down
+                found.append({})
+        return found
+
+    async def changed(self, timeout: float) -> None:
+        """Wait until some job may have news."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._news.wait(), timeout)
+
+    # running ------------------------------------------------------------------------------------------------------
+
+    def start_waiting(self) -> None:
+        """Start jobs as long as there is room."""
+        for identifier, job in self.entries.items():
+            if self.stopping.is_set() or len(self._tasks) >= self.settings.limits.jobs_running:
+                return
+            if job["state"] == "waiting" and identifier not in self._tasks:
+                self._tasks[identifier] = asyncio.create_task(self._run(identifier))
+
+    async def _run(self, identifier: str) -> None:
+        job = self.entries[identifier]
+        try:
+            await self._work(identifier, job)
+        except Exception as error:
+            logger.error("job %s could not be run: %s", identifier, type(error).__name__)
+            self._set(job, state="failed", ended=time.time(), error="The worker could not be started.")
+        finally:
+            self._tasks.pop(identifier, None)
+            self._processes.pop(identifier, None)
+            self._tell()
+            self.start_waiting()
+
+    async def _work(self, identifier: str, job: dict[str, Any]) -> None:
+        folder = self.folder(identifier)
+        if job["kind"] == "fit" and (self.store.models / job["model"]).exists():
+            self._finish_fit(job, read_json(folder / RESULT) or {})  # killed between the model and the note of it
+            return
+        if job["attempts"] >= MOST_ATTEMPTS:
+            self._set(
+                job,
+                state="failed",
+                ended=time.time(),
+                error="The worker ended without a result several times. See why.",
+            )
+            return
+        self._set(job, state="running", started=job["started"] or time.time(), attempts=job["attempts"] + 1)
+        self._write_task(folder, job)
+        environment = {**os.environ, "PTAD_PARENT": str(os.getpid())}
+        environment.setdefault("OMP_NUM_THREADS", "1")
+        with (folder / "worker.log").open("wb") as log:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "ptad.service.worker",
+                str(folder),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                start_new_session=True,
+            )
+        self._processes[identifier] = process
+        if job["state"] == "cancelled":
+            _signal(process, signal.SIGKILL)
+        logger.info("job %s (%s) started, attempt %d", identifier, job["kind"], job["attempts"])
+        try:
+            async with asyncio.timeout(self.settings.limits.job_seconds):
+                await self._watch(identifier, process)
+        except TimeoutError:
+            _signal(process, signal.SIGKILL)
+            await process.wait()
+            limit = self.settings.limits.job_seconds
+            self._set(job, state="failed", ended=time.time(), error=f"It took longer than {limit:g} s and was stopped.")
+        self._judge(job, folder, process.returncode)
+
+    def _write_task(self, folder: Path, job: dict[str, Any]) -> None:
+        """What the worker reads: only here do identifiers become paths."""
+        task = {**job["spec"], "kind": job["kind"], "device": self.settings.device}
+        task["source"] = str(self.uploads.data(job["table"]))
+        task["source_name"] = self.uploads.get(job["table"])["name"]
+        if job["kind"] == "score":
+            entry = self.models.get(job["model"])
+            task |= {"bundle": str(entry.bundle.absolute()), "model_name": entry.about["name"]}
+            if task.get("false_alarm_rate") is None:
+                task["false_alarm_rate"] = entry.about.get("false_alarm_rate")
+        write_json(folder / "task.json", task)
+
+    async def _watch(self, identifier: str, process: asyncio.subprocess.Process) -> None:
+        """Wait for the end, and let listeners know when the worker says something."""
+        path, size = self.folder(identifier) / PROGRESS, -1
+        while process.returncode is None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(process.wait()), POLL_SECONDS)
+            with suppress(OSError):
+                now = path.stat().st_size
+                if now != size:
+                    size = now
+                    self._tell()
+
+    def _judge(self, job: dict[str, Any], folder: Path, code: int | None) -> None:
+        """Put the end of a worker into words."""
+        if job["state"] in FINAL:
+            return
+        result = read_json(folder / RESULT)
+        if result is not None and "error" in result:
+            self._set(job, state="failed", ended=time.time(), error=result["error"])
+        elif result is not None:
+            if job["kind"] == "fit":
+                self._finish_fit(job, result)
+            else:
+                self._set(job, state="done", ended=time.time(), summary=result["summary"])
+        elif self.stopping.is_set():
+            self._set(job, state="waiting")  # it goes on from its checkpoint at the next start
+        else:
+            # killed by something else, such as the system when memory ran out: once more, from the checkpoint
+            logger.warning("the worker of job %s ended with code %s", job["id"], code)
+            self._set(job, state="waiting")
+
+    def _finish_fit(self, job: dict[str, Any], result: dict[str, Any]) -> None:
+        summary = result.get("summary") or {}
+        about = new_about(
+            job["spec"]["name"],
+            rows_learned=summary.get("rows_learned"),
+            columns_used=summary.get("columns_used"),
+            table=self.uploads.entries.get(job["table"], {}).get("name"),
+        )
+        self.models.publish(self.folder(job["id"]) / "model", about, job["model"])
+        self._set(job, state="done", ended=time.time(), summary=summary)
+        remove(self.folder(job["id"]) / "checkpoint")
+
+    async def _end(self, identifier: str) -> None:
+        """Stop the worker, if there is one: kindly, then not."""
+        process, task = self._processes.get(identifier), self._tasks.get(identifier)
+        if process is not None and process.returncode is None:
+            _signal(process, signal.SIGTERM)
+            try:
+                await asyncio.wait_for(process.wait(), 3)
+            except TimeoutError:
+                _signal(process, signal.SIGKILL)
+        if task is not None and task is not asyncio.current_task():
+            await asyncio.wait([task], timeout=10)
+
+    async def stop(self) -> None:
+        """Let running jobs end within the grace; what is left stops and goes on at the next start."""
+        self.request_stop()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks.values()), timeout=self.settings.grace_seconds)
+        for identifier in list(self._tasks):
+            await self._end(identifier)
+
+    def _set(self, job: dict[str, Any], **values: Any) -> None:
+        job.update(values)
+        folder = self.folder(job["id"])
+        if folder.is_dir():
+            write_json(folder / JOB, job)
+        self._count()
+        self._tell()
+
+    def request_stop(self) -> None:
+        """Start no more jobs, and end the streams of events."""
+        self.stopping.set()
+        self._tell()
+
+    def _tell(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    def _count(self) -> None:
+        for state in (*OPEN, *FINAL):
+            self.metrics.jobs.labels(state).set(sum(job["state"] == state for job in self.entries.values()))
+
+
+def _signal(process: asyncio.subprocess.Process, number: int) -> None:
+    with suppress(ProcessLookupError):
+        process.send_signal(number)

@@ -1,0 +1,174 @@
+"""What callers send and get, as types: the source of the OpenAPI description."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from ptad.tables.kinds import KINDS
+
+Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
+# a name is shown, never used as a path; NUL and half surrogates cannot be stored as JSON text everywhere
+Name = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f]+$")]
+Column = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+Rate = Annotated[float, Field(gt=0, lt=1)] | Literal["auto"]
+Kind = Literal["number", "boolean", "duration", "category", "text", "datetime", "date", "time"]
+assert set(KINDS) == set(Kind.__args__)  # type: ignore[attr-defined]
+
+
+class Message(BaseModel):
+    """A body: unknown members are a mistake, not a wish that is passed over in silence."""
+
+    model_config = ConfigDict(extra="forbid", strict=False)
+
+
+class ProblemBody(BaseModel):
+    """RFC 9457: what is wrong and what to do about it."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+
+
+class ModelChange(Message):
+    """What can be changed of a model without learning anew."""
+
+    false_alarm_rate: Rate | None = None
+    name: Name | None = None
+
+
+class FitRequest(Message):
+    """Learn from the (normal) rows of an uploaded table."""
+
+    table: Identifier
+    name: Name = "model"
+    label: Column | None = None
+    normal: list[Annotated[str, StringConstraints(max_length=1000)]] = Field(default=[], max_length=100)
+    false_alarm_rate: Rate = "auto"
+    kinds: dict[Column, Kind] = Field(default={}, max_length=5000)
+    drop: list[Column] = Field(default=[], max_length=5000)
+    missing: list[Annotated[str, StringConstraints(max_length=1000)]] = Field(default=[], max_length=100)
+    preset: Literal["default", "paper"] = "default"
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    config: dict[str, Any] = Field(default={}, max_length=200, description="Fields of ptad.Config that differ")
+
+
+class ScoringRequest(Message):
+    """Judge every row of an uploaded table with a model."""
+
+    table: Identifier
+    model: Identifier
+    label: Column | None = None
+    normal: list[Annotated[str, StringConstraints(max_length=1000)]] = Field(default=[], max_length=100)
+    top: int = Field(default=50, ge=1, le=1000)
+
+
+class ModelLine(BaseModel):
+    """A model in the list."""
+
+    id: str
+    name: str
+    created: float
+    fixed: bool = Field(description="Named when the service was started; cannot be deleted")
+    rows_learned: int | None = None
+    columns_used: int | None = None
+    table: str | None = None
+
+
+class ModelInfo(ModelLine):
+    """Everything about a model."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class TableInfo(BaseModel):
+    """An uploaded table and what its columns are."""
+
+    id: str
+    name: str
+    created: float
+    rows: int
+    bytes: int
+    format: str
+    columns: list[dict[str, Any]] | None = None
+
+
+class JobInfo(BaseModel):
+    """A job and where it stands."""
+
+    id: str
+    kind: Literal["fit", "score"]
+    title: str
+    state: Literal["waiting", "running", "done", "failed", "cancelled"]
+    created: float
+    started: float | None
+    ended: float | None
+    attempts: int
+    table: str
+    model: str
+    error: str | None
+    summary: dict[str, Any] | None
+
+
+class RowResult(BaseModel):
+    """The judgement of a row; p-value and anomaly are null for a model without a threshold."""
+
+    score: float
+    p_value: float | None
+    anomaly: bool | None
+
+
+class ScoreAnswer(BaseModel):
+    """The judgement of all rows of a call, in their order."""
+
+    model: str
+    false_alarm_rate: float | None
+    threshold: float | None
+    ignored: list[str]
+    results: list[RowResult]
+
+
+class Reason(BaseModel):
+    """A column of a row, and what it adds to the score."""
+
+    column: str
+    observed: Any
+    expected: Any
+    contribution: float
+    share: float
+
+
+class ExplainedRow(RowResult):
+    """A row with the columns that make it strange, the strongest first."""
+
+    row: int
+    columns: list[Reason]
+
+
+class ExplainAnswer(BaseModel):
+    """Explanations in the order of the rows."""
+
+    model: str
+    ignored: list[str]
+    results: list[ExplainedRow]
+
+
+class ServiceInfo(BaseModel):
+    """The service itself."""
+
+    version: str
+    limits: dict[str, float]
+    kinds: list[str]
+
+
+PROBLEM: dict[str, Any] = {
+    "description": "A problem, with the culprit and the remedy",
+    "content": {"application/problem+json": {"schema": ProblemBody.model_json_schema()}},
+}
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The problems that an address may answer with, for OpenAPI."""
+    return dict.fromkeys((400, 401, 403, 405, 408, 413, 422, 503, *statuses), PROBLEM)

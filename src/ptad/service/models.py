@@ -1,0 +1,187 @@
+"""The models that can be asked: those of the store, and those named at the start, which are never changed."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ptad.engines.inspection import describe_model
+from ptad.errors import BundleError
+from ptad.estimator import PTAD
+from ptad.service.problems import Problem
+from ptad.service.settings import ServiceSettings
+from ptad.service.store import Store, new_id, read_json, write_json
+from ptad.storage import MANIFEST
+
+ABOUT, BUNDLE = "about.json", "bundle"
+
+
+@dataclass
+class Entry:
+    """A model that can be asked.
+
+    Attributes
+    ----------
+    id : str
+        What callers name it by.
+    bundle : Path
+        The model folder.
+    about : dict
+        ``name``, ``created``, ``false_alarm_rate`` (None: as it was saved), and what its fit said.
+    fixed : bool
+        Whether it was named at the start and does not belong to the store.
+    """
+
+    id: str
+    bundle: Path
+    about: dict[str, Any]
+    fixed: bool
+
+
+class Models:
+    """Lists models, loads them on demand and keeps the recently used ones in memory."""
+
+    def __init__(self, store: Store, settings: ServiceSettings) -> None:
+        self.store, self.settings = store, settings
+        self.entries: dict[str, Entry] = {}
+        self._loaded: OrderedDict[str, PTAD] = OrderedDict()
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._described: dict[str, dict[str, Any]] = {}
+        for folder in sorted(store.models.iterdir()):
+            about = read_json(folder / ABOUT)
+            if isinstance(about, dict) and (folder / BUNDLE / MANIFEST).is_file():
+                self.entries[folder.name] = Entry(folder.name, folder / BUNDLE, about, fixed=False)
+        for path in settings.models:
+            self._add_fixed(path)
+
+    def _add_fixed(self, path: Path) -> None:
+        model = PTAD.load(path, device=self.settings.device)  # a damaged model stops the start, not a caller
+        plain = re.sub(r"[^a-z0-9]+", "-", path.resolve().name.lower()).strip("-")[:40] or "model"
+        identifier = next(
+            name for i in range(10_000) if (name := plain if not i else f"{plain}-{i}") not in self.entries
+        )
+        created = (path / MANIFEST).stat().st_mtime
+        about = {"name": path.resolve().name, "created": created, "false_alarm_rate": None}
+        self.entries[identifier] = Entry(identifier, path, about, fixed=True)
+        self._keep(identifier, model)
+
+    def get(self, identifier: str) -> Entry:
+        """The entry of that name, or a problem."""
+        entry = self.entries.get(identifier)
+        if entry is None:
+            raise Problem(404, "There is no model of that name. GET /v1/models lists those there are.")
+        return entry
+
+    async def load(self, identifier: str) -> PTAD:
+        """The model itself, from memory or from disk."""
+        entry = self.get(identifier)
+        if (model := self._loaded.get(identifier)) is not None:
+            self._loaded.move_to_end(identifier)
+            return model
+        async with self._locks.setdefault(identifier, asyncio.Lock()):
+            if (model := self._loaded.get(identifier)) is None:
+                try:
+                    model = await asyncio.to_thread(self._read, entry)
+                except BundleError as error:
+                    raise Problem(409, f"The model {identifier} cannot be read; its files are damaged.") from error
+                self._keep(identifier, model)
+        return model
+
+    def _read(self, entry: Entry) -> PTAD:
+        model = PTAD.load(entry.bundle, device=self.settings.device)
+        rate = entry.about.get("false_alarm_rate")
+        return model if rate is None else model.set_false_alarm_rate(rate)
+
+    def _keep(self, identifier: str, model: PTAD) -> None:
+        self._loaded[identifier] = model
+        self._loaded.move_to_end(identifier)
+        while len(self._loaded) > self.settings.limits.models_loaded:
+            self._loaded.popitem(last=False)
+
+    async def set_rate(self, identifier: str, rate: float | str) -> None:
+        """Change the promised rate; calls under way end with the old one."""
+        entry = self.get(identifier)
+        model = copy.copy(await self.load(identifier)).set_false_alarm_rate(rate)
+        self._change(entry, false_alarm_rate=rate)
+        self._keep(identifier, model)
+        self._described.pop(identifier, None)
+
+    def rename(self, identifier: str, name: str) -> None:
+        """Change the name that people see."""
+        self._change(self.get(identifier), name=name)
+
+    def _change(self, entry: Entry, **values: Any) -> None:
+        about = {**entry.about, **values}
+        if not entry.fixed:
+            write_json(entry.bundle.parent / ABOUT, about)
+        entry.about = about
+
+    async def delete(self, identifier: str) -> None:
+        """Remove a model of the store."""
+        entry = self.get(identifier)
+        if entry.fixed:
+            raise Problem(409, "This model was named when the service was started. Stop serving it there.")
+        del self.entries[identifier]
+        self._loaded.pop(identifier, None)
+        self._described.pop(identifier, None)
+        await asyncio.to_thread(self.store.discard, entry.bundle.parent)
+
+    def publish(self, bundle: Path, about: dict[str, Any], identifier: str) -> Entry:
+        """Take a finished model folder into the store; it appears whole or not at all."""
+        target = self.store.models / identifier
+        if not target.exists():
+            staging = self.store.scratch()
+            staging.mkdir()
+            write_json(staging / ABOUT, about)
+            bundle.rename(staging / BUNDLE)
+            staging.rename(target)
+        entry = Entry(identifier, target / BUNDLE, read_json(target / ABOUT) or about, fixed=False)
+        self.entries[identifier] = entry
+        return entry
+
+    async def describe(self, identifier: str) -> dict[str, Any]:
+        """Everything about a model, without a path of this machine."""
+        entry = self.get(identifier)
+        found = self._described.get(identifier)
+        if found is None:
+            found = await asyncio.to_thread(describe_model, entry.bundle)
+            found.pop("model")
+            model = await self.load(identifier)
+            if model.calibration_ is not None:
+                found |= {"false_alarm_rate": float(model.false_alarm_rate_), "threshold": -float(model.offset_)}
+            self._described[identifier] = found
+        return {**self.summary(entry), **found}
+
+    def summary(self, entry: Entry) -> dict[str, Any]:
+        """A line of the list."""
+        about = entry.about
+        shown = ("rows_learned", "columns_used", "table")
+        return {
+            "id": entry.id,
+            "name": about["name"],
+            "created": about["created"],
+            "fixed": entry.fixed,
+            **{name: about.get(name) for name in shown},
+        }
+
+    async def saved_copy(self, identifier: str, write: Callable[[PTAD], Any]) -> Any:
+        """Call ``write`` in a thread with the model as it now is."""
+        model = await self.load(identifier)
+        return await asyncio.to_thread(write, model)
+
+
+def new_about(name: str, **more: Any) -> dict[str, Any]:
+    """What is kept beside a new model."""
+    return {"name": name, "created": time.time(), "false_alarm_rate": None, **more}
+
+
+def new_model_id() -> str:
+    """An identifier for a model of the store."""
+    return new_id("m")

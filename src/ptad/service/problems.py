@@ -1,0 +1,103 @@
+"""Errors as ``application/problem+json`` (RFC 9457): what is wrong, who is the culprit, what to do about it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import traceback
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from ptad.errors import PtadError, UserError
+
+logger = logging.getLogger("ptad.service")
+
+MEDIA_TYPE = "application/problem+json"
+TITLES = {
+    400: "The request cannot be used as it is",
+    401: "A token is needed",
+    403: "Not allowed",
+    404: "There is no such thing",
+    405: "This address does not do that",
+    408: "The request took too long to arrive",
+    409: "Not possible in this state",
+    413: "Too large",
+    415: "Not a format that can be read",
+    422: "The request does not have the right form",
+    429: "Too much at a time",
+    500: "Something went wrong inside the service",
+    503: "Not available just now",
+}
+
+
+class Problem(HTTPException):
+    """An answer that explains itself. It is an HTTPException so that it passes through FastAPI's body reading."""
+
+    def __init__(self, status: int, detail: str, *, headers: dict[str, str] | None = None) -> None:
+        super().__init__(status, detail, headers)
+
+
+def problem_bytes(status: int, detail: str, **more: Any) -> bytes:
+    """The body of a problem; escaped to ASCII, so that even half a surrogate pair in a name can be sent."""
+    content = {
+        "type": "about:blank",
+        "title": TITLES.get(status, "Problem"),
+        "status": status,
+        "detail": detail[:4000],
+        **more,
+    }
+    return json.dumps(content).encode()
+
+
+def problem_response(status: int, detail: str, headers: dict[str, str] | None = None, **more: Any) -> Response:
+    """A whole answer."""
+    return Response(problem_bytes(status, detail, **more), status, headers, MEDIA_TYPE)
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Every way in which a request can fail ends in a problem."""
+
+    @app.exception_handler(HTTPException)
+    async def _http(request: Request, error: HTTPException) -> Response:
+        detail = str(error.detail)
+        if error.status_code == 404 and detail == "Not Found":
+            detail = "Nothing is at this address. The addresses are listed in /openapi.json."
+        elif error.status_code == 405 and detail == "Method Not Allowed":
+            detail = f"{request.method[:20]} is not possible here. What is possible is listed in /openapi.json."
+        return problem_response(error.status_code, detail, dict(error.headers or {}))
+
+    @app.exception_handler(RequestValidationError)
+    async def _form(request: Request, error: RequestValidationError) -> Response:
+        # what was sent is not echoed: it may be data
+        places = [
+            {"where": ".".join(str(part) for part in found["loc"])[:200], "what": str(found["msg"])[:300]}
+            for found in error.errors()[:10]
+        ]
+        detail = "; ".join(f"{p['where']}: {p['what']}" for p in places) + ". See /openapi.json for the right form."
+        return problem_response(422, detail, errors=places)
+
+    @app.exception_handler(UserError)
+    async def _user(request: Request, error: UserError) -> Response:
+        return problem_response(400, str(error), kind=type(error).__name__)
+
+    @app.exception_handler(PtadError)
+    async def _other(request: Request, error: PtadError) -> Response:
+        return problem_response(409, str(error), kind=type(error).__name__)
+
+    @app.exception_handler(Exception)
+    async def _unexpected(request: Request, error: Exception) -> Response:
+        log_unexpected(error)
+        return problem_response(500, "This is a bug in the service. Its log says where; please report it.")
+
+
+def log_unexpected(error: BaseException) -> None:
+    """Log where an error came from, but not its message, which may quote the data."""
+    frames = traceback.extract_tb(error.__traceback__)[-8:]
+    where = " < ".join(
+        f"{frame.name} ({frame.filename.rsplit('/', 1)[-1]}:{frame.lineno})" for frame in reversed(frames)
+    )
+    logger.error("unexpected %s in %s", type(error).__name__, where)

@@ -1,0 +1,116 @@
+"""Rows that come as JSON objects: checked, and encoded together without one row touching another.
+
+Rows are put together only where every cell of a column has the same JSON type, so that a column of a batch never takes
+a type that a row alone would not have had: the encoding of a row, and its score, are those of the row alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ptad.errors import DataError
+from ptad.tables import Schema
+
+Row = dict[str, Any]
+_ARROW = {str: pa.large_string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), type(None): pa.null()}
+
+
+def parse_rows(body: bytes, limit: int) -> tuple[list[Row], dict[str, Any]]:
+    """Read ``{"rows": [...], ...}``; return the rows and the other members."""
+    try:
+        content = json.loads(body, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        what = str(error) if isinstance(error, json.JSONDecodeError) else "it is not UTF-8 text, or too deep or long"
+        raise DataError(f'The body is not JSON: {what}. Send {{"rows": [{{"column": value, ...}}, ...]}}.') from error
+    if not isinstance(content, dict) or not isinstance(content.get("rows"), list):
+        raise DataError('The body has no list "rows". Send {"rows": [{"column": value, ...}, ...]}.')
+    rows = content.pop("rows")
+    if not rows:
+        raise DataError('"rows" is empty. Send at least one row.')
+    if len(rows) > limit:
+        raise DataError(f'"rows" holds {len(rows)} rows; one call takes {limit}. Send fewer, or a CSV or Parquet body.')
+    for i, row in enumerate(rows):
+        if type(row) is not dict:
+            raise DataError(f"Row {i} (counted from 0) is not an object of column names and values.")
+    return rows, content
+
+
+def wanted_columns(schema: Schema) -> tuple[str, ...]:
+    """The columns that a row must have."""
+    return schema.inputs if schema.from_array else schema.names
+
+
+def ignored_columns(schema: Schema, rows: Sequence[Row]) -> list[str]:
+    """Columns of the rows that the model did not see in training."""
+    known = set(schema.inputs)
+    return sorted({name for row in rows for name in row if name not in known})[:100]
+
+
+def encode_rows(schema: Schema, rows: Sequence[Row]) -> NDArray[np.float32]:
+    """Encode rows; an error names the row by its place in ``rows``."""
+    x = np.empty((len(rows), schema.n_encoded), dtype=np.float32)
+    for places, table in typed_tables(schema, rows):
+        with renumbered(places.__getitem__):
+            x[places] = schema.encode(table)
+    return x
+
+
+def typed_tables(schema: Schema, rows: Sequence[Row]) -> list[tuple[list[int], pa.Table]]:
+    """Put rows whose cells have the same JSON types together: (places of the rows, table)."""
+    names = wanted_columns(schema)
+    groups: dict[tuple[type, ...], tuple[list[int], list[list[Any]]]] = {}
+    for i, row in enumerate(rows):
+        try:
+            cells = [row[name] for name in names]
+        except KeyError as error:
+            raise DataError(
+                f"Row {i} (counted from 0) has no column {error.args[0]!r}, which the model was trained with. Add it; "
+                "null stands for a missing value."
+            ) from error
+        places, held = groups.setdefault(tuple(map(type, cells)), ([], []))
+        places.append(i)
+        held.append(cells)
+    return [(places, _table(names, types, places, held)) for types, (places, held) in groups.items()]
+
+
+def _table(names: Sequence[str], types: tuple[type, ...], places: list[int], cells: list[list[Any]]) -> pa.Table:
+    columns = []
+    for name, kind, values in zip(names, types, zip(*cells, strict=True), strict=True):
+        arrow = _ARROW.get(kind)
+        if arrow is None:
+            raise DataError(
+                f"Row {places[0]} (counted from 0), column {name!r}: a cell is text, a number, true, false or null, "
+                f"not {'a list' if kind is list else 'an object'}."
+            )
+        try:
+            columns.append(pa.array(values, arrow))
+        except (pa.ArrowException, OverflowError):
+            # whole numbers beyond 64 bits; as text, every kind of column reads them on its own terms
+            columns.append(pa.array([str(v) for v in values], pa.large_string()))
+        except UnicodeEncodeError as error:
+            raise DataError(f"Column {name!r}: a text is not valid Unicode. Correct it.") from error
+    return pa.Table.from_arrays(columns, names=list(names))
+
+
+@contextmanager
+def renumbered(place: Callable[[int], int]) -> Iterator[None]:
+    """Errors inside name a row by its place in the whole, not in the part that was being encoded."""
+    try:
+        yield
+    except DataError as error:
+        text = re.sub(r"row (\d+) \(counted", lambda found: f"row {place(int(found[1]))} (counted", str(error))
+        raise DataError(text) from error
+    except (pa.ArrowException, OverflowError, UnicodeError) as error:
+        raise DataError(f"A row cannot be read: {error}. Correct it.") from error
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON; send null for a missing number")

@@ -1,0 +1,101 @@
+"""The folder that holds everything that outlives the process: models, uploaded tables and jobs.
+
+Names inside are made here, never by a caller. Whatever appears under its final name is complete: it is written aside
+and renamed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ptad.errors import SettingError
+
+try:
+    import fcntl
+except ImportError:  # Windows: no such lock there
+    fcntl = None  # type: ignore[assignment]
+
+
+class Store:
+    """Folders ``models``, ``tables``, ``jobs`` and ``tmp`` below one root, locked for one service at a time."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+        self.models, self.tables = self.root / "models", self.root / "tables"
+        self.jobs, self.tmp = self.root / "jobs", self.root / "tmp"
+        try:
+            for folder in (self.models, self.tables, self.jobs, self.tmp):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = (self.root / "lock").open("w")
+        except OSError as error:
+            raise SettingError(
+                f"The store {root} cannot be used: {error.strerror or error}. Name a writable folder with --store."
+            ) from error
+        if fcntl is not None:
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                self._lock.close()
+                raise SettingError(
+                    f"The store {root} is in use by another service. Stop that one, or name another folder with "
+                    "--store."
+                ) from error
+        for left_over in self.tmp.iterdir():
+            remove(left_over)
+
+    def close(self) -> None:
+        """Let another service have the store."""
+        self._lock.close()
+
+    def scratch(self) -> Path:
+        """A new path in ``tmp``; whatever is there is gone after a restart."""
+        return self.tmp / secrets.token_hex(8)
+
+    def discard(self, folder: Path) -> None:
+        """Remove a folder in one step as seen from outside."""
+        aside = self.scratch()
+        with suppress(FileNotFoundError):
+            folder.rename(aside)
+        remove(aside)
+
+
+def new_id(letter: str) -> str:
+    """An identifier that sorts by time and cannot be guessed."""
+    return f"{letter}-{int(time.time() * 1000):011x}{secrets.token_hex(5)}"
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder; it may be gone already."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Replace a JSON file; a reader finds the old one or the new one, also after a crash."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            json.dump(content, file, allow_nan=False)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file, or None if there is none that can be read."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None

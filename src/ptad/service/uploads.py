@@ -1,0 +1,161 @@
+"""Tables that callers send: kept under names made here, read by :mod:`ptad.service.intake` before anything else."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from ptad.service.problems import Problem
+from ptad.service.settings import Limits
+from ptad.service.store import Store, new_id, read_json, remove, write_json
+from ptad.tables import Schema
+
+ABOUT, DATA = "table.json", "data"
+READERS = 2  # processes that read uploads at a time
+
+
+class Uploads:
+    """The tables of the store."""
+
+    def __init__(self, store: Store, limits: Limits) -> None:
+        self.store, self.limits = store, limits
+        self.entries: dict[str, dict[str, Any]] = {}
+        self._readers = asyncio.Semaphore(READERS)
+        for folder in sorted(store.tables.iterdir()):
+            about = read_json(folder / ABOUT)
+            if isinstance(about, dict) and (folder / DATA).is_file():
+                self.entries[folder.name] = about
+            else:
+                store.discard(folder)
+
+    def get(self, identifier: str) -> dict[str, Any]:
+        """What is known of a table, or a problem."""
+        if identifier not in self.entries:
+            raise Problem(404, "There is no table of that name. Upload it with POST /v1/tables.")
+        return self.entries[identifier]
+
+    def data(self, identifier: str) -> Path:
+        """The file itself."""
+        self.get(identifier)
+        return self.store.tables / identifier / DATA
+
+    async def add(self, name: str, body: AsyncIterator[bytes]) -> dict[str, Any]:
+        """Keep a table; it appears once it was read from end to end."""
+        if len(self.entries) >= self.limits.tables:
+            raise Problem(429, f"This service keeps {self.limits.tables} tables. Delete one first.")
+        name = shown_name(name)
+        async with self.spooled(body) as path:
+            found = await self.read(path, name)
+            identifier = new_id("t")
+            about = {"id": identifier, "name": name, "created": time.time(), **found}
+            write_json(path.parent / ABOUT, about)
+            path.parent.rename(self.store.tables / identifier)
+        self.entries[identifier] = about
+        return about
+
+    async def delete(self, identifier: str) -> None:
+        """Forget a table."""
+        self.get(identifier)
+        del self.entries[identifier]
+        await asyncio.to_thread(self.store.discard, self.store.tables / identifier)
+
+    @contextlib.asynccontextmanager
+    async def spooled(self, body: AsyncIterator[bytes]) -> AsyncIterator[Path]:
+        """The body as a file in a folder of its own, which is gone afterwards unless it was renamed."""
+        folder = self.store.scratch()
+        folder.mkdir()
+        path = folder / DATA
+        try:
+            size = 0
+            with path.open("wb") as file:
+                async for block in body:
+                    size += len(block)
+                    await asyncio.to_thread(file.write, block)
+            if not size:
+                raise Problem(400, "The body is empty. Send a table with a header and rows.")
+            yield path
+        finally:
+            await asyncio.to_thread(remove, folder)
+
+    async def read(
+        self,
+        path: Path,
+        name: str,
+        *,
+        schema: Schema | None = None,
+        rows_file: Path | None = None,
+        append: bool = False,
+    ) -> dict[str, Any]:
+        """Let another process look at the table; with a schema, also check and convert it for scoring."""
+        limits = self.limits
+        folder = path.parent
+        spec: dict[str, Any] = {
+            "path": str(path),
+            "name": name,
+            "result": str(folder / "result.json"),
+            "memory": limits.intake_memory,
+            "seconds": limits.intake_seconds,
+            "table_bytes": limits.table_bytes,
+            "rows": limits.rows,
+            "columns": limits.columns,
+            "schema": None,
+            "append": append,
+            "rows_file": str(rows_file),
+        }
+        if schema is not None:
+            spec["schema"] = str(folder / "schema.json")
+            await asyncio.to_thread(write_json, folder / "schema.json", schema.to_json())
+        await asyncio.to_thread(write_json, folder / "spec.json", spec)
+        async with self._readers:
+            await self._run(folder / "spec.json", name)
+        result = read_json(folder / "result.json")
+        for scrap in ("spec.json", "schema.json", "result.json", "plain"):
+            remove(folder / scrap)
+        if result is None:
+            raise Problem(
+                400, f"{name} could not be read with the memory and time that this service gives to one upload."
+            )
+        if "error" in result:
+            raise Problem(400, result["error"])
+        found: dict[str, Any] = result["ok"]
+        return found
+
+    async def _run(self, spec: Path, name: str) -> None:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "ptad.service.intake",
+            str(spec),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            await asyncio.wait_for(process.wait(), self.limits.intake_seconds)
+        except TimeoutError:
+            raise Problem(
+                400, f"Reading {name} takes longer than {self.limits.intake_seconds:g} s. Send less."
+            ) from None
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+
+def shown_name(name: str) -> str:
+    """A caller's file name as far as it can be shown: its last part, printable, of bounded length."""
+    last = re.split(r"[/\\]", name)[-1]
+    printable = "".join(c for c in last if c.isprintable()).strip()[:100]
+    try:
+        json.dumps(printable, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        printable = printable.encode("ascii", "ignore").decode()
+    return printable or "table"

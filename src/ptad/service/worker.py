@@ -1,0 +1,122 @@
+"""The process that works on one job: ``python -m ptad.service.worker FOLDER``.
+
+It reads ``task.json``, appends to ``progress.jsonl``, and leaves ``result.json`` when it is done; killed at any
+moment, it can be started again and goes on. It does not outlive the service.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from ptad.errors import PtadError
+from ptad.service.store import read_json, write_json
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+
+def main() -> None:
+    """Do the job and leave a result, also when it is an error of the user."""
+    folder = Path(sys.argv[1])
+    _die_with_parent()
+    lock = (folder / "lock").open("w")
+    if fcntl is not None:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a worker of a killed service may need a moment to notice
+    if (folder / "result.json").exists():
+        return
+    task = read_json(folder / "task.json")
+    try:
+        result = _fit(folder, task) if task["kind"] == "fit" else _score(folder, task)
+    except PtadError as error:
+        result = {"error": str(error).replace(task["source"], task["source_name"])}
+    except MemoryError:
+        result = {"error": "There was not enough memory for this table. Use fewer rows or columns."}
+    write_json(folder / "result.json", result)
+
+
+def _fit(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
+    from ptad.engines.learning import fit_table
+
+    progress = Progress(folder / "progress.jsonl")
+    logger = logging.getLogger("ptad")
+    logger.setLevel(logging.INFO)
+    logger.addHandler(progress)
+    summary = fit_table(
+        task["source"],
+        folder / "model",
+        {**task["parameters"], "device": task["device"], "verbose": 1},
+        label=task["label"],
+        normal=task["normal"],
+        checkpoint=folder / "checkpoint",
+    )
+    summary.pop("model")
+    return {"summary": summary}
+
+
+def _score(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
+    from ptad.service.judging import judge_table
+
+    progress = Progress(folder / "progress.jsonl")
+    return {"summary": judge_table(folder, task, progress.rows)}
+
+
+class Progress(logging.Handler):
+    """Appends to the file of progress: what training logs at every interval, or the rows that are done."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        self._group, self._last, self._told = 0, 0, 0.0
+        if path.exists() and (content := path.read_bytes()) and not content.endswith(b"\n"):
+            path.write_bytes(content[: content.rfind(b"\n") + 1])  # a line cut off by a kill
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take the training loop's log lines ``step i of n: loss x`` for progress."""
+        arguments = record.args
+        if isinstance(arguments, tuple) and len(arguments) == 3 and record.msg.startswith("step "):
+            step, n_steps, loss = arguments
+            if int(step) <= self._last:  # type: ignore[call-overload]
+                self._group += 1  # members that are trained one after the other begin anew
+            self._last = int(step)  # type: ignore[call-overload]
+            self._append({"group": self._group, "step": step, "steps": n_steps, "loss": float(loss)})  # type: ignore[arg-type]
+        elif record.msg.startswith("resuming"):
+            self._append({"note": "goes on from its checkpoint"})
+        elif record.levelno >= logging.WARNING:
+            self._append({"note": record.getMessage()[:300]})
+
+    def rows(self, done: int, total: int | None) -> None:
+        """Note how many rows are done, a few times a second."""
+        if done == total or time.monotonic() - self._told > 0.3:
+            self._told = time.monotonic()
+            self._append({"rows": done, "total": total})
+
+    def _append(self, entry: dict[str, Any]) -> None:
+        with self.path.open("ab") as file:
+            file.write(json.dumps(entry).encode() + b"\n")
+
+
+def _die_with_parent() -> None:
+    """End when the service ends, however it ended."""
+    parent = int(os.environ.get("PTAD_PARENT", "0"))
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(3)
+
+    if parent:
+        threading.Thread(target=watch, daemon=True).start()
+
+
+if __name__ == "__main__":
+    os.nice(5)
+    main()
