@@ -66,6 +66,11 @@ def test_icl_matching_loss_and_runs() -> None:
         probability = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
         expected.append(-np.log(np.diag(probability)).mean())
     assert matching_loss(torch.tensor(left), torch.tensor(right), 0.5).numpy() == pytest.approx(expected, rel=1e-9)
+    over_runs = [np.linalg.norm(a, axis=1, keepdims=True) for a in (left, right)]
+    quirk = matching_loss(torch.tensor(left), torch.tensor(right), 0.5, axis=1).numpy()
+    for n in range(2):
+        logits = (left[n] / over_runs[0][n]) @ (right[n] / over_runs[1][n]).T / 0.5
+        assert quirk[n] == pytest.approx((np.log(np.exp(logits).sum(axis=1)) - np.diag(logits)).mean(), rel=1e-9)
     inside, outside = run_indices(5, 2)
     assert inside.tolist() == [[0, 1], [1, 2], [2, 3], [3, 4]]
     assert outside.tolist() == [[2, 3, 4], [0, 3, 4], [0, 1, 4], [0, 1, 2]]
@@ -119,11 +124,11 @@ def test_mcm_losses() -> None:
 def test_mcm_batched_masks_equal_separate_nets() -> None:
     net = MaskGenerators(3, 2, torch.Generator().manual_seed(0))
     x = RNG.normal(size=(5, 3)).astype(np.float32)
-    masks = net(torch.tensor(x)).detach().numpy()
+    raw_masks = net(torch.tensor(x)).detach().numpy()
     for m in range(2):
         a, b, c = (w[m].detach().numpy() for w in (net.first, net.second, net.third))
         hidden = np.maximum(np.maximum(x @ a, 0) @ b, 0)
-        assert masks[:, m] == pytest.approx(1 / (1 + np.exp(-hidden @ c)), rel=1e-5)
+        assert raw_masks[:, m] == pytest.approx(hidden @ c, rel=1e-4, abs=1e-6)
 
 
 def test_npt_ad_error_counts_hidden_cells_only() -> None:

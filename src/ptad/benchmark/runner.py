@@ -6,9 +6,11 @@ import json
 import logging
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,11 @@ Loader = Callable[[str, int], Dataset]
 
 @dataclass(frozen=True)
 class RunSettings:
-    """How to run a grid; none of it changes a figure, save the row caps, which are recorded."""
+    """How to run a grid; none of it changes a figure, save the row caps, which are recorded.
+
+    ``budget`` ends the whole run after so many seconds: what is unfinished then stays unmeasured and is left to the
+    next run. ``large_first`` keeps one long cell from starting last; without it the order of the cells counts.
+    """
 
     device: str = "cpu"
     jobs: int = 1
@@ -44,19 +50,27 @@ class RunSettings:
     max_test: int | None = None
     cells_per_worker: int = 25
     retry: bool = False
+    budget: float | None = None
+    large_first: bool = True
 
     def __post_init__(self) -> None:
         for name, low in (("jobs", 1), ("threads", 1), ("cells_per_worker", 1), ("max_train", 4), ("max_test", 2)):
             value = getattr(self, name)
             if value is not None and value < low:
                 raise SettingError(f"The '{name}' setting must be at least {low}. Got {value} instead.")
-        if self.time_limit is not None and self.time_limit <= 0:
-            raise SettingError(f"The 'time_limit' setting must be above 0 seconds. Got {self.time_limit} instead.")
+        for name in ("time_limit", "budget"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise SettingError(f"The '{name}' setting must be above 0 seconds. Got {value} instead.")
 
 
 def folder_loader(directory: Path) -> Loader:
-    """A loader of the catalogue's tables from a folder; the seed has no say."""
-    return lambda name, seed: load_dataset(directory, name)
+    """A loader of the catalogue's tables from a folder; the seed has no say.
+
+    The last few tables stay in memory: a grid asks for the same one for every seed and scaling.
+    """
+    load = lru_cache(maxsize=4)(load_dataset)
+    return lambda name, seed: load(directory, name)
 
 
 def make_grid(
@@ -96,7 +110,6 @@ class _Run:
     scratch: Path
     groups: dict[tuple[str, int, str], _Group] = field(default_factory=dict)
     waiting: dict[tuple[str, int, str], int] = field(default_factory=dict)
-    table: tuple[tuple[str, int], Dataset] | None = None
 
     def group(self, cell: Cell) -> _Group:
         key = (cell.dataset, cell.seed, cell.scaling)
@@ -112,10 +125,7 @@ class _Run:
             shutil.rmtree(self.groups.pop(key).folder, ignore_errors=True)
 
     def _prepare(self, cell: Cell) -> _Group:
-        wanted = (cell.dataset, cell.seed)
-        if self.table is None or self.table[0] != wanted:
-            self.table = (wanted, self.loader(*wanted))
-        data = self.table[1]
+        data = self.loader(cell.dataset, cell.seed)
         limits = self.settings
         whole = half_split(data.y, cell.seed)
         split = cap_split(whole, data.y, cell.seed, limits.max_train, limits.max_test)
@@ -162,6 +172,7 @@ def run_grid(
         Called with each row after it is written.
     """
     settings = settings or RunSettings()
+    stop_at = None if settings.budget is None else time.monotonic() + settings.budget
     plan = _plan(cells, store, settings)
     rows: list[Row] = []
     stamp = versions()
@@ -209,15 +220,13 @@ def run_grid(
                 n_threads=settings.threads,
                 time_limit=settings.time_limit,
                 cells_per_worker=settings.cells_per_worker,
+                stop_at=stop_at,
             )
     return rows
 
 
 def _plan(cells: Iterable[Cell], store: ResultStore, settings: RunSettings) -> list[tuple[Cell, Row]]:
-    """The cells still to be measured with what is known of their rows, large tables first.
-
-    Large first, since a long cell that starts last keeps one worker busy while the others have nothing left.
-    """
+    """The cells still to be measured with what is known of their rows, large tables first unless told otherwise."""
     done = {cell_key(row) for row in store.read() if row["status"] in MEASURED or not settings.retry}
     plan = []
     for cell in cells:
@@ -240,6 +249,8 @@ def _plan(cells: Iterable[Cell], store: ResultStore, settings: RunSettings) -> l
         }
         if cell_key(base) not in done:
             plan.append((cell, base))
+    if not settings.large_first:
+        return plan
     return sorted(plan, key=lambda item: (-_size(item[0].dataset), item[0].dataset, item[0].seed, item[0].scaling))
 
 

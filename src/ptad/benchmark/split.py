@@ -55,10 +55,14 @@ def cap_split(split: Split, y: npt.NDArray[np.bool_], seed: int, max_train: int 
 
 def twin_share(X: npt.NDArray[np.float32], y: npt.NDArray[np.bool_], split: Split) -> float:
     """Share of the normal test rows that have an exact twin among the training rows."""
-    rows = np.ascontiguousarray(X, dtype=np.float32) + np.float32(0.0)  # -0.0 and 0.0 are the same value
-    keys = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel()
     normal = split.test[~np.asarray(y, dtype=bool)[split.test]]
     if len(normal) == 0:
         return 0.0
-    known = set(keys[split.train].tolist())
-    return sum(key in known for key in keys[normal].tolist()) / len(normal)
+    known = set(_row_keys(X[split.train]))
+    return sum(key in known for key in _row_keys(X[normal])) / len(normal)
+
+
+def _row_keys(rows: npt.NDArray[np.float32]) -> list[bytes]:
+    """The bytes of every row; equal for equal rows."""
+    rows = np.ascontiguousarray(rows, dtype=np.float32) + np.float32(0.0)  # -0.0 and 0.0 are the same value
+    return [row.tobytes() for row in rows]

@@ -91,6 +91,17 @@ class ResultStore:
                 latest[cell_key(row)] = row
         return list(latest.values())
 
+    def merge(self, other: ResultStore) -> int:
+        """Take over the rows of another file, as from another machine; return how many were new.
+
+        A cell that both have keeps the row that was finished last, but a measured row is never replaced by a failure.
+        """
+        known = {cell_key(row): row for row in self.read()}
+        new = [row for row in other.read() if _supersedes(row, known.get(cell_key(row)))]
+        for row in new:
+            self.append(row)
+        return len(new)
+
     def _check_header(self, file: io.BufferedIOBase | io.BufferedRandom) -> None:
         file.seek(0)
         first = file.readline()
@@ -110,6 +121,13 @@ class ResultStore:
 def cell_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """What identifies the cell of a row."""
     return tuple(int(row[name]) if name == "seed" else str(row[name]) for name in KEY_COLUMNS)
+
+
+def _supersedes(row: Row, known: Row | None) -> bool:
+    def precedence(one: Row) -> tuple[bool, str]:
+        return one["status"] in MEASURED, str(one["finished_at"])
+
+    return known is None or precedence(row) > precedence(known)
 
 
 def _header() -> bytes:

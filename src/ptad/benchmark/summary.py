@@ -130,24 +130,28 @@ def _precedence(row: Row) -> tuple[bool, str]:
 
 
 def better_scaling(rows: Sequence[Row], metric: str) -> str:
-    """The scaling with the higher mean over the tables that all scalings of this method were measured on."""
+    """The scaling with the higher mean over the tables, judged on splits that all scalings were measured on.
+
+    A scaling may have more seeds than the other; counting those would compare different splits.
+    """
     scalings = sorted({str(row["scaling"]) for row in rows})
     if len(scalings) == 1:
         return scalings[0]
-    means: dict[str, dict[str, float]] = {scaling: {} for scaling in scalings}
-    for scaling in scalings:
-        for dataset in {str(row["dataset"]) for row in rows}:
-            values = [
-                row[metric]
-                for row in rows
-                if row["scaling"] == scaling and row["dataset"] == dataset and row["status"] in MEASURED
-            ]
-            if values:
-                means[scaling][dataset] = float(np.mean(values))
-    shared = set.intersection(*(set(found) for found in means.values()))
+    values: dict[str, dict[tuple[str, int], float]] = {scaling: {} for scaling in scalings}
+    for row in rows:
+        if row["status"] in MEASURED:
+            values[str(row["scaling"])][str(row["dataset"]), int(row["seed"])] = row[metric]
+    shared = set.intersection(*(set(found) for found in values.values()))
     if not shared:
-        return max(scalings, key=lambda scaling: len(means[scaling]))
-    return max(scalings, key=lambda scaling: float(np.mean([means[scaling][d] for d in sorted(shared)])))
+        return max(scalings, key=lambda scaling: len(values[scaling]))
+
+    def mean_over_tables(scaling: str) -> float:
+        tables: dict[str, list[float]] = {}
+        for dataset, seed in sorted(shared):
+            tables.setdefault(dataset, []).append(values[scaling][dataset, seed])
+        return float(np.mean([np.mean(found) for found in tables.values()]))
+
+    return max(scalings, key=mean_over_tables)
 
 
 def _figure(cells: Sequence[Row], metric: str) -> Figure:

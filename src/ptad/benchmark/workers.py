@@ -45,6 +45,7 @@ def run_tasks(
     n_threads: int = 1,
     time_limit: float | None = None,
     cells_per_worker: int = 25,
+    stop_at: float | None = None,
 ) -> None:
     """Measure all tasks; report each as it ends.
 
@@ -60,12 +61,14 @@ def run_tasks(
         Seconds per cell, start-up of the process not counted.
     cells_per_worker : int
         A worker is replaced after this many cells; 1 gives every cell a fresh process.
+    stop_at : float, optional
+        Moment of ``time.monotonic`` at which everything ends; cells under way are given up without an outcome.
     """
     pending = iter(sources)
     workers = [_Worker(n_threads) for _ in range(n_workers)]
     exhausted = False
     try:
-        while workers:
+        while workers and (stop_at is None or time.monotonic() < stop_at):
             for worker in list(workers):
                 if not worker.ready or worker.job is not None:
                     continue
@@ -87,7 +90,7 @@ def run_tasks(
                 if not sent:
                     workers.remove(worker)
                     worker.stop()
-            _collect(workers, on_outcome, n_threads, time_limit)
+            _collect(workers, on_outcome, n_threads, time_limit, stop_at)
     finally:
         for worker in workers:
             worker.stop()
@@ -98,11 +101,13 @@ def _collect(
     on_outcome: Callable[[int, Outcome, str], None],
     n_threads: int,
     time_limit: float | None,
+    stop_at: float | None,
 ) -> None:
     """Wait for the next message or the next deadline, and deal with it."""
     if not workers:
         return
-    left = min(worker.deadline for worker in workers) - time.monotonic()
+    left = min((worker.deadline for worker in workers), default=float("inf"))
+    left = min(left, float("inf") if stop_at is None else stop_at) - time.monotonic()
     ready = wait([worker.connection for worker in workers], timeout=max(0.0, min(left, 3600.0)))
     for worker in list(workers):
         if worker.connection in ready:

@@ -35,11 +35,11 @@ class Goad(DeepPeer):
     n_maps, map_dim : int
         Number of random maps and their output dimension.
     n_channels, n_layers : int
-        Width and depth of the shared per-view network (a stack of 1x1 convolutions).
+        Width and number of hidden layers of the shared per-view network (a stack of 1x1 convolutions).
     margin : float
         Of the triplet-centre loss.
-    cross_entropy_weight : float
-        Of the auxiliary map prediction.
+    triplet_weight : float
+        Of the triplet-centre loss beside the cross-entropy of the map prediction.
     """
 
     name = "goad"
@@ -53,7 +53,7 @@ class Goad(DeepPeer):
         n_channels: int = 8,
         n_layers: int = 5,
         margin: float = 1.0,
-        cross_entropy_weight: float = 0.1,
+        triplet_weight: float = 0.1,
         **common: Any,
     ) -> None:
         super().__init__(**common)
@@ -62,7 +62,7 @@ class Goad(DeepPeer):
         self.n_channels = n_channels
         self.n_layers = n_layers
         self.margin = margin
-        self.cross_entropy_weight = cross_entropy_weight
+        self.triplet_weight = triplet_weight
 
     def _own_params(self) -> dict[str, Any]:
         return {
@@ -71,7 +71,7 @@ class Goad(DeepPeer):
             "n_channels": self.n_channels,
             "n_layers": self.n_layers,
             "margin": self.margin,
-            "cross_entropy_weight": self.cross_entropy_weight,
+            "triplet_weight": self.triplet_weight,
         }
 
     def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
@@ -81,7 +81,7 @@ class Goad(DeepPeer):
         views, logits = self._module(batch)
         target = torch.arange(self.n_maps, device=batch.device).expand(len(batch), -1)
         cross_entropy = nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
-        return triplet_centre_loss(views, self.margin) + self.cross_entropy_weight * cross_entropy
+        return cross_entropy + self.triplet_weight * triplet_centre_loss(views, self.margin)
 
     def _after_training(self, rows: Tensor) -> None:
         total = torch.zeros(self.n_maps, self.n_channels, device=rows.device, dtype=torch.float64)
@@ -103,9 +103,9 @@ class _ViewNetwork(nn.Module):
     ) -> None:
         super().__init__()
         self.register_buffer("maps", torch.randn(n_maps, n_features, map_dim, generator=generator))
-        self.trunk = mlp((map_dim, *[n_channels] * n_layers), generator, nn.LeakyReLU(0.2))
+        self.trunk = mlp((map_dim, *[n_channels] * (n_layers + 1)), generator, nn.LeakyReLU())
         self.head = nn.Sequential(nn.LeakyReLU(0.2), linear(n_channels, n_maps, generator, bias=True))
-        # As the original: with smaller weights five layers without bias shrink every view to 0 and nothing is learned.
+        # As the original: with smaller weights six layers without bias shrink every view to 0 and nothing is learned.
         for layer in (*self.trunk, *self.head):
             if isinstance(layer, nn.Linear):
                 nn.init.xavier_normal_(layer.weight, gain=math.sqrt(2.0), generator=generator)

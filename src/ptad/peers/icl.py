@@ -8,6 +8,9 @@ Departures
 ----------
 * The columns keep their order; the original tries several permutations on narrow tables and averages.
 * A fixed number of epochs; the original stops at a training loss chosen by the size of the table.
+* The compared library normalises the representations along the axis of the runs instead of each one to length 1.
+  ``normalise="runs"`` (default) keeps that, since the published figures have it; ``"each"`` is the paper's text.
+* The compared library averages an ensemble of several nets on small tables; here it is one net.
 * All runs are negatives of one another. The limit of 1,000 negatives never binds: the rule for the length of a run
   leaves at most 401 runs, whatever the width.
 * A table of two columns has runs of one column, since the complement must hold something.
@@ -15,6 +18,7 @@ Departures
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import torch
@@ -23,6 +27,7 @@ from torch import Tensor, nn
 from ptad.errors import DataError
 from ptad.peers.deep import DeepPeer
 from ptad.peers.layers import linear
+from ptad.peers.protocol import check_choice
 from ptad.peers.training import TrainingSettings
 
 
@@ -35,19 +40,25 @@ class Icl(DeepPeer):
         Of the matching.
     run_length : int, optional
         Columns per run; by the rule of :func:`run_length` when absent.
+    normalise : {"runs", "each"}
+        Along the axis of the runs, or every representation to length 1.
     """
 
     name = "icl"
     default_training = TrainingSettings(epochs=100, batch_size=64, learning_rate=1e-3)
     chunk_rows = 256
 
-    def __init__(self, temperature: float = 0.01, run_length: int | None = None, **common: Any) -> None:
+    def __init__(
+        self, temperature: float = 0.01, run_length: int | None = None, normalise: str = "runs", **common: Any
+    ) -> None:
         super().__init__(**common)
+        check_choice(normalise, ("runs", "each"), "normalise", self.name)
+        self.normalise = normalise
         self.temperature = temperature
         self.run_length = run_length
 
     def _own_params(self) -> dict[str, Any]:
-        return {"temperature": self.temperature, "run_length": self.run_length}
+        return {"temperature": self.temperature, "run_length": self.run_length, "normalise": self.normalise}
 
     def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
         if n_features < 2:
@@ -62,7 +73,7 @@ class Icl(DeepPeer):
 
     def _score(self, batch: Tensor) -> Tensor:
         complements, runs = self._module(batch)
-        return matching_loss(complements, runs, self.temperature)
+        return matching_loss(complements, runs, self.temperature, 1 if self.normalise == "runs" else 2)
 
 
 def run_length(n_features: int) -> int:
@@ -101,7 +112,7 @@ class _RunMatcher(nn.Module):
         self.register_buffer("outside", outside)
         n_runs = inside.shape[0]
         self.complement = _encoder(n_features - length, (100, 50), n_runs, nn.Tanh(), generator)
-        self.run = _encoder(length, (50, 25), n_runs, nn.LeakyReLU(0.2), generator)
+        self.run = _encoder(length, (50, 25), n_runs, nn.LeakyReLU(), generator)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(n, d) -> complements and runs, both (n, runs, 128)."""
@@ -111,21 +122,18 @@ class _RunMatcher(nn.Module):
 def _encoder(
     n_in: int, hidden: tuple[int, int], n_runs: int, first: nn.Module, generator: torch.Generator
 ) -> nn.Sequential:
-    # Batch norm over the axis of runs; its statistics are frozen after training, so scoring is row by row.
-    return nn.Sequential(
-        linear(n_in, hidden[0], generator),
-        nn.BatchNorm1d(n_runs),
-        first,
-        linear(hidden[0], hidden[1], generator),
-        nn.BatchNorm1d(n_runs),
-        nn.LeakyReLU(0.2),
-        linear(hidden[1], 128, generator),
-    )
+    # Batch norm over the axis of runs, after the activation; its statistics are frozen after training, so that scoring
+    # is row by row.
+    layers: list[nn.Module] = []
+    for position, (before, after) in enumerate(itertools.pairwise((n_in, *hidden, 128))):
+        activation = first if position == 0 else nn.LeakyReLU()
+        layers += [linear(before, after, generator), activation, nn.BatchNorm1d(n_runs, affine=False)]
+    return nn.Sequential(*layers)
 
 
-def matching_loss(complements: Tensor, runs: Tensor, temperature: float) -> Tensor:
+def matching_loss(complements: Tensor, runs: Tensor, temperature: float, axis: int = 2) -> Tensor:
     """Mean over runs of the cross-entropy that a run is matched with its own complement; -> (n,)."""
-    left = nn.functional.normalize(complements, dim=-1)
-    right = nn.functional.normalize(runs, dim=-1)
+    left = nn.functional.normalize(complements, dim=axis)
+    right = nn.functional.normalize(runs, dim=axis)
     logits = left @ right.transpose(1, 2) / temperature
     return -torch.diagonal(torch.log_softmax(logits, dim=-1), dim1=1, dim2=2).mean(1)

@@ -8,6 +8,7 @@ Departures
 ----------
 * One learning rate (0.05) and one diversity weight for all tables; the original tunes both per table.
 * A fixed number of epochs, and no choice of the epoch by test results.
+* As in the original's code, the diversity term compares the generators' outputs before the sigmoid.
 * The fifteen mask generators are one batched product instead of fifteen modules; the mathematics is the same.
 """
 
@@ -36,9 +37,7 @@ class Mcm(DeepPeer):
     """
 
     name = "mcm"
-    default_training = TrainingSettings(
-        epochs=200, batch_size=512, learning_rate=0.05, weight_decay=1e-5, decay=0.98, max_steps=20_000
-    )
+    default_training = TrainingSettings(epochs=200, batch_size=512, learning_rate=0.05, weight_decay=1e-5, decay=0.98)
 
     def __init__(
         self, n_masks: int = 15, diversity_weight: float = 5.0, temperature: float = 0.1, **common: Any
@@ -59,8 +58,8 @@ class Mcm(DeepPeer):
         return _MaskedAutoencoder(n_features, self.n_masks, generator)
 
     def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
-        reconstructions, masks = self._module(batch)
-        diversity = diversity_loss(masks, self.temperature).mean()
+        reconstructions, raw_masks = self._module(batch)
+        diversity = diversity_loss(raw_masks, self.temperature).mean()
         return reconstruction_error(batch, reconstructions).mean() + self.diversity_weight * diversity
 
     def _score(self, batch: Tensor) -> Tensor:
@@ -68,7 +67,7 @@ class Mcm(DeepPeer):
 
 
 class MaskGenerators(nn.Module):
-    """``n_masks`` independent three-layer nets without bias: (n, d) -> soft masks (n, n_masks, d)."""
+    """``n_masks`` independent three-layer nets without bias: (n, d) -> masks before the sigmoid (n, n_masks, d)."""
 
     def __init__(self, n_features: int, n_masks: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -79,7 +78,7 @@ class MaskGenerators(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         hidden = torch.einsum("nd,mde->mne", x, self.first).relu()
         hidden = torch.bmm(hidden, self.second).relu()
-        return torch.bmm(hidden, self.third).sigmoid().transpose(0, 1)
+        return torch.bmm(hidden, self.third).transpose(0, 1)
 
 
 class _MaskedAutoencoder(nn.Module):
@@ -92,9 +91,9 @@ class _MaskedAutoencoder(nn.Module):
         self.decoder = mlp((128, 256, 256, n_features), generator, nn.LeakyReLU(0.2))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """(n, d) -> reconstructions and masks, both (n, n_masks, d)."""
-        masks = self.masks(x)
-        return self.decoder(self.encoder(x.unsqueeze(1) * masks)), masks
+        """(n, d) -> reconstructions and masks before the sigmoid, both (n, n_masks, d)."""
+        raw_masks = self.masks(x)
+        return self.decoder(self.encoder(x.unsqueeze(1) * raw_masks.sigmoid())), raw_masks
 
 
 def reconstruction_error(x: Tensor, reconstructions: Tensor) -> Tensor:

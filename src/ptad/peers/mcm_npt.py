@@ -85,8 +85,8 @@ class McmNpt(DeepPeer):
 
     def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         self._noise.generator = generator
-        reconstructions, masks, _ = self._module(batch)
-        diversity = diversity_loss(masks, self.temperature).mean()
+        reconstructions, raw_masks, _ = self._module(batch)
+        diversity = diversity_loss(raw_masks, self.temperature).mean()
         return reconstruction_error(batch, reconstructions).mean() + self.diversity_weight * diversity
 
     def _after_training(self, rows: Tensor) -> None:
@@ -117,12 +117,12 @@ class _MaskedNpt(nn.Module):
         self.readout = FeatureReadout(one, n_features, config.embedding_dim)
 
     def forward(self, x: Tensor, reference: Reference = (None, None)) -> tuple[Tensor, Tensor, Reference]:
-        """(n, d) -> reconstructions (n, n_masks, d), masks (n, n_masks, d), and what other rows may look at."""
-        masks = self.masks(x)
-        branches = (x.unsqueeze(1) * masks).transpose(0, 1)
+        """(n, d) -> reconstructions and raw masks, both (n, n_masks, d), and what other rows may look at."""
+        raw_masks = self.masks(x)
+        branches = (x.unsqueeze(1) * raw_masks.sigmoid()).transpose(0, 1)
         n_masks, n_rows, n_features = branches.shape
         flat = branches.reshape(1, n_masks * n_rows, n_features)
         cells = self.embedding(flat, torch.zeros_like(flat)).view(1, n_masks, n_rows, n_features, -1)
         cells, encoder_seen, _ = self.encoder(cells, reference[0])
         cells, decoder_seen, _ = self.decoder(cells, reference[1])
-        return self.readout(cells)[0].transpose(0, 1), masks, (encoder_seen, decoder_seen)
+        return self.readout(cells)[0].transpose(0, 1), raw_masks, (encoder_seen, decoder_seen)

@@ -1,6 +1,6 @@
 """Nearest-neighbour peers: kNN, kNN on min-max columns, the first neighbour in clipped min-max space, DTE-NP.
 
-All four are one exact search with different scaling and a different summary of the distances. The search is written
+All are one exact search with different scaling and a different summary of the distances. The search is written
 here instead of taken from PyOD so that the largest tables run on a GPU; a test holds it equal to PyOD's ``KNN``.
 
 References
@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ptad.errors import DataError
+from ptad.errors import DataError, SettingError
 from ptad.peers.protocol import FloatArray, check_choice, check_matrix, resolve_device
 
 # Cells of one block of the distance matrix: 256 MB in float64.
@@ -34,7 +34,9 @@ class NearestNeighbours:
         The k-th distance, or the mean of the first k.
     scaling : {"none", "minmax", "minmax-clipped"}
         ``"none"`` leaves the columns as they come; the other two fit a min-max scaling on the training rows, the
-        last one also clips every test value to [-0.5, 1.5] so that one wild cell cannot drown all others.
+        last one also clips every test value to [-clip, 1 + clip] so that one wild cell cannot drown all others.
+    clip : float
+        How far a clipped value may lie beyond the training range, in widths of that range.
     random_state : int
         Unused: the method has no chance in it. Accepted so that all peers are made alike.
     device : str
@@ -50,15 +52,19 @@ class NearestNeighbours:
         n_neighbors: int = 5,
         summary: str = "largest",
         scaling: str = "none",
+        clip: float = 0.5,
         random_state: int = 0,
         device: str = "cpu",
         name: str = "knn",
     ) -> None:
         check_choice(summary, ("largest", "mean"), "summary", name)
         check_choice(scaling, ("none", "minmax", "minmax-clipped"), "scaling", name)
+        if not clip >= 0.0:
+            raise SettingError(f"The 'clip' parameter of {name} must be a float in [0, inf). Got {clip!r} instead.")
         self.n_neighbors = n_neighbors
         self.summary = summary
         self.scaling = scaling
+        self.clip = clip
         self.random_state = random_state
         self.device = device
         self.name = name
@@ -69,7 +75,8 @@ class NearestNeighbours:
 
     def params(self) -> dict[str, Any]:
         """Every setting that decides the scores."""
-        return {"n_neighbors": self.n_neighbors, "summary": self.summary, "scaling": self.scaling}
+        own: dict[str, Any] = {"n_neighbors": self.n_neighbors, "summary": self.summary, "scaling": self.scaling}
+        return {**own, "clip": self.clip} if self.scaling == "minmax-clipped" else own
 
     def fit(self, X: npt.ArrayLike) -> Self:
         """Keep the training rows."""
@@ -95,7 +102,7 @@ class NearestNeighbours:
         if self.scaling == "none":
             return rows
         scaled = (rows - self._low) / self._width
-        return np.clip(scaled, -0.5, 1.5) if self.scaling == "minmax-clipped" else scaled
+        return np.clip(scaled, -self.clip, 1.0 + self.clip) if self.scaling == "minmax-clipped" else scaled
 
 
 def nearest_distances(train: FloatArray, rows: FloatArray, k: int, device: str) -> FloatArray:

@@ -39,8 +39,8 @@ class TrainingSettings:
     steps : int, optional
         Steps whatever the number of rows, in place of ``epochs``.
     batch_size : int
-        Rows per step; all rows where there are fewer. The rest of a permutation that does not fill a batch waits for
-        the next epoch, whose permutation is another one.
+        Rows per step; all rows where there are fewer. The last batch of an epoch is filled up with its first rows:
+        a captured step has one shape.
     learning_rate, weight_decay : float
         Of Adam (L2 form).
     decay : float
@@ -60,7 +60,7 @@ class TrainingSettings:
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
     decay: float = 1.0
-    max_steps: int = 20_000
+    max_steps: int = 10_000
     graph: bool = True
     log_every: int = 50
 
@@ -171,7 +171,7 @@ def train(
     """
     device = rows.device
     batch_size = min(settings.batch_size, rows.shape[0])
-    per_epoch = rows.shape[0] // batch_size
+    per_epoch = math.ceil(rows.shape[0] / batch_size)
     wanted = settings.epochs * per_epoch if settings.steps is None else settings.steps
     n_steps = min(wanted, settings.max_steps)
     if n_steps == 0:
@@ -199,6 +199,7 @@ def train(
         position = done % per_epoch
         if position == 0:
             order = torch.randperm(rows.shape[0], generator=order_generator, device=device)
+            order = torch.cat([order, order[:batch_size]])
             if rates is None and settings.decay != 1.0:
                 rule.rate.fill_(settings.learning_rate * settings.decay ** (done // per_epoch))
         if rates is not None:

@@ -1,0 +1,258 @@
+"""Measure the deep methods and the paper's experiments on one GPU, several processes at once, within a time budget.
+
+    python benchmarks/gpu_grid.py --data DIR --out results.csv --budget 900
+
+The results file is continued where it stands: give it again to go on. Cells run in this order, so that a budget that
+ends early costs the least:
+
+1. every deep method on every table, seed 0, under both column scalings; PTAD's paper preset;
+2. seeds 1 and 2 under the scaling that was better on seed 0; the experiments, seed 0, cheap cells first;
+3. the experiments, seed 1; expensive cells of the second group;
+4. the cost table, alone on the device.
+
+Cells that failed (two wide nets may not fit in memory together) are tried once more by few workers. Dependency
+anomalies need the package pyvinecopulib; where it is missing, make the tables elsewhere with ``--prepare DIR`` and name
+the folder with ``--synthetic DIR``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ptad.benchmark.catalogue import catalogue
+from ptad.benchmark.cell import Cell
+from ptad.benchmark.experiments import EXPERIMENTS, MEASUREMENTS
+from ptad.benchmark.experiments.anomaly_types import synthetic_loader
+from ptad.benchmark.experiments.variants import make_cells
+from ptad.benchmark.loading import Dataset, load_file
+from ptad.benchmark.runner import Loader, RunSettings, make_grid, run_grid
+from ptad.benchmark.store import ResultStore, Row
+from ptad.benchmark.summary import better_scaling
+from ptad.peers import make_peer
+
+DEEP = ("mcm", "dte-c", "icl", "goad", "neutralad", "deepsvdd", "autoencoder", "npt-ad", "mcm-npt")
+PAPER = "ptad-paper"
+GRIDS = ("ablation", "distance", "backbones", "counts", "weights", "anomaly-types", "context")
+TABLE_KIND = "cardiotocography"
+MAX_TRAIN, MAX_TEST = 20_000, 40_000
+HEAVY = 25.0  # seconds; costlier cells wait for the cheap ones
+
+#: Guessed milliseconds of a captured training step on a data-centre GPU shared by several processes.
+STEP_MS = {"deepsvdd": 0.2, "autoencoder": 0.25, "neutralad": 0.4, "dte-c": 0.3, "mcm": 0.5, "goad": 0.8, "icl": 0.5}
+
+
+def main() -> None:
+    """Run what the command line asks for."""
+    options = _options()
+    budget = float(options.budget)
+    if options.prepare is not None:
+        prepare_synthetic(options.data, options.prepare)
+        return
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    start = time.monotonic()
+    loader = grid_loader(options.data, options.synthetic)
+    settings = RunSettings(
+        device=options.device,
+        jobs=options.jobs,
+        time_limit=options.time_limit,
+        max_train=MAX_TRAIN,
+        max_test=MAX_TEST,
+        cells_per_worker=200,
+        large_first=False,
+    )
+    store = ResultStore(options.out)
+    tables = options.datasets.split(",") if options.datasets else list(catalogue())
+    methods = [*DEEP, PAPER, *(["ptad"] if options.default else [])]
+    if options.methods:
+        methods = options.methods.split(",")
+
+    def left() -> float:
+        return budget - (time.monotonic() - start)
+
+    def run(cells: list[Cell], title: str, reserve: float = 0.0) -> None:
+        cells = [tiny(cell) for cell in cells] if options.tiny else cells
+        guess = sum(estimate(cell) for cell in cells)
+        print(f"{title}: {len(cells)} cells, guessed {guess:.0f} s of one process, {left():.0f} s left", flush=True)
+        if options.plan:
+            return
+        for jobs, again in ((options.jobs, False), (max(1, options.jobs // 4), True)):
+            if left() - reserve > 5:
+                chosen = replace(settings, jobs=jobs, retry=again, budget=left() - reserve)
+                rows = run_grid(cells, store, loader, chosen, _announce if options.verbose else None)
+                print(f"  {len(rows)} rows {dict(Counter(row['status'] for row in rows))}, {left():.0f} s left")
+
+    with mps_daemon(options.device):
+        if "main" in options.parts:
+            run(first_cells(methods, tables), "seed 0")
+        later = []
+        if "main" in options.parts:
+            later += staged(second_cells(methods, tables, store.read()), 0)
+        if "experiments" in options.parts:
+            known = [name for name in GRIDS if not options.experiments or name in options.experiments.split(",")]
+            for stage, seed in ((1, 0), (2, 1)):
+                later += staged(experiment_cells(known, methods, tables, seed, bool(options.datasets)), stage)
+        later.sort(key=lambda item: item[:2])
+        with_cost = "cost" in options.parts
+        if later:
+            run([cell for _, _, cell in later], "seeds 1 and 2, experiments", reserve=120.0 if with_cost else 0.0)
+        if with_cost and not options.plan and left() > 60:
+            MEASUREMENTS["cost"](options.data, options.out, settings)
+    print(f"finished with {left():.0f} s left")
+
+
+def first_cells(methods: list[str], tables: list[str]) -> list[Cell]:
+    """Seed 0 under both scalings, costly cells first so that none starts last."""
+    return sorted(make_grid(methods, tables, [0]), key=lambda cell: -estimate(cell))
+
+
+def second_cells(methods: list[str], tables: list[str], rows: Iterable[Row]) -> list[Cell]:
+    """Seeds 1 and 2 under the scaling that won on seed 0; a method without rows of seed 0 has none here."""
+    main_rows = [row for row in rows if row["experiment"] == "main" and row["seed"] == 0]
+    cells = []
+    for method in methods:
+        own = [row for row in main_rows if row["variant"] == method]
+        if own:
+            cells += make_grid([method], tables, [1, 2], [better_scaling(own, "auc_pr")])
+    return cells
+
+
+def experiment_cells(names: list[str], methods: list[str], tables: list[str], seed: int, chosen: bool) -> list[Cell]:
+    """The grids of the further experiments, with the asked methods only."""
+    cells = []
+    for name in names:
+        experiment = EXPERIMENTS[name]
+        own = [table for table in experiment.datasets if not chosen or table in tables or ":" in table]
+        variants = tuple(v for v in experiment.variants if v.method in methods)
+        if own and variants:
+            cells += make_cells(replace(experiment, variants=variants), [seed], own)
+    return cells
+
+
+def staged(cells: list[Cell], stage: int) -> list[tuple[int, float, Cell]]:
+    """Cells with their place in the queue: their stage, one later for heavy ones, then the cheapest first."""
+    costs = [estimate(cell) for cell in cells]
+    return [(stage + 2 * (cost > HEAVY), cost, cell) for cell, cost in zip(cells, costs, strict=True)]
+
+
+def estimate(cell: Cell) -> float:
+    """Guessed seconds of a cell, from its number of steps and the size of its table."""
+    info = catalogue()[cell.dataset.partition(":")[0]]
+    n_train = min((info.rows - info.anomalies) // 2, MAX_TRAIN)
+    n_test = min(info.rows - n_train, MAX_TEST)
+    peer: Any = make_peer(cell.method, **cell.settings)
+    if cell.method.startswith("ptad"):
+        return 3.0 + 6.0 * (info.columns / 62) * min(1.0, n_train / 512) + 1e-4 * n_test * info.columns / 62
+    training = peer.training
+    batch = min(training.batch_size, n_train)
+    wanted = training.steps if training.steps is not None else training.epochs * (n_train // batch)
+    n_steps = float(min(wanted, training.max_steps))
+    if cell.method in STEP_MS:
+        return 1.0 + n_steps * STEP_MS[cell.method] * (1.0 + info.columns / 200) / 1000
+    # Attention between columns dominates: its cells are bounded per step, and scoring repeats it per hidden column.
+    cells_per_row = 4 * info.columns**2 * (15 if cell.method == "mcm-npt" else 1)
+    step = 4.0 + 20.0 * min(float(batch) * cells_per_row / 200e6, 1.0)
+    passes = min(info.columns, 64) if cell.method == "npt-ad" else 1
+    return 2.0 + n_steps * step / 1000 + 8e-12 * n_test * passes * cells_per_row
+
+
+def tiny(cell: Cell) -> Cell:
+    """The same cell with a handful of steps, to try the script itself."""
+    if cell.method.startswith("ptad"):
+        config = {**dict(cell.settings.get("config", {})), "n_steps": 3, "embedding_dim": 4}
+        return replace(cell, settings={**cell.settings, "config": config})
+    return replace(cell, settings={**cell.settings, "training": {"steps": 3}})
+
+
+def grid_loader(directory: Path, prepared: Path | None) -> Loader:
+    """Real tables, and synthetic ones from ``prepared`` where they were made beforehand."""
+    make = synthetic_loader(directory)
+
+    def load(name: str, seed: int) -> Dataset:
+        table, colon, kind = name.partition(":")
+        path = prepared / f"{table}-{kind}-{seed}.npz" if prepared is not None and colon else None
+        return load_file(path, name) if path is not None and path.exists() else make(name, seed)
+
+    return load
+
+
+def prepare_synthetic(directory: Path, out: Path) -> None:
+    """Write the synthetic tables of seeds 0 to 2."""
+    out.mkdir(parents=True, exist_ok=True)
+    make = synthetic_loader(directory)
+    for name in EXPERIMENTS["anomaly-types"].datasets:
+        for seed in range(3):
+            data = make(name, seed)
+            path = out / f"{name.replace(':', '-')}-{seed}.npz"
+            np.savez_compressed(path, X=data.X, y=data.y)
+            print(path)
+
+
+@contextmanager
+def mps_daemon(device: str) -> Any:
+    """NVIDIA's multi-process service, where it exists: without it the processes take turns on the GPU."""
+    control = shutil.which("nvidia-cuda-mps-control")
+    started = False
+    if device != "cpu" and control is not None and "CUDA_MPS_PIPE_DIRECTORY" not in os.environ:
+        folder = Path(f"/tmp/ptad-mps-{os.getpid()}")
+        folder.mkdir(parents=True, exist_ok=True)
+        os.environ["CUDA_MPS_PIPE_DIRECTORY"] = os.environ["CUDA_MPS_LOG_DIRECTORY"] = str(folder)
+        started = subprocess.run([control, "-d"], check=False).returncode == 0
+        if not started:
+            for name in ("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"):
+                del os.environ[name]
+    print(f"multi-process service: {'on' if started else 'off'}", flush=True)
+    try:
+        yield
+    finally:
+        if started and control is not None:
+            with suppress(subprocess.TimeoutExpired):
+                subprocess.run([control], input="quit\n", text=True, check=False, timeout=30)
+
+
+def _announce(row: Row) -> None:
+    value = "" if row.get("auc_pr") is None else f"{row['auc_pr']:.4f} in {row['fit_seconds']:.1f} s"
+    print(
+        row["experiment"], row["variant"], row["dataset"], row["seed"], row["status"], value, row["reason"], flush=True
+    )
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Measure deep methods and experiments on a GPU within a budget.")
+    data = os.environ.get("PTAD_DATA")
+    parser.add_argument("--data", type=Path, default=Path(data) if data else None, required=not data)
+    parser.add_argument("--out", type=Path, default=Path("results.csv"), help="results file; continued if it exists")
+    parser.add_argument("--budget", type=float, default=900.0, help="seconds for everything")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--jobs", type=int, default=12)
+    parser.add_argument("--time-limit", type=float, default=240.0, help="seconds per cell")
+    parser.add_argument("--parts", default="main,experiments,cost", help="any of main, experiments, cost")
+    parser.add_argument(
+        "--methods", default="", help="names separated by commas; the deep methods and the paper preset"
+    )
+    parser.add_argument("--datasets", default="", help="names separated by commas; all by default")
+    parser.add_argument("--experiments", default="", help=f"any of {', '.join(GRIDS)}")
+    parser.add_argument("--default", action="store_true", help="PTAD's default preset as well")
+    parser.add_argument("--synthetic", type=Path, help="folder of synthetic tables made with --prepare")
+    parser.add_argument("--prepare", type=Path, help="only write the synthetic tables into this folder")
+    parser.add_argument("--plan", action="store_true", help="print cells and guessed seconds, run nothing")
+    parser.add_argument("--tiny", action="store_true", help="three steps per fit: to try the script itself")
+    parser.add_argument("--verbose", action="store_true", help="one line per cell")
+    options = parser.parse_args()
+    options.parts = options.parts.split(",")
+    return options
+
+
+if __name__ == "__main__":
+    main()

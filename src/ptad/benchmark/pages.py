@@ -1,0 +1,119 @@
+"""The generated parts of the documentation: tables between markers, a pure read of the results files.
+
+A page holds text by hand and blocks like ``<!-- begin averages -->`` ... ``<!-- end averages -->``; only what is
+between the markers is written here, so that text and figures cannot drift apart.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ptad.benchmark.averages import averages_table, full_size_table, twin_table
+from ptad.benchmark.claims import claim_table
+from ptad.benchmark.report import beside_published, coverage_table, experiment_tables
+from ptad.benchmark.store import ResultStore, Row
+from ptad.benchmark.summary import current, summarise
+from ptad.benchmark.tables import Table, TableCell, to_markdown
+from ptad.errors import DataError
+
+_MARK = re.compile(r"<!-- begin ([a-z-]+) -->\n.*?<!-- end \1 -->", re.DOTALL)
+NOT_YET = "*Not measured yet.*"
+
+
+def update_page(path: Path, blocks: Mapping[str, str]) -> None:
+    """Write the blocks of a page anew; a marker without a block is an error, since it would keep old figures."""
+    text = path.read_text(encoding="utf-8")
+
+    def replacement(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name not in blocks:
+            raise DataError(f"{path} has a block {name!r} that nothing is generated for. Known: {', '.join(blocks)}.")
+        return f"<!-- begin {name} -->\n{blocks[name]}\n<!-- end {name} -->"
+
+    path.write_text(_MARK.sub(replacement, text), encoding="utf-8")
+
+
+def update_pages(
+    results: Path, docs: Path, orders: Mapping[str, Sequence[str]], readers: Mapping[str, Callable[[Path], Table]]
+) -> list[Path]:
+    """Write the blocks of ``benchmark.md`` and ``experiments/*.md``.
+
+    Parameters
+    ----------
+    results : Path
+        The results file; ``full.csv`` and the files of the measurements are looked for beside it.
+    docs : Path
+        Folder of the documentation.
+    orders : mapping
+        Variants of every experiment in the order of its table.
+    readers : mapping
+        For experiments with a file of their own, how to read it as a table; a plain CSV otherwise.
+    """
+    rows = ResultStore(results).read()
+    main = docs / "benchmark.md"
+    update_page(main, main_blocks(rows, results.with_name("full.csv")))
+    written = [main]
+    for page in sorted((docs / "experiments").glob("*.md")):
+        if page.stem in orders:
+            blocks = {"results": experiment_block(rows, page.stem, orders[page.stem])}
+        else:
+            path = results.with_name(f"{page.stem}.csv")
+            table = readers.get(page.stem, csv_table)
+            blocks = {"results": to_markdown(table(path)) if path.is_file() else NOT_YET}
+        update_page(page, blocks)
+        written.append(page)
+    return written
+
+
+def main_blocks(rows: Sequence[Row], full: Path) -> dict[str, str]:
+    """The blocks of the page of the main comparison."""
+    tables = experiment_tables(rows)
+    chosen = current(row for row in rows if row["experiment"] == "main")
+    details = [_folded(table) for table in tables if not table.title.startswith("Coverage")]
+    both = [beside_published(summarise(chosen, metric)) for metric in ("auc_pr", "auc_roc")]
+    shown = {table.title for table in both}
+    return {
+        "averages": to_markdown(averages_table(rows, "main")),
+        "claims": to_markdown(claim_table(rows)),
+        "details": "\n\n".join(d for d, t in zip(details, tables, strict=False) if t.title not in shown),
+        "published": "\n\n".join(_folded(table) for table in both),
+        "coverage": to_markdown(coverage_table(chosen)),
+        "full-size": to_markdown(full_size_table(rows, ResultStore(full).read())),
+        "twins": to_markdown(twin_table(chosen)),
+    }
+
+
+def experiment_block(rows: Sequence[Row], name: str, order: Sequence[str]) -> str:
+    """Averages beside the published ones, then the figures of every table, folded."""
+    chosen = current(row for row in rows if row["experiment"] == name)
+    if not chosen:
+        return NOT_YET
+    parts = [to_markdown(averages_table(rows, name, order))]
+    parts += [_folded(table) for table in experiment_tables(rows, name, order)[:2]]
+    parts.append(to_markdown(coverage_table(chosen)))
+    return "\n\n".join(parts)
+
+
+def csv_table(path: Path) -> Table:
+    """A measurement's own file as a table, numbers with four digits."""
+    with path.open(newline="", encoding="utf-8") as file:
+        header, *body = list(csv.reader(file))
+    return Table(path.stem, header, [[TableCell(_short(text)) for text in row] for row in body])
+
+
+def _short(text: str) -> str:
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return text if value == int(value) or not np.isfinite(value) else f"{value:.4g}"
+
+
+def _folded(table: Table) -> str:
+    head, _, body = to_markdown(table).partition("\n\n")
+    return f"<details><summary>{head.removeprefix('### ')}</summary>\n\n{body}\n\n</details>"
