@@ -20,12 +20,16 @@ ptad fit log.parquet --out model --label status --normal ok --drop id,comment
 ptad fit 'days/*.csv.gz' --out model --missing '?' --false-alarm-rate 0.001
 
 ptad fit table.csv --out model --config settings.toml --set n_steps=500 --kind zip=category
+
+ptad fit --db sqlite:///shop.db --query 'SELECT * FROM orders WHERE good' --out model
 """
 
 
 def fit(
-    table: options.Table,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.", show_default=False)],
+    table: options.OptionalTable = None,
+    db: options.Db = None,
+    query: options.QueryText = None,
     label: options.Label = None,
     normal: options.Normal = None,
     drop: Annotated[
@@ -64,10 +68,11 @@ def fit(
     as_json: options.Json = False,
 ) -> None:
     """Learn what normal rows of a table look like and save the model."""
-    from ptad.cli.settings import gather, parse_names, parse_pairs, parse_rate
+    from ptad.cli.settings import gather, parse_names, parse_pairs, parse_rate, parse_source
     from ptad.engines.learning import fit_table
 
     set_up_logging(quiet)
+    source = parse_source(table, db, query)
     parameters = gather(
         config,
         parse_pairs(set_, "--set", "FIELD=VALUE, such as n_steps=500"),
@@ -84,7 +89,7 @@ def fit(
         },
     )
     summary = fit_table(
-        table,
+        source,
         out,
         parameters,
         label=label,

@@ -16,6 +16,26 @@ Table = Annotated[
         show_default=False,
     ),
 ]
+OptionalTable = Annotated[
+    str | None,
+    typer.Argument(
+        help="A file (CSV, TSV, Parquet, Feather, JSON lines; also compressed), a folder or a quoted glob of them, or "
+        "- for standard input. With --query the rows come from a database instead.",
+        show_default=False,
+    ),
+]
+Db = Annotated[
+    str | None,
+    typer.Option(
+        "--db",
+        envvar="PTAD_DB",
+        help="A database: sqlite:///FILE, duckdb:///FILE or postgresql://USER:PASSWORD@HOST/NAME.",
+        metavar="URI",
+    ),
+]
+QueryText = Annotated[
+    str | None, typer.Option("--query", help="A SELECT that gives the rows, in the database --db.", metavar="SQL")
+]
 Rate = Annotated[
     str | None,
     typer.Option(

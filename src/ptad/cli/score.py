@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,16 +20,24 @@ ptad score model 'days/*.parquet' --out scored.parquet --explain 3
 
 cat new.csv | ptad score model - --only-scores > scores.csv
 
+ptad score model --db postgresql://me@host/shop --query 'SELECT * FROM orders' --into scored_orders
+
 A run that was killed goes on where it stopped when the same command is given again.
 """
 
 
 def score(
     model: options.Model,
-    table: options.Table,
+    table: options.OptionalTable = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Output file; without it, CSV on standard output.")
     ] = None,
+    db: options.Db = None,
+    query: options.QueryText = None,
+    into: Annotated[
+        str | None, typer.Option("--into", help="Write a new table of the database --db instead.", metavar="TABLE")
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Let --into replace a table that is there.")] = False,
     explain: Annotated[
         int, typer.Option("--explain", help="Name this many strongest columns and their expected values.", metavar="N")
     ] = 0,
@@ -47,29 +55,33 @@ def score(
     as_json: options.Json = False,
 ) -> None:
     """Add the columns score, p_value and anomaly to a table of any size."""
-    from ptad.cli.settings import parse_rate
+    from ptad.cli.settings import parse_rate, parse_source, parse_target
+    from ptad.engines.database import score_into
     from ptad.engines.local import score_table
 
     set_up_logging(quiet)
+    source = parse_source(table, db, query)
+    rows_on_stdout = out is None and into is None
     with rows_progress("scoring", quiet) as progress:
-        summary = score_table(
-            model,
-            table,
-            "-" if out is None else out,
-            explain=explain,
-            append=append,
-            prefix=prefix,
-            false_alarm_rate=parse_rate(false_alarm_rate),
-            device=device,
-            encoding=encoding,
-            batch_rows=batch_rows,
-            progress=progress,
-        )
+        settings: dict[str, Any] = {
+            "explain": explain,
+            "append": append,
+            "prefix": prefix,
+            "false_alarm_rate": parse_rate(false_alarm_rate),
+            "device": device,
+            "encoding": encoding,
+            "batch_rows": batch_rows,
+            "progress": progress,
+        }
+        if into is not None:
+            summary = score_into(model, source, *parse_target(db, into, out), replace=replace, **settings)
+        else:
+            summary = score_table(model, source, "-" if out is None else out, **settings)
     if as_json:
-        print_json(asdict(summary), err=out is None)  # standard output belongs to the rows
+        print_json(asdict(summary), err=rows_on_stdout)  # standard output belongs to the rows
     elif not quiet:
         found = "no threshold" if summary.anomalies is None else f"{summary.anomalies:,} anomalies"
         at = "" if summary.false_alarm_rate is None else f" at a false-alarm rate of {rate(summary.false_alarm_rate)}"
         resumed = f" ({summary.rows_resumed:,} rows from an interrupted run)" if summary.rows_resumed else ""
-        where = "" if out is None else f"; written to {safe(str(out))}"
+        where = "" if rows_on_stdout else f"; written to {safe(summary.out)}"
         typer.echo(f"{summary.rows:,} rows{resumed}, {found}{at}{where}", err=True)

@@ -21,6 +21,28 @@ def parse_rate(text: str | None) -> float | str | None:
         raise SettingError(f"--false-alarm-rate must be 'auto' or a number between 0 and 1. Got {text!r}.") from error
 
 
+def parse_source(table: str | None, db: str | None, query: str | None) -> Any:
+    """Return where the rows come from: a file, or a query on a database."""
+    from ptad.tables import Query
+
+    if (table is None) == (query is None):
+        raise SettingError("Give either a TABLE or --query with --db, to say where the rows come from.")
+    if query is None:
+        return table
+    if db is None:
+        raise SettingError("--query needs a database. Name it with --db or in the variable PTAD_DB.")
+    return Query(db, query)
+
+
+def parse_target(db: str | None, into: str, out: Path | None) -> tuple[str, str]:
+    """Return the database and the table to write to."""
+    if out is not None:
+        raise SettingError("Give --out FILE or --into TABLE, not both.")
+    if db is None:
+        raise SettingError("--into needs a database. Name it with --db or in the variable PTAD_DB.")
+    return db, into
+
+
 def parse_names(texts: Sequence[str] | None) -> tuple[str, ...]:
     """Read column names separated by commas; a name that holds a comma is put in double quotes."""
     return tuple(name for row in csv.reader(texts or (), skipinitialspace=True) for name in row if name)

@@ -21,7 +21,7 @@ from ptad.errors import DataError, SettingError, UserError
 from ptad.estimator import PTAD
 from ptad.scoring import Explanation
 from ptad.storage import MANIFEST
-from ptad.tables import TableScan, TableWriter, scan_table
+from ptad.tables import Query, TableScan, TableWriter, scan_table
 
 logger = logging.getLogger("ptad")
 
@@ -76,7 +76,7 @@ def score_table(
     ----------
     model_folder : path
         A saved model.
-    source : path, folder, glob or "-"
+    source : path, folder, glob, "-" or Query
         The table, as for :func:`ptad.tables.scan_table`.
     out : path or "-"
         The output; its suffix decides the format. It appears under its name when it is complete. A job that was
@@ -100,8 +100,9 @@ def score_table(
     added = added_schema(explain, prefix)
     _check_names(scan, added, append)
     schema = pa.schema([*(scan.schema if append else ()), *added])
-    # a second run finds another copy of standard input, and nothing to go on with on standard output
-    keep = str(source) != "-" and str(out) != "-"
+    # a second run finds another copy of standard input, perhaps other rows in a database, and nothing to go on with on
+    # standard output
+    keep = not isinstance(source, Query) and str(source) != "-" and str(out) != "-"
     settings = {
         "model": hashlib.sha256((Path(model_folder) / MANIFEST).read_bytes()).hexdigest(),
         "device": model.scorer_.device.type,

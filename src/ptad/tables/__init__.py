@@ -1,9 +1,20 @@
 """Any table in, float matrix out: reading, schema, encoding, writing."""
 
 from ptad.tables.borders import same_kind
+from ptad.tables.database import Query
 from ptad.tables.fitting import fit_schema
 from ptad.tables.reading import TableScan, read_table, scan_table
 from ptad.tables.schema import Schema
 from ptad.tables.writing import TableWriter, write_table
 
-__all__ = ["Schema", "fit_schema", "read_table", "scan_table", "TableScan", "write_table", "TableWriter", "same_kind"]
+__all__ = [
+    "Schema",
+    "fit_schema",
+    "read_table",
+    "scan_table",
+    "TableScan",
+    "Query",
+    "write_table",
+    "TableWriter",
+    "same_kind",
+]

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from ptad.errors import DataError
 from ptad.tables import delimited
+from ptad.tables.database import Query
 from ptad.tables.json_lines import json_batches
 from ptad.tables.sources import DAMAGE, Source, find_sources
 from ptad.tables.values import is_text, without_named
@@ -56,10 +57,10 @@ def scan_table(
 
     Parameters
     ----------
-    source : path, folder, glob, "-" or a list of those
+    source : path, folder, glob, "-", a list of those, or Query
         CSV, TSV, Parquet, Feather (Arrow IPC) or JSON lines, compressed or not (.gz .bz2 .zst .lz4 .xz). "-" is
         standard input; its format is found from its first bytes. Several files follow each other in the
-        order of their names.
+        order of their names. A :class:`Query` reads from a database.
     batch_rows : int
         Rows per batch; only the last batch is shorter.
     missing : sequence of str
@@ -77,6 +78,10 @@ def scan_table(
     TableScan
         An iterator over record batches with an attribute ``schema``.
     """
+    if isinstance(source, Query):
+        from ptad.tables.query_scan import QueryScan  # it builds on the scan below
+
+        return QueryScan(source, batch_rows, tuple(missing), schema, skip_rows)
     return TableScan(find_sources(source), batch_rows, tuple(missing), encoding, schema, skip_rows)
 
 
@@ -102,14 +107,14 @@ class TableScan(Iterator[pa.RecordBatch]):
         self._mixed: tuple[str, ...] = ()
         self.schema, rows = self._look()
         self.n_rows = rows
-        if not rows:
+        if rows == 0:
             raise DataError(f"{self.label} has a header but no rows. Give a file with rows.")
         self._batches = self._rechunked(self._batch_rows, skip_rows)
 
     def __next__(self) -> pa.RecordBatch:
         return next(self._batches)
 
-    def _look(self) -> tuple[pa.Schema, int]:
+    def _look(self) -> tuple[pa.Schema, int | None]:
         """First pass: the types that hold every value of every file, and whether there are rows at all."""
         finder = delimited.TypeFinder(self._text)
         fields: dict[str, list[pa.DataType]] = {}

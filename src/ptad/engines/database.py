@@ -1,0 +1,160 @@
+"""Scores written back to a database: scored at constant memory first, then stored in one transaction.
+
+The scored rows wait in a temporary file, so no transaction stays open and no table stays locked while the model works,
+and reading has ended before writing begins. The new table is filled under another name and takes its own name as the
+last act of the transaction: a reader sees the old state or the new one, whatever dies in between.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import secrets
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ptad.engines.database_session import Session, path_of
+from ptad.engines.local import ScoreSummary, score_table
+from ptad.errors import DataError, SettingError
+from ptad.tables.database import Database
+
+_UNTOUCHED = "The database is as it was: mend the cause and run it again."
+_NAME = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
+
+
+def score_into(
+    model_folder: str | Path, source: Any, uri: str, table: str, *, replace: bool = False, **options: Any
+) -> ScoreSummary:
+    """Score a table or a query into a new table of a database.
+
+    Parameters
+    ----------
+    model_folder, source
+        As for :func:`ptad.engines.local.score_table`.
+    uri : str
+        The database; see :mod:`ptad.tables.database`.
+    table : str
+        Name of the new table, or ``schema.table``; a name that holds a dot is put in double quotes.
+    replace : bool
+        Whether a table of that name may be replaced; otherwise it is refused, before any row is scored.
+    **options
+        The other options of :func:`ptad.engines.local.score_table`.
+    """
+    target = Target.parse(Database.parse(uri), table)
+    target.check(replace=replace)
+    with tempfile.TemporaryDirectory(prefix="ptad-") as folder:
+        waiting = Path(folder) / "scored.arrow"
+        summary = score_table(model_folder, source, waiting, **options)
+        with pa.OSFile(str(waiting)) as file:
+            reader = pa.ipc.open_file(file)
+            batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
+            target.write(reader.schema, batches, replace=replace)
+    return dataclasses.replace(summary, out=f"the table {table} of {target.database.label}")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A table to be written; without a ``schema`` the database chooses it."""
+
+    database: Database
+    schema: str | None
+    name: str
+
+    @classmethod
+    def parse(cls, database: Database, text: str) -> Target:
+        """Read ``table`` or ``schema.table``."""
+        names, place = [], 0
+        while match := _NAME.match(text, place):
+            names.append((match[1] or match[2]).replace('""', '"'))
+            place = match.end() + 1
+            if text[match.end() : place] != ".":
+                break
+        if place != len(text) + 1 or len(names) > 2 or "\0" in text:
+            raise SettingError(
+                f"--into {text!r} names no table. Give NAME or SCHEMA.NAME; a name with a dot or a quote is put in "
+                "double quotes, such as '\"my.table\"'."
+            )
+        if len(names) == 2 and database.kind == "sqlite":
+            raise SettingError(f"--into {text!r}: SQLite has no schemas. Give the name of the table alone.")
+        if database.kind == "duckdb" and database.path is None:
+            raise SettingError("--into needs a database that stays. Name a file: --db duckdb:///FILE.")
+        return cls(database, names[0] if len(names) == 2 else None, names[-1])
+
+    def check(self, *, replace: bool) -> None:
+        """Raise before any work if the table cannot be written."""
+        with (
+            Session(self.database) as session,
+            self.database.errors("the tables cannot be listed", "Check your rights."),
+        ):
+            found = self._kind(session)
+        if found is not None and not found:
+            raise SettingError(f"--into {self.name!r} is a view or the like, not a table. Name another table.")
+        if found and not replace:
+            raise SettingError(
+                f"--into {self.name!r}: {self.database.label} has a table of this name. Name another one, or let it be "
+                "replaced with --replace."
+            )
+
+    def write(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, replace: bool) -> None:
+        """Write all rows in one transaction."""
+        stored = pa.schema([(f.name, _storable(f.type, self.database.kind)) for f in schema])
+        rows = pa.RecordBatchReader.from_batches(stored, (_cast(batch, stored) for batch in batches))
+        staging = f"ptad_{secrets.token_hex(6)}"
+        refused = f"the table {self.name!r} cannot be written"
+        with Session(self.database) as session, self.database.errors(refused, _UNTOUCHED):
+            session.fill(self.schema, staging, rows)
+            if replace:
+                session.run(f"DROP TABLE IF EXISTS {path_of(self.schema, self.name)}")
+            session.run(f"ALTER TABLE {path_of(self.schema, staging)} RENAME TO {path_of(None, self.name)}")
+            session.commit()
+
+    def _kind(self, session: Session) -> bool | None:
+        """True for a table, False for anything else of that name, None if the name is free."""
+        if self.database.kind == "sqlite":
+            found = session.run("SELECT type FROM sqlite_master WHERE lower(name) = lower(?)", (self.name,))
+            return found[0][0] == "table" if found else None
+        if self.database.kind == "duckdb":
+            found = session.run(
+                "SELECT table_type FROM information_schema.tables WHERE lower(table_name) = lower(?) "
+                "AND lower(table_schema) = lower(?)",
+                (self.name, self.schema or "main"),
+            )
+            return found[0][0] == "BASE TABLE" if found else None
+        found = session.run(
+            "SELECT relkind::text FROM pg_catalog.pg_class WHERE oid = to_regclass($1)",
+            (path_of(self.schema, self.name),),
+        )
+        return found[0][0] in ("r", "p") if found else None
+
+
+def _storable(kind: pa.DataType, database: str) -> pa.DataType:
+    """The type in which the driver stores a column; SQLite has numbers and text only."""
+    if pa.types.is_dictionary(kind):
+        return _storable(kind.value_type, database)
+    if pa.types.is_float16(kind):
+        return pa.float32()
+    if database == "postgresql" and pa.types.is_date64(kind):
+        return pa.date32()
+    if database == "sqlite":
+        if pa.types.is_decimal(kind):
+            return pa.float64()
+        if pa.types.is_duration(kind):
+            return pa.int64()
+        if pa.types.is_temporal(kind):
+            return pa.string()
+    return kind
+
+
+def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    columns = []
+    for array, f in zip(batch.columns, schema, strict=True):
+        try:
+            columns.append(array.cast(f.type))
+        except pa.ArrowException as error:
+            raise DataError(f"Column {f.name!r} cannot be stored as {f.type}: {error}. Leave it out.") from error
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,0 +1,183 @@
+"""A database and a query on it: where they are, how messages call them, what their errors mean.
+
+Three databases, told apart by the address:
+
+=========================================== =============================================================
+``sqlite:///shop.db``, ``shop.sqlite``      SQLite (``sqlite:////data/shop.db`` is an absolute path)
+``duckdb:///shop.duckdb``, ``shop.duckdb``  DuckDB; ``duckdb://`` alone is one in memory, for queries on files
+``postgresql://user:password@host/shop``    PostgreSQL, with everything that libpq takes in a URI
+=========================================== =============================================================
+
+A password never reaches a message: labels leave it out, and what a driver says is searched for it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
+
+import pyarrow as pa
+
+from ptad.errors import DataError, MissingExtraError, SettingError
+
+_SUFFIXES = {".sqlite": "sqlite", ".sqlite3": "sqlite", ".db": "sqlite", ".duckdb": "duckdb", ".ddb": "duckdb"}
+_SCHEMES = {"sqlite": "sqlite", "duckdb": "duckdb", "postgresql": "postgresql", "postgres": "postgresql"}
+_SECRETS = ("password", "sslpassword", "passfile")
+# A server that has gone must be noticed in minutes, not in the two hours of the system's default.
+_PATIENCE = {"connect_timeout": "15", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
+
+
+@dataclass(frozen=True)
+class Database:
+    """A database, found from its address.
+
+    Attributes
+    ----------
+    kind : {"sqlite", "duckdb", "postgresql"}
+    path : Path or None
+        The file, if it is one.
+    address : str
+        What the driver is given; it may hold a password.
+    label : str
+        What messages call it.
+    """
+
+    kind: str
+    path: Path | None
+    address: str = field(repr=False)
+    label: str
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def parse(cls, uri: str) -> Database:
+        """Read an address; a wrong one is refused without repeating it, since it may hold a password."""
+        scheme, colon, _ = uri.partition("://")
+        if not colon:
+            kind = _SUFFIXES.get(Path(uri).suffix.lower())
+            if kind is None or "@" in uri:
+                raise _unknown()
+            return cls(kind, Path(uri), uri, uri)
+        kind = _SCHEMES.get(scheme.lower().partition("+")[0])
+        if kind is None:
+            raise _unknown()
+        if kind == "postgresql":
+            return _server(uri)
+        name = unquote(uri[len(scheme) + 3 :])
+        if name and not name.startswith("/"):
+            raise SettingError(
+                f"--db: '{kind}://' is followed by a third slash and the file, such as {kind}:///shop.db. Correct it."
+            )
+        path = Path(name[1:]) if name not in ("", "/") else None
+        if path is None and kind == "sqlite":
+            raise SettingError("--db: 'sqlite:///' is followed by the file, such as sqlite:///shop.db. Name it.")
+        return cls(kind, path, "" if path is None else str(path), f"{scheme}:///{path}" if path else "DuckDB")
+
+    def existing(self) -> Path:
+        """The file, which has to be there: a mistyped name must not make a new database."""
+        assert self.path is not None
+        if not self.path.is_file():
+            raise DataError(f"There is no database file {self.path}. Check --db; a new database is not made.")
+        return self.path
+
+    @contextmanager
+    def errors(self, what: str, remedy: str) -> Iterator[None]:
+        """Turn what drivers raise into one line that names the database, the reason and the remedy."""
+        try:
+            yield
+        except (DataError, SettingError, MissingExtraError):
+            raise
+        except Exception as error:
+            if not _is_driver_error(error):
+                raise
+            # the driver's own error is not chained: its text may hold the password
+            raise DataError(f"{self.label}: {what}: {self.reason(error)}. {remedy}") from None
+
+    def reason(self, error: BaseException) -> str:
+        """What a driver says, as one line without its codes, the query or a password."""
+        text = str(error).partition("\n\nQuery was")[0].partition("\nquery: ")[0].partition("\nLINE ")[0]
+        text = re.sub(
+            r"^[A-Z_]+: |^\[\w+\] |Failed to \w+ query( '.*?')?: | ?\.? SQLSTATE: \w+", "", " ".join(text.split())
+        )
+        for secret in self.secrets:
+            text = text.replace(secret, "***")
+        return text.rstrip(".? ") or type(error).__name__
+
+
+@dataclass(frozen=True)
+class Query:
+    """Rows of a database, wherever a table is read: ``scan_table(Query(uri, sql))``."""
+
+    uri: str = field(repr=False)
+    sql: str
+
+    @property
+    def database(self) -> Database:
+        return Database.parse(self.uri)
+
+    @property
+    def statement(self) -> str:
+        """The query without closing semicolons."""
+        text = self.sql.strip().rstrip("; \t\n")
+        if not text:
+            raise SettingError("--query is empty. Give a SELECT.")
+        return text
+
+
+def quoted(name: str) -> str:
+    """An identifier in double quotes, as all three databases read it."""
+    if "\0" in name or not name:
+        raise SettingError(f"{name!r} cannot name a table or column. Use another name.")
+    return '"' + name.replace('"', '""') + '"'
+
+
+def driver(kind: str) -> Any:
+    """The package that speaks to this kind of database."""
+    package = "duckdb" if kind == "duckdb" else f"adbc_driver_{kind}"
+    try:
+        return importlib.import_module(package if kind == "duckdb" else f"{package}.dbapi")
+    except ImportError as error:
+        raise MissingExtraError(package.replace("_", "-"), "sql", f"A {kind} database") from error
+
+
+def _unknown() -> SettingError:
+    return SettingError(
+        "--db must be sqlite:///FILE, duckdb:///FILE or postgresql://USER:PASSWORD@HOST:PORT/NAME, or a file that ends "
+        f"in {', '.join(_SUFFIXES)}. Got something else."
+    )
+
+
+def _server(uri: str) -> Database:
+    try:
+        parts = urlsplit(uri)
+        host, port, password = parts.hostname or "", parts.port, parts.password or ""
+    except ValueError:
+        parts = None
+    # a slash or an @ left bare in a password moves the rest of it into the host, the port or the name
+    if parts is None or "@" in f"{host}{unquote(parts.path)}" or parts.fragment or password.count("@"):
+        raise SettingError(
+            "--db: the address of the PostgreSQL server is malformed. It is postgresql://USER:PASSWORD@HOST:PORT/NAME, "
+            "in which / : @ # ? % of a password are written as %2F %3A %40 %23 %3F %25."
+        )
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    secrets = [password, unquote(password), *(options.get(name, "") for name in _SECRETS)]
+    shown = {name: value for name, value in options.items() if name not in _SECRETS}
+    user = f"{parts.username}@" if parts.username else ""
+    place = f"{user}{host}{f':{port}' if port else ''}"
+    label = f"postgresql://{place}{parts.path}" + (f" ({shown['host']})" if shown.get("host") else "")
+    query = urlencode({**_PATIENCE, **options}, quote_via=quote)
+    address = SplitResult("postgresql", parts.netloc, parts.path, query, "").geturl()
+    if not address.startswith("postgresql://"):  # without host and path the two slashes would be lost
+        address = f"postgresql://?{query}"
+    return Database("postgresql", None, address, label, tuple(sorted({s for s in secrets if s}, key=len, reverse=True)))
+
+
+def _is_driver_error(error: Exception) -> bool:
+    # drivers are not imported here: their errors are known by the package they come from
+    home = type(error).__module__.partition(".")[0]
+    return home in ("adbc_driver_manager", "duckdb", "_duckdb") or isinstance(error, pa.ArrowException | OSError)

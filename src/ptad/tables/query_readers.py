@@ -1,0 +1,275 @@
+"""Opening a query in each database: the types of its columns, and its rows in Arrow batches at constant memory.
+
+Nothing here can change a database: SQLite and DuckDB files are opened read-only, PostgreSQL reads in a read-only
+transaction. Columns of a type that means nothing to a detector are refused before any row is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ptad.errors import DataError, SettingError
+from ptad.tables.database import Database, Query, driver, quoted
+
+_WRONG = "Correct the query."
+_REACH = "Check the address, the user and the password, and that the server is running."
+_LOST = "Nothing was written: correct the query, or run it again if the connection was lost."
+_EXACT = 2.0**53  # whole numbers up to here are themselves as floating numbers
+
+#: PostgreSQL types that are as good as text.
+_PG_TEXT = ("uuid", "inet", "cidr", "macaddr", "macaddr8", "citext")
+
+
+@dataclass
+class OpenQuery:
+    """A query that is under way.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Of every batch.
+    batches : iterator of RecordBatch
+        The rows.
+    n_rows : int or None
+        How many there are, if the database said so.
+    """
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+    n_rows: int | None
+    _closers: list[Callable[[], Any]] = field(default_factory=list)
+
+    def close(self) -> None:
+        """End the connection; a second time does nothing."""
+        while self._closers:
+            with contextlib.suppress(Exception):  # a connection that is lost cannot be closed either
+                self._closers.pop()()
+
+
+def open_query(query: Query, batch_rows: int) -> OpenQuery:
+    """Start a query and look at its types."""
+    database = query.database
+    opener = {"sqlite": _open_sqlite, "duckdb": _open_duckdb, "postgresql": _open_postgresql}[database.kind]
+    closers: list[Callable[[], Any]] = []
+    try:
+        return opener(database, query.statement, batch_rows, closers)
+    except BaseException:
+        OpenQuery(pa.schema([]), iter(()), None, closers).close()
+        raise
+
+
+# SQLite --------------------------------------------------------------------------------------------------------------
+
+
+def _open_sqlite(database: Database, sql: str, batch_rows: int, closers: list[Callable[[], Any]]) -> OpenQuery:
+    """Look at the type of every value, then read: a column of SQLite may hold values of several types.
+
+    The driver takes the types of its first rows for those of all, so a row of witnesses goes first, and is cut off.
+    """
+    path = database.existing().resolve()
+    with database.errors("cannot be opened", "Check that it is an SQLite database."):
+        connection = driver("sqlite").connect(f"file:{quote(str(path))}?mode=ro")
+        closers.append(connection.close)
+        cursor = connection.cursor()
+        closers.append(cursor.close)
+    with database.errors("the query cannot be run", _WRONG):
+        cursor.execute(sql)
+        names = cursor.fetch_record_batch().schema.names
+        _check_names(database, names)
+        flags = [
+            " + ".join(f"{2**i} * max(typeof({quoted(n)}) = '{t}')" for i, t in enumerate(_SQLITE_TYPES)) for n in names
+        ]
+        cursor.execute(f"SELECT count(*), {', '.join(flags)} FROM (\n{sql}\n)")
+        count, *found = cursor.fetchone()
+        casts = [_sqlite_cast(name, int(bits or 0)) for name, bits in zip(names, found, strict=True)]
+        schema = pa.schema([(name, kind) for name, (kind, _, _) in zip(names, casts, strict=True)])
+        witnesses = ", ".join(f"{w} AS {quoted(n)}" for n, (_, w, _) in zip(names, casts, strict=True))
+        values = ", ".join(c for _, _, c in casts)
+        cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(batch_rows)})
+        cursor.execute(f"SELECT {witnesses} UNION ALL SELECT {values} FROM (\n{sql}\n)")
+        reader = cursor.fetch_record_batch()
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        first = True
+        for batch in _read(database, reader):
+            batch, first = batch.slice(1) if first else batch, False
+            if batch.num_rows:
+                yield _cast(batch, schema)
+
+    return OpenQuery(schema, rows(), int(count), closers)
+
+
+_SQLITE_TYPES = ("integer", "real", "text", "blob")
+
+
+def _sqlite_cast(name: str, bits: int) -> tuple[pa.DataType, str, str]:
+    """The Arrow type of a column that holds these types of value, its witness, and the expression that reads it."""
+    column = quoted(name)
+    if bits & 8:
+        raise _meaningless(name, "BLOB", f"hex({column})")
+    if bits & 4:
+        return pa.string(), "''", f"CAST({column} AS TEXT)"
+    if bits & 2:
+        return pa.float64(), "0.0", f"CAST({column} AS REAL)"
+    return (pa.int64() if bits else pa.null()), "0", column
+
+
+# DuckDB --------------------------------------------------------------------------------------------------------------
+
+
+def _open_duckdb(database: Database, sql: str, batch_rows: int, closers: list[Callable[[], Any]]) -> OpenQuery:
+    duckdb = driver("duckdb")
+    with database.errors("cannot be opened", "Check that it is a DuckDB file which no other program writes to."):
+        if database.path is None:
+            connection = duckdb.connect()
+        else:
+            connection = duckdb.connect(str(database.existing()), read_only=True)
+        closers.append(connection.close)
+    with database.errors("the query cannot be run", _WRONG):
+        statements = connection.extract_statements(sql)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise SettingError("--query must be one SELECT. Give one statement that reads rows.")
+        relation = connection.sql(sql)
+        _check_names(database, relation.columns)
+        for name, kind in zip(relation.columns, relation.types, strict=True):
+            if kind.id in _DUCK_REFUSED or str(kind) == "JSON":
+                raise _meaningless(name, str(kind), f"{quoted(name)}::VARCHAR")
+        reader = relation.to_arrow_reader(batch_rows)
+    schema = _plain(reader.schema)
+    return OpenQuery(schema, (_cast(b, schema) for b in _read(database, reader)), None, closers)
+
+
+_DUCK_REFUSED = ("blob", "bit", "interval", "list", "array", "struct", "map", "union", "time with time zone")
+
+
+# PostgreSQL ----------------------------------------------------------------------------------------------------------
+
+
+def _open_postgresql(database: Database, sql: str, batch_rows: int, closers: list[Callable[[], Any]]) -> OpenQuery:
+    with database.errors("no connection", _REACH):
+        connection = driver("postgresql").connect(database.address)
+        closers.append(connection.close)
+        cursor = connection.cursor()
+        closers.append(cursor.close)
+        cursor.execute("SET TRANSACTION READ ONLY")
+    with database.errors("the query cannot be run", _WRONG):
+        found = cursor.adbc_execute_schema(sql)
+        _check_names(database, found.names)
+        enums = _pg_enums(cursor, found)
+        as_text = []
+        for f in found:
+            name = _pg_type(f)
+            if name in _PG_TEXT or name in enums:
+                as_text.append(f.name)
+            elif (name != "numeric" and not _is_plain(f.type)) or name == "money":
+                raise _meaningless(f.name, name, f"{quoted(f.name)}::text")
+        if as_text:
+            columns = ", ".join(f"{quoted(n)}::text AS {quoted(n)}" if n in as_text else quoted(n) for n in found.names)
+            sql = f"SELECT {columns} FROM (\n{sql}\n) AS rows_of_query"
+        cursor.execute(f"{sql}\n")  # the driver puts it in brackets, which a comment at the end would swallow
+        reader = cursor.fetch_record_batch()
+    schema = _plain(pa.schema([(f.name, pa.float64() if _pg_type(f) == "numeric" else f.type) for f in reader.schema]))
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for batch in _read(database, reader):
+            columns = [
+                _from_numeric(c, f.name) if _pg_type(f) == "numeric" else c
+                for c, f in zip(batch.columns, batch.schema, strict=True)
+            ]
+            yield _cast(pa.RecordBatch.from_arrays(columns, names=batch.schema.names), schema)
+
+    return OpenQuery(schema, rows(), None, closers)
+
+
+def _pg_type(f: pa.Field) -> str:
+    return ((f.metadata or {}).get(b"POSTGRESQL:type") or str(f.type).encode()).decode()
+
+
+def _pg_enums(cursor: Any, schema: pa.Schema) -> set[str]:
+    """Those of the types without a name in the driver that are enumerations or case-insensitive text."""
+    unnamed = {name: int(name[12:-1]) for name in map(_pg_type, schema) if name.startswith("unnamed<oid:")}
+    if not unnamed:
+        return set()
+    numbers = ", ".join(map(str, unnamed.values()))
+    cursor.execute(
+        f"SELECT oid::int8 FROM pg_catalog.pg_type WHERE oid IN ({numbers}) AND (typtype = 'e' OR typname = 'citext')"
+    )
+    known = {row[0] for row in cursor.fetchall()}
+    return {name for name, oid in unnamed.items() if oid in known}
+
+
+def _from_numeric(column: pa.Array, name: str) -> pa.Array:
+    """Exact decimal numbers as floating ones; whole numbers that would change, such as long keys, are refused."""
+    text = column.storage if isinstance(column, pa.ExtensionArray) else column
+    values = text.cast(pa.float64())
+    whole = pc.invert(pc.match_substring_regex(text, r"[.eEnN]"))
+    changed = pc.and_(pc.and_(whole, pc.is_finite(values)), pc.greater(pc.abs(values), _EXACT))
+    if pc.any(changed).as_py():
+        example = text.filter(changed)[0].as_py()
+        raise DataError(
+            f"Column {name!r} (numeric) holds {example}, more digits than a floating number keeps. Write "
+            f"{quoted(name)}::text in the query to keep it as text, or {quoted(name)}::float8 to round it."
+        )
+    return values
+
+
+# shared --------------------------------------------------------------------------------------------------------------
+
+
+def _read(database: Database, reader: Any) -> Iterator[pa.RecordBatch]:
+    with database.errors("the rows could not be read to the end", _LOST):
+        yield from reader
+
+
+def _check_names(database: Database, names: list[str]) -> None:
+    twice = sorted({n for i, n in enumerate(names) if n in names[:i]})
+    if twice:
+        raise DataError(
+            f"The query on {database.label} has two columns {', '.join(map(repr, twice))}. Give them different names "
+            "with AS."
+        )
+
+
+def _meaningless(name: str, kind: str, cast: str) -> DataError:
+    return DataError(
+        f"Column {name!r} of the query has the type {kind}, which means nothing to a detector. Leave it out of the "
+        f"query, or turn it into a number, text or a date there, such as {cast}."
+    )
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    if isinstance(kind, pa.BaseExtensionType):
+        return False
+    is_bytes = any(
+        test(kind)
+        for test in (
+            pa.types.is_binary,
+            pa.types.is_large_binary,
+            pa.types.is_binary_view,
+            pa.types.is_fixed_size_binary,
+        )
+    )
+    return not (is_bytes or pa.types.is_nested(kind) or pa.types.is_interval(kind))
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """The schema without the driver's notes; what no database type above named is refused here."""
+    for f in schema:
+        if not _is_plain(f.type):
+            raise _meaningless(f.name, str(f.type), f"a cast of {quoted(f.name)}")
+    return pa.schema([(f.name, f.type) for f in schema])
+
+
+def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    columns = [
+        pa.nulls(batch.num_rows) if pa.types.is_null(f.type) else c.cast(f.type)
+        for c, f in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
