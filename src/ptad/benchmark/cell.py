@@ -99,7 +99,7 @@ def measure(task: Task) -> Outcome:
 
     from ptad.peers.protocol import resolve_device
 
-    _reset_peak_memory()
+    reset_peak_memory()
     try:
         device = resolve_device(task.device)
         on_cuda = device.startswith("cuda")
@@ -125,7 +125,7 @@ def measure(task: Task) -> Outcome:
         capped=peer.capped_,
         fit_seconds=fitted - start,
         score_seconds=scored - fitted,
-        peak_rss_mb=_peak_memory_mb(),
+        peak_rss_mb=peak_memory_mb(),
         peak_cuda_mb=torch.cuda.max_memory_allocated() / 2**20 if on_cuda else 0.0,
         n_parameters=int(peer.n_parameters_),
         device=torch.cuda.get_device_name() if on_cuda else "cpu",
@@ -162,7 +162,7 @@ def _synchronise(on_cuda: bool) -> None:
         torch.cuda.synchronize()
 
 
-def _reset_peak_memory() -> None:
+def reset_peak_memory() -> None:
     """Forget the peak of earlier cells; Linux only, elsewhere the peak is that of the worker's whole life."""
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
@@ -170,7 +170,8 @@ def _reset_peak_memory() -> None:
         return
 
 
-def _peak_memory_mb() -> float:
+def peak_memory_mb() -> float:
+    """The most memory this process held since the last reset."""
     try:
         for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
             if line.startswith("VmHWM:"):

@@ -67,12 +67,16 @@ def tables(
     results: ResultsArgument,
     out: Annotated[Path | None, typer.Option("--out", help="Folder for tables.md, tables.tex and tables.html.")] = None,
     experiment: Annotated[str, typer.Option(help="Which experiment's rows; 'main' is the comparison.")] = "main",
+    pages: Annotated[
+        Path | None, typer.Option("--pages", help="Folder of the documentation whose generated parts to write anew.")
+    ] = None,
 ) -> None:
     """Print the tables of a results file, and write them as Markdown, LaTeX and HTML.
 
     Example: ptad benchmark tables results.csv --out docs/benchmark
     """
-    from ptad.benchmark.experiments import variant_order
+    from ptad.benchmark.experiments import EXPERIMENTS, READERS, variant_order
+    from ptad.benchmark.pages import update_pages
     from ptad.benchmark.report import experiment_tables, write_tables
     from ptad.benchmark.store import ResultStore
     from ptad.benchmark.tables import to_markdown
@@ -83,6 +87,24 @@ def tables(
     if out is not None:
         for path in write_tables(made, out):
             typer.echo(f"wrote {path}", err=True)
+    if pages is not None:
+        for path in update_pages(results, pages, {name: variant_order(name) for name in EXPERIMENTS}, READERS):
+            typer.echo(f"wrote {path}", err=True)
+
+
+@app.command()
+def merge(
+    into: Annotated[Path, typer.Argument(help="Results file that takes the rows.")],
+    others: Annotated[list[Path], typer.Argument(help="Results files to take rows from, as of another machine.")],
+) -> None:
+    """Take over the rows of other results files; of a cell that both have, the last measured row counts.
+
+    Example: ptad benchmark merge results.csv results-gpu.csv
+    """
+    from ptad.benchmark.store import ResultStore
+
+    for path in others:
+        typer.echo(f"{ResultStore(into).merge(ResultStore(_existing(path)))} rows from {path}", err=True)
 
 
 @app.command()
@@ -117,6 +139,7 @@ def experiment(
     max_test: MaxTestOption = None,
     cells_per_worker: CellsOption = 25,
     retry: RetryOption = False,
+    part: Annotated[str, typer.Option(help="Only these parts of 'speed', separated by commas.")] = "",
 ) -> None:
     """Run one of the paper's further experiments and print its table.
 
@@ -130,7 +153,8 @@ def experiment(
 
     settings = RunSettings(device, jobs, threads, time_limit, max_train, max_test, cells_per_worker, retry)
     chosen = parse_datasets(datasets) if datasets is not None else None
-    made = run_experiment(name, _folder(data), ResultStore(out), parse_seeds(seeds), settings, chosen, _announce)
+    parts = [word.strip() for word in part.split(",") if word.strip()]
+    made = run_experiment(name, _folder(data), ResultStore(out), parse_seeds(seeds), settings, chosen, _announce, parts)
     typer.echo("\n\n".join(to_markdown(table) for table in made))
 
 

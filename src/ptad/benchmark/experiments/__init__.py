@@ -1,7 +1,7 @@
 """The paper's further experiments: one file each, one registry, one command.
 
-Most are lists of variants that the ordinary runner measures and the ordinary tables show. ``cost``, ``masks`` and
-``typed-tables`` measure something else than accuracy and bring their own function.
+Most are lists of variants that the ordinary runner measures and the ordinary tables show. ``cost``, ``masks``,
+``speed`` and ``typed-tables`` measure something else than accuracy and bring their own function.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from ptad.benchmark.experiments.ablation import ABLATION
 from ptad.benchmark.experiments.anomaly_types import ANOMALY_TYPES
 from ptad.benchmark.experiments.backbones import BACKBONES
 from ptad.benchmark.experiments.context import CONTEXT
-from ptad.benchmark.experiments.cost import cost_tables
+from ptad.benchmark.experiments.cost import cost_tables, read_cost
 from ptad.benchmark.experiments.counts import COUNTS
 from ptad.benchmark.experiments.distance import DISTANCE
 from ptad.benchmark.experiments.masks import mask_tables
+from ptad.benchmark.experiments.speed import PARTS, read_speed, speed_tables
 from ptad.benchmark.experiments.typed_tables import typed_tables
 from ptad.benchmark.experiments.variants import Experiment, make_cells
 from ptad.benchmark.experiments.weights import WEIGHTS
@@ -26,7 +27,7 @@ from ptad.benchmark.store import ResultStore, Row
 from ptad.benchmark.tables import Table
 from ptad.errors import SettingError
 
-__all__ = ["EXPERIMENTS", "MEASUREMENTS", "run_experiment", "variant_order"]
+__all__ = ["EXPERIMENTS", "MEASUREMENTS", "READERS", "run_experiment", "variant_order"]
 
 #: Experiments that are grids of variants.
 EXPERIMENTS: dict[str, Experiment] = {
@@ -36,8 +37,11 @@ EXPERIMENTS: dict[str, Experiment] = {
 MEASUREMENTS: dict[str, Callable[[Path, Path, RunSettings], list[Table]]] = {
     "cost": cost_tables,
     "masks": mask_tables,
+    "speed": speed_tables,
     "typed-tables": typed_tables,
 }
+#: How the files of the measurements are read as tables; the others are plain CSV.
+READERS: dict[str, Callable[[Path], Table]] = {"cost": read_cost, "speed": read_speed}
 
 
 def run_experiment(
@@ -48,6 +52,7 @@ def run_experiment(
     settings: RunSettings,
     datasets: Sequence[str] | None = None,
     on_row: Callable[[Row], None] | None = None,
+    parts: Sequence[str] = (),
 ) -> list[Table]:
     """Run one experiment and return its tables; an unknown name lists the choices.
 
@@ -67,7 +72,13 @@ def run_experiment(
         Other data sets than the experiment's own.
     on_row : callable, optional
         Called with each finished row.
+    parts : sequence of str
+        Only these parts of the experiment ``speed``; all when empty.
     """
+    if parts and name != "speed":
+        raise SettingError(f"The experiment {name!r} has no parts. Only 'speed' has: {', '.join(PARTS)}.")
+    if parts:
+        return speed_tables(directory, store.path, settings, parts)
     if name in MEASUREMENTS:
         return MEASUREMENTS[name](directory, store.path, settings)
     if name not in EXPERIMENTS:

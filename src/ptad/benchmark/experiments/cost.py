@@ -34,32 +34,51 @@ METHODS: dict[str, Callable[[int], dict[str, Any]] | None] = {
     "knn": None,
     "mcm": lambda steps: {"training": {"steps": steps, "batch_size": BATCH}},
     "npt-ad": lambda steps: {"training": {"steps": steps, "batch_size": BATCH}},
-    "ptad": lambda steps: {"config": _single(steps)},
-    "ptad-paper": lambda steps: {"config": _single(steps)},
+    "ptad": lambda steps: {"config": single_network(steps)},
+    "ptad-paper": lambda steps: {"config": single_network(steps)},
 }
 
 
-def _single(steps: int) -> dict[str, Any]:
+def single_network(steps: int) -> dict[str, Any]:
     """One network, no calibration: the step of the method itself."""
     return {"n_steps": steps, "batch_size": BATCH, "calibration": "none", "members": "single", "warmup_epochs": 0}
 
 
 def cost_tables(directory: Path, out: Path, settings: RunSettings) -> list[Table]:
-    """Measure all methods on the CPU and, where there is one, the GPU; write ``cost.csv`` beside ``out``."""
+    """Measure all methods on the device asked for (``auto``: both); write ``cost.csv`` beside ``out``.
+
+    Rows of the other device that stand in the file are kept: the two are measured on different machines, perhaps.
+    """
     import torch
 
     data = load_dataset(directory, "campaign")
     split = half_split(data.y, 0)
     train, test = scale_columns(data.X[split.train[:_ROWS]], data.X[split.test[:BATCH]], "standard")
-    devices = ["cpu", "cuda"] if torch.cuda.is_available() and settings.device != "cpu" else ["cpu"]
-    rows = [measure_cost(name, device, train, test) for device in devices for name in METHODS]
+    devices = [settings.device]
+    if settings.device == "auto":
+        devices = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
     path = out.with_name("cost.csv")
     path.parent.mkdir(parents=True, exist_ok=True)
+    kept = [row for row in read_rows(path) if row["device"] not in devices]
+    rows = kept + [measure_cost(name, device, train, test) for device in devices for name in METHODS]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
     return [cost_table(rows)]
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a measurement's file; none where there is no file."""
+    if not path.is_file():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def read_cost(path: Path) -> Table:
+    """The file of this experiment as a table."""
+    return cost_table(read_rows(path))
 
 
 def cost_table(rows: list[dict[str, Any]]) -> Table:
@@ -83,32 +102,42 @@ def measure_cost(
 ) -> dict[str, Any]:
     """One row: parameters, milliseconds per step, milliseconds per scored batch."""
     make = METHODS[method]
-    # Graph capture needs its warm-up behind it in both fits, hence the longer fits on a GPU.
-    short, long = (60, 160) if device == "cuda" else (2, 5)
-    step_ms: float | str = ""
-    if make is None:
-        peer: Peer = make_peer(method, device=device).fit(train)
-    else:
-        peer = make_peer(method, device=device, **make(short)).fit(train)
-        times = []
-        for _ in range(repeats):
-            times.append(_fit_ms(method, device, make(long), train) - _fit_ms(method, device, make(short), train))
-        step_ms = statistics.median(times) / (long - short)
+    step = "" if make is None else step_ms(method, device, make, train, repeats)
+    settings = {} if make is None else make(_step_counts(device)[0])
+    peer: Peer = make_peer(method, device=device, **settings).fit(train)
     peer.anomaly_score(test)
-    inference = [_timed_ms(lambda: peer.anomaly_score(test), device) for _ in range(repeats)]
-    values = (method, device, peer.n_parameters_, step_ms, statistics.median(inference), BATCH, repeats)
+    inference = [timed_ms(lambda: peer.anomaly_score(test), device) for _ in range(repeats)]
+    values = (method, device, peer.n_parameters_, step, statistics.median(inference), BATCH, repeats)
     return dict(zip(_COLUMNS, values, strict=True))
 
 
-def _fit_ms(method: str, device: str, settings: dict[str, Any], train: npt.NDArray[np.float32]) -> float:
-    return _timed_ms(lambda: make_peer(method, device=device, **settings).fit(train), device)
+def step_ms(
+    method: str,
+    device: str,
+    make: Callable[[int], dict[str, Any]],
+    train: npt.NDArray[np.float32],
+    repeats: int = REPEATS,
+) -> float:
+    """Milliseconds of one training step: the median difference of a longer and a shorter fit, per step."""
+    short, long = _step_counts(device)
+
+    def fit_ms(steps: int) -> float:
+        return timed_ms(lambda: make_peer(method, device=device, **make(steps)).fit(train), device)
+
+    fit_ms(short)  # what is made once per process is not part of a step
+    return statistics.median(fit_ms(long) - fit_ms(short) for _ in range(repeats)) / (long - short)
 
 
-def _timed_ms(action: Callable[[], Any], device: str) -> float:
+def _step_counts(device: str) -> tuple[int, int]:
+    """Graph capture needs its warm-up behind it in both fits, hence the longer fits on a GPU."""
+    return (2, 5) if device == "cpu" else (60, 160)
+
+
+def timed_ms(action: Callable[[], Any], device: str) -> float:
     import torch
 
     def synchronise() -> None:
-        if device == "cuda":
+        if device != "cpu":
             torch.cuda.synchronize()
 
     synchronise()

@@ -6,6 +6,7 @@ where the masks fall.
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ def mask_tables(directory: Path, out: Path, settings: RunSettings) -> list[Table
         rows.append([TableCell(name), *(TableCell(f"{figure:.4f}") for figure in figures)])
     header = ["Test rows", "masking rate", "its deviation", "columns hidden by more than half", "mean soft mask"]
     notes = [f"the drawn pair: rates {hidden[normal].mean():.3f} (normal) and {hidden[anomaly].mean():.3f} (anomalous)"]
+    with out.with_name("masks.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows([header, *([cell.text for cell in row] for row in rows)])
     return [Table("P-space and data-space masks on cardio", header, rows, notes)]
 
 
