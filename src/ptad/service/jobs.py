@@ -126,7 +126,8 @@ class Jobs:
 
     def public(self, job: dict[str, Any]) -> dict[str, Any]:
         """A job as callers see it."""
-        return {name: value for name, value in job.items() if name != "spec"}
+        shown = {name: value for name, value in job.items() if name != "spec"}
+        return shown | {"label": job["spec"]["label"], "normal": job["spec"]["normal"]}
 
     def progress(self, identifier: str, skip: int = 0) -> list[dict[str, Any]]:
         """What the worker has told so far, from entry ``skip`` on."""

@@ -108,6 +108,8 @@ class JobInfo(BaseModel):
     attempts: int
     table: str
     model: str
+    label: str | None
+    normal: list[str]
     error: str | None
     summary: dict[str, Any] | None
 

@@ -1,0 +1,60 @@
+// Which view is shown follows from the address, so a reload or a link brings one back to the same place.
+
+import { get } from './api.js';
+import { make } from './dom.js';
+import { showHome } from './home.js';
+import { showModel, showModels } from './models.js';
+import { showResult } from './result.js';
+import { showSetup } from './setup.js';
+import { attempt, hush } from './shell.js';
+import { showJob, showJobs } from './work.js';
+
+const main = document.getElementById('main');
+const ROUTES = [
+  [/^#\/models\/([a-z0-9-]+)$/, showModel, '#/models'], [/^#\/models$/, showModels, '#/models'],
+  [/^#\/tables\/([a-z0-9-]+)$/, showSetup, '#/'], [/^#\/jobs\/([a-z0-9-]+)$/, showJob, '#/jobs'], [/^#\/jobs$/, showJobs, '#/jobs'],
+  [/^#\/results\/([a-z0-9-]+)$/, showResult, '#/jobs'], [/.*/, showHome, '#/'],
+];
+
+let current = null;
+
+class View {
+  constructor() { this.nodes = []; this.leave = () => {}; this.move = () => {}; }
+
+  title(text) {
+    document.title = `${text} · ptad`;
+    this.add(make('h1', { text, attributes: { tabindex: '-1' } }));
+  }
+
+  // a view that was left while it was being built adds nothing any more
+  add(...nodes) { if (this === current) main.append(...nodes.filter(Boolean)); }
+}
+
+async function show() {
+  current?.leave();
+  const view = new View();
+  current = view;
+  hush();
+  main.replaceChildren();
+  const hash = location.hash || '#/';
+  const [pattern, render, section] = ROUTES.find(([test]) => test.test(hash));
+  for (const link of document.querySelectorAll('nav a')) {
+    if (link.getAttribute('href') === section) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
+  }
+  await attempt(() => render(view, pattern.exec(hash)[1]));
+  if (view !== current) { view.leave(); return; }
+  if (!main.children.length) main.append(make('p', { class: 'sheet' }, 'There is nothing to show here. ', make('a', { text: 'Go to the start', attributes: { href: '#/' } })));
+  if (started) main.querySelector('h1')?.focus({ preventScroll: true });
+  started = true;
+  window.scrollTo(0, 0);
+}
+
+let started = false;
+window.addEventListener('hashchange', show);
+// the address names a view, so the skip link must not change it
+document.querySelector('.skip').addEventListener('click', (event) => { event.preventDefault(); main.focus(); });
+// a file dropped beside the zone must not replace the page
+for (const name of ['dragover', 'drop']) window.addEventListener(name, (event) => event.preventDefault());
+show();
+get('/v1/service').then((service) => { document.getElementById('footer').textContent = `ptad ${service.version}. This page loads nothing from elsewhere.`; }).catch(() => {});

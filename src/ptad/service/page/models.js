@@ -1,0 +1,62 @@
+// The list of models, and one model: its promise, its columns, and a second table for it.
+
+import { download, get, send } from './api.js';
+import { count, dropZone, folded, make, pairs, percent, plural, sheet, short, when } from './dom.js';
+import { attempt, bringIn, go, say } from './shell.js';
+
+export const modelLine = (model) => make('li', {},
+  make('div', { class: 'what' }, make('a', { text: model.name, attributes: { href: `#/models/${model.id}` } }),
+    make('div', { class: 'quiet small', text: [model.table ? `from ${model.table}` : null, model.rows_learned ? `${plural(model.rows_learned, 'row', 'rows')}` : null, when(model.created)].filter(Boolean).join(', ') })),
+  make('div', { class: 'actions' }, model.fixed ? make('span', { class: 'tag', text: 'given at the start' }) : null, make('a', { class: 'button', text: 'Judge a table', attributes: { href: `#/models/${model.id}`, 'aria-label': `Judge a table with ${model.name}` } })));
+
+export async function showModels(view) {
+  view.title('Models');
+  const models = await get('/v1/models');
+  if (!models.length) { view.add(make('p', { class: 'lead', text: 'There is no model yet. A model is what the service learns from a table of normal rows; it then judges any other table with the same columns.' }), make('a', { class: 'button primary', text: 'Start with a table', attributes: { href: '#/' } })); return; }
+  view.add(sheet('Models, the newest first', make('ul', { class: 'lines' }, ...models.map(modelLine))));
+}
+
+export async function showModel(view, id) {
+  const model = await get(`/v1/models/${id}`);
+  view.title(model.name);
+  const zone = dropZone('Drop a table to judge', 'or choose a file with the same columns', (file) => bringIn(zone, file, async (table) => {
+    const job = await send('POST', '/v1/scorings', { table: table.id, model: id });
+    go(`#/jobs/${job.id}`);
+  }), { compact: true, id: 'second-file' });
+  const calibrated = model.false_alarm_rate !== null;
+  view.add(
+    make('p', { class: 'lead', text: `Knows ${plural(model.columns.length, 'column', 'columns')}${model.rows_learned ? ` from ${plural(model.rows_learned, 'row', 'rows')}` : ''}.${calibrated ? ` Of normal rows, at most ${percent(model.false_alarm_rate)} raise an alarm.` : ' It has no alarm level.'}` }),
+    sheet('Judge another table', zone),
+    calibrated ? rateSheet(id, model) : null,
+    sheet('Columns', pairs(model.columns.map((c) => [c.name, c.missing_rate ? `${c.kind}, ${percent(c.missing_rate)} missing` : c.kind])),
+      Object.keys(model.left_out).length ? folded(`Columns left out (${count(Object.keys(model.left_out).length)})`, pairs(Object.entries(model.left_out))) : null),
+    sheet('Details', pairs([['preset', model.preset], ['alarm level (score)', calibrated ? short(model.threshold) : 'none'], ['rows that set it', count(model.calibration_rows)], ['parameters', count(model.parameters)],
+      ['size', `${short(model.bytes / 1e6)} MB`], ['written by', `ptad ${model.ptad_version}`]]),
+    make('div', { class: 'actions more' },
+      make('button', { id: 'download-model', text: 'Download the model', attributes: { type: 'button' }, on: { click: () => attempt(() => download(`/v1/models/${id}/download`, `${id}.zip`)) } }),
+      model.fixed ? null : make('button', { id: 'delete-model', class: 'danger', text: 'Delete the model', attributes: { type: 'button' }, on: { click: (event) => confirmed(event.target, async () => { await send('DELETE', `/v1/models/${id}`); say(`${model.name} is deleted.`, false); go('#/models'); }) } }))),
+  );
+}
+
+// The first click asks, the second does it: no dialog that takes the keyboard away.
+function confirmed(button, action) {
+  if (button.dataset.asked) { attempt(action); return; }
+  button.dataset.asked = 'yes';
+  button.textContent = 'Really delete it?';
+  setTimeout(() => { delete button.dataset.asked; button.textContent = 'Delete the model'; }, 4000);
+}
+
+function rateSheet(id, model) {
+  const input = make('input', { id: 'rate', attributes: { type: 'number', min: 0, max: 100, step: 'any', required: true } });
+  input.value = Number((100 * model.false_alarm_rate).toPrecision(6));
+  const form = make('form', { class: 'actions' }, make('label', { text: 'Normal rows that may raise an alarm, in %', attributes: { for: 'rate' } }), input, make('button', { text: 'Change', attributes: { type: 'submit' } }));
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    attempt(async () => {
+      const changed = await send('PATCH', `/v1/models/${id}`, { false_alarm_rate: Number(input.value) / 100 });
+      go(`#/models/${id}`);
+      say(`The model now promises at most ${percent(changed.false_alarm_rate)} false alarms; a score above ${short(changed.threshold)} raises one.`, false);
+    });
+  });
+  return sheet('False alarms', form, make('p', { class: 'quiet small', text: `Its ${plural(model.calibration_rows, 'calibration row', 'calibration rows')} support a rate down to ${percent(model.smallest_rate)}. Nothing is learned anew.` }));
+}

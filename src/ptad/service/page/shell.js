@@ -1,0 +1,58 @@
+// What all views share: messages, moving between views, uploading.
+
+import { Trouble, setToken, upload } from './api.js';
+import { make, percent } from './dom.js';
+
+const news = document.getElementById('news');
+
+export function say(text, isError = true) {
+  news.replaceChildren(make('p', { text }), make('button', { text: 'Close', attributes: { type: 'button' }, on: { click: () => { news.hidden = true; } } }));
+  news.hidden = false;
+  news.style.setProperty('border-color', isError ? 'var(--strange)' : 'var(--good)');
+  if (isError) news.scrollIntoView({ block: 'nearest' });
+}
+
+export const hush = () => { news.hidden = true; };
+
+export function go(hash) {
+  if (location.hash === hash) window.dispatchEvent(new HashChangeEvent('hashchange'));
+  else location.hash = hash;
+}
+
+// Every failure ends in words, never in silence.
+export async function attempt(action) {
+  try {
+    return await action();
+  } catch (error) {
+    if (error instanceof Trouble && error.status === 401) askToken();
+    else if (error instanceof Trouble) say(error.message);
+    else { say('Something unexpected happened in this page. Reload it and try again.'); console.error(error); }
+    return undefined;
+  }
+}
+
+export function askToken() {
+  const input = make('input', { id: 'token', attributes: { type: 'password', autocomplete: 'current-password', required: true } });
+  const form = make('form', { class: 'sheet form' }, make('h1', { text: 'This service asks for a token' }),
+    make('label', {}, 'Token', input, make('small', { text: 'Whoever runs the service knows it. It is kept in this tab only.' })),
+    make('button', { class: 'primary', text: 'Go on', attributes: { type: 'submit' } }));
+  form.addEventListener('submit', (event) => { event.preventDefault(); setToken(input.value.trim()); hush(); go(location.hash || '#/'); });
+  document.getElementById('main').replaceChildren(form);
+  input.focus();
+}
+
+// Shows the way of a file to the service in the place of the drop zone.
+export async function bringIn(zone, file, then) {
+  hush();
+  const fill = make('i');
+  const meter = make('div', { class: 'meter', attributes: { role: 'progressbar', 'aria-label': 'Upload' } }, fill);
+  const note = make('p', { attributes: { role: 'status' }, text: `Sending ${file.name} …` });
+  const box = make('div', { class: 'sheet' }, note, meter);
+  zone.replaceWith(box);
+  const table = await attempt(() => upload(file, (share) => {
+    if (share !== null) fill.style.setProperty('--size', `${100 * share}%`);
+    if (share === 1) { note.textContent = `Reading ${file.name} …`; meter.classList.add('unknown'); } else if (share !== null) note.textContent = `Sending ${file.name}, ${percent(share)} …`;
+  }));
+  box.replaceWith(zone);
+  if (table) await attempt(() => then(table));
+}

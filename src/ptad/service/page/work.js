@@ -1,0 +1,84 @@
+// A job while it runs, and the list of jobs.
+
+import { follow, get, send } from './api.js';
+import { lossChart } from './charts.js';
+import { count, make, percent, sheet, short, when } from './dom.js';
+import { attempt, go, say } from './shell.js';
+
+const STATES = { waiting: 'waiting', running: 'under way', done: 'done', failed: 'failed', cancelled: 'cancelled' };
+export const stateTag = (state) => make('span', { class: `tag ${state}`, text: STATES[state] });
+
+export async function showJob(view, id) {
+  const job = await get(`/v1/jobs/${id}`);
+  const fit = job.kind === 'fit';
+  if (!fit && job.state === 'done') { go(`#/results/${id}`); return; }
+  view.title(fit ? `Learning: ${job.title}` : `Judging ${job.title}`);
+  const tag = make('span', {}, stateTag(job.state));
+  const note = make('p', { class: 'lead', attributes: { role: 'status', 'aria-live': 'polite' }, text: 'One moment …' });
+  const fill = make('i');
+  const meter = make('div', { class: 'meter unknown', attributes: { role: 'progressbar', 'aria-label': fit ? 'Training' : 'Judging', 'aria-valuemin': 0, 'aria-valuemax': 100 } }, fill);
+  const remark = make('p', { class: 'quiet small' });
+  const chart = make('div', { id: 'loss', class: 'chart' });
+  const cancel = make('button', { id: 'cancel', class: 'danger', text: 'Stop and throw away', attributes: { type: 'button' }, on: { click: () => attempt(() => send('POST', `/v1/jobs/${id}/cancel`)) } });
+  const actions = make('div', { class: 'actions more' }, cancel);
+  view.add(make('p', {}, tag), sheet(fit ? 'Progress' : 'Rows', note, meter, remark, actions), fit ? sheet('How well the rows are understood', chart) : null);
+  const draw = fit ? lossChart(chart) : null;
+  const progress = (share, text) => {
+    meter.classList.remove('unknown');
+    fill.style.setProperty('--size', `${100 * share}%`);
+    meter.setAttribute('aria-valuenow', Math.round(100 * share));
+    note.textContent = text;
+  };
+  const onProgress = (entry) => {
+    if (entry.note) remark.textContent = entry.note;
+    else if (entry.step) { draw(entry); progress(entry.step / entry.steps, `Step ${count(entry.step)} of ${count(entry.steps)}, loss ${short(entry.loss)}`); if (entry.step === entry.steps) note.textContent += '; now the alarm level is set …'; }
+    else if (entry.rows) progress(entry.rows / Math.max(entry.total, 1), `${count(entry.rows)} of ${count(entry.total)} rows`);
+  };
+  const onState = (now) => {
+    tag.replaceChildren(stateTag(now.state));
+    if (now.state === 'waiting') note.textContent = 'Waiting for other work to end …';
+    if (now.state === 'running' && meter.classList.contains('unknown')) note.textContent = fit ? 'Reading the rows …' : 'Loading the model …';
+    if (!['done', 'failed', 'cancelled'].includes(now.state)) return;
+    cancel.remove();
+    meter.classList.remove('unknown');
+    if (now.state === 'failed') { note.textContent = now.error; failed(now, actions); }
+    if (now.state === 'cancelled') { note.textContent = 'Stopped. Nothing is left of it.'; actions.append(make('a', { class: 'button', text: 'Back to the table', attributes: { href: `#/tables/${now.table}` } })); }
+    if (now.state === 'done' && !fit) go(`#/results/${id}`);
+    if (now.state === 'done' && fit) attempt(() => learned(now, note, actions));
+  };
+  view.leave = follow(id, (event, data) => (event === 'state' ? onState(data) : onProgress(data)), (error) => {
+    remark.textContent = error ? (error.status ? error.message : 'The service cannot be reached just now; trying again …') : '';
+  });
+}
+
+// A fresh model is first shown what it learned from, once.
+async function learned(job, note, actions) {
+  const before = (await get('/v1/jobs')).find((other) => other.kind === 'score' && other.model === job.model && other.table === job.table);
+  note.textContent = `The model is ready. It learned from ${count(job.summary.rows_learned)} rows.`;
+  actions.append(make('a', { class: 'button', text: 'Look at the model', attributes: { href: `#/models/${job.model}` } }));
+  if (before) { actions.prepend(make('a', { class: 'button primary', text: 'See the table judged', attributes: { href: `#/jobs/${before.id}` } })); return; }
+  const next = await send('POST', '/v1/scorings', { table: job.table, model: job.model, label: job.label, normal: job.normal });
+  go(`#/jobs/${next.id}`);
+}
+
+function failed(job, actions) {
+  actions.append(make('a', { class: 'button primary', text: job.kind === 'fit' ? 'Back to the columns' : 'Back to the table', attributes: { href: `#/tables/${job.table}` } }));
+  if (job.kind === 'score' && job.label) {
+    actions.append(make('button', { text: 'Judge it without the label', attributes: { type: 'button' }, on: { click: () => attempt(async () => go(`#/jobs/${(await send('POST', '/v1/scorings', { table: job.table, model: job.model })).id}`)) } }));
+  }
+}
+
+export function jobLine(job, reload) {
+  const target = job.kind === 'score' && job.state === 'done' ? `#/results/${job.id}` : `#/jobs/${job.id}`;
+  const remove = make('button', { text: 'Forget', attributes: { type: 'button', 'aria-label': `Forget ${job.title}` }, on: { click: () => attempt(async () => { await send('DELETE', `/v1/jobs/${job.id}`); reload(); }) } });
+  const what = job.kind === 'fit' ? 'learning' : 'judging';
+  const found = job.kind === 'score' && job.summary ? `, ${count(job.summary.strange)} of ${count(job.summary.rows)} rows strange (${percent(job.summary.strange / Math.max(1, job.summary.rows))})` : '';
+  return make('li', {}, make('div', { class: 'what' }, make('a', { text: job.title, attributes: { href: target } }), make('div', { class: 'quiet small', text: `${what}, ${when(job.created)}${found}` })), make('div', { class: 'actions' }, stateTag(job.state), remove));
+}
+
+export async function showJobs(view) {
+  view.title('Work');
+  const jobs = await get('/v1/jobs');
+  if (!jobs.length) { view.add(make('p', { class: 'lead', text: 'Nothing was started yet. Learning and judging tables shows up here, with what came of it.' }), make('a', { class: 'button primary', text: 'Start with a table', attributes: { href: '#/' } })); return; }
+  view.add(sheet('All work, the newest first', make('ul', { class: 'lines' }, ...jobs.map((job) => jobLine(job, () => { say('Forgotten.', false); go('#/jobs'); })))));
+}
