@@ -2,8 +2,9 @@
 
     python benchmarks/database_faults.py [--moments 20] [--rows 20000]
 
-Starts a server of its own in a temporary folder (it needs PostgreSQL's programs). After every kill the server is started
-again and the database has to hold either no table of scores or a whole one, equal to that of an undisturbed run.
+Starts a server of its own in a temporary folder (it needs PostgreSQL's programs). After every kill the server is
+started again and the database has to hold either no table of scores or a whole one, equal to that of an
+undisturbed run.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ import numpy as np
 import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "databases"))
-from places import emptied, postgres_place  # noqa: E402
-from postgres_server import PostgresServer  # noqa: E402
+from places import emptied, postgres_place
+from postgres_server import PostgresServer
 
-from ptad import PTAD  # noqa: E402
-from ptad.tables import Query, scan_table, write_table  # noqa: E402
+from ptad import PTAD
+from ptad.tables import Query, scan_table, write_table
 
 TINY = {"embedding_dim": 4, "abd_width": 8, "n_steps": 20, "n_folds": 2, "n_reference": 32}
 
@@ -98,9 +99,8 @@ def memory(server: PostgresServer) -> None:
         rows += batch.num_rows
     seconds = time.perf_counter() - started
     high = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(
-        f"{rows:,} rows read in {seconds:.1f} s ({rows / seconds:,.0f} rows/s); peak memory grew by {(high - low) / 1024:.0f} MB over that of 300,000 rows"
-    )
+    print(f"{rows:,} rows read in {seconds:.1f} s ({rows / seconds:,.0f} rows/s)")
+    print(f"peak memory grew by {(high - low) / 1024:.0f} MB over that of 300,000 rows")
 
 
 def main() -> None:

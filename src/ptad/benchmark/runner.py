@@ -24,7 +24,7 @@ from ptad.benchmark.metrics import evaluate
 from ptad.benchmark.scaling import OWN, SCALINGS, scale_columns
 from ptad.benchmark.split import cap_split, half_split, twin_share
 from ptad.benchmark.store import MEASURED, ResultStore, Row, cell_key
-from ptad.benchmark.workers import TaskSource, run_tasks
+from ptad.benchmark.workers import Executor, TaskSource, run_tasks
 from ptad.errors import DataError, SettingError, UserError
 from ptad.peers import make_peer
 
@@ -155,6 +155,7 @@ def run_grid(
     loader: Loader,
     settings: RunSettings | None = None,
     on_row: Callable[[Row], None] | None = None,
+    execute: Executor = run_tasks,
 ) -> list[Row]:
     """Measure every cell that the store does not hold yet; return the new rows.
 
@@ -170,6 +171,8 @@ def run_grid(
         Device, processes, limits.
     on_row : callable, optional
         Called with each row after it is written.
+    execute : callable, optional
+        Who measures: processes of this machine, or :func:`ptad.benchmark.ray_workers.cluster_executor`.
     """
     settings = settings or RunSettings()
     stop_at = None if settings.budget is None else time.monotonic() + settings.budget
@@ -213,7 +216,7 @@ def run_grid(
             run.release(cell)
 
         if plan:
-            run_tasks(
+            execute(
                 ((number, source(number)) for number in range(len(plan))),
                 on_outcome,
                 n_workers=min(settings.jobs, len(plan)),

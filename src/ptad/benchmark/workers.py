@@ -12,6 +12,8 @@ from ptad.benchmark.cell import Outcome, Task, serve
 
 #: Takes a task lazily, so that its rows are written only when somebody is free to read them. None: skip it.
 TaskSource = Callable[[], Task | None]
+#: Measures tasks: :func:`run_tasks`, or the same on a cluster.
+Executor = Callable[..., None]
 _START_LIMIT = 300.0
 
 

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from ptad.cli import options
+
 app = typer.Typer(
     name="benchmark",
     help="Compare detectors on the twenty tables of the paper, honestly and in one command.",
@@ -47,18 +49,25 @@ def run(
     max_test: MaxTestOption = None,
     cells_per_worker: CellsOption = 25,
     retry: RetryOption = False,
+    engine: options.Engine = "local",
+    address: options.Address = None,
+    workers: options.Workers = None,
 ) -> None:
     """Measure methods on data sets; continue where an earlier run stopped.
 
     Example: ptad benchmark run --data DIR --methods knn,iforest,ptad --datasets wine,glass --seeds 0-4 --out r.csv
     """
+    from ptad.benchmark.ray_workers import cluster_executor
     from ptad.benchmark.runner import RunSettings, folder_loader, make_grid, run_grid
     from ptad.benchmark.selection import parse_datasets, parse_methods, parse_scalings, parse_seeds
     from ptad.benchmark.store import ResultStore
+    from ptad.benchmark.workers import run_tasks
+    from ptad.cli.settings import on_cluster
 
+    execute = cluster_executor(address, workers) if on_cluster(engine, address, workers) else run_tasks
     grid = make_grid(parse_methods(methods), parse_datasets(datasets), parse_seeds(seeds), parse_scalings(scalings))
     settings = RunSettings(device, jobs, threads, time_limit, max_train, max_test, cells_per_worker, retry)
-    rows = run_grid(grid, ResultStore(out), folder_loader(_folder(data)), settings, _announce)
+    rows = run_grid(grid, ResultStore(out), folder_loader(_folder(data)), settings, _announce, execute)
     typer.echo(_summary(rows, out), err=True)
 
 

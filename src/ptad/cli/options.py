@@ -36,6 +36,12 @@ Db = Annotated[
 QueryText = Annotated[
     str | None, typer.Option("--query", help="A SELECT that gives the rows, in the database --db.", metavar="SQL")
 ]
+Engine = Annotated[str, typer.Option("--engine", help="local, or ray for a cluster.")]
+Address = Annotated[
+    str | None,
+    typer.Option("--address", help="Head of a Ray cluster; without it one is started here.", metavar="HOST:PORT"),
+]
+Workers = Annotated[int | None, typer.Option("--workers", help="Workers of the cluster; all it has without it.")]
 Rate = Annotated[
     str | None,
     typer.Option(

@@ -10,6 +10,7 @@ import typer
 
 from ptad.cli import options
 from ptad.cli.console import print_json, rate, rows_progress, safe, set_up_logging
+from ptad.errors import SettingError
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -22,6 +23,8 @@ cat new.csv | ptad score model - --only-scores > scores.csv
 
 ptad score model --db postgresql://me@host/shop --query 'SELECT * FROM orders' --into scored_orders
 
+ptad score model 'days/*.parquet' --engine ray --address 10.0.0.1:6379 --out scored
+
 A run that was killed goes on where it stopped when the same command is given again.
 """
 
@@ -30,7 +33,10 @@ def score(
     model: options.Model,
     table: options.OptionalTable = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Output file; without it, CSV on standard output.")
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="Output file (a folder with --engine ray); without it, CSV on standard output."
+        ),
     ] = None,
     db: options.Db = None,
     query: options.QueryText = None,
@@ -38,6 +44,9 @@ def score(
         str | None, typer.Option("--into", help="Write a new table of the database --db instead.", metavar="TABLE")
     ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Let --into replace a table that is there.")] = False,
+    engine: options.Engine = "local",
+    address: options.Address = None,
+    workers: options.Workers = None,
     explain: Annotated[
         int, typer.Option("--explain", help="Name this many strongest columns and their expected values.", metavar="N")
     ] = 0,
@@ -55,13 +64,16 @@ def score(
     as_json: options.Json = False,
 ) -> None:
     """Add the columns score, p_value and anomaly to a table of any size."""
-    from ptad.cli.settings import parse_rate, parse_source, parse_target
+    from ptad.cli.settings import on_cluster, parse_rate, parse_source, parse_target
     from ptad.engines.database import score_into
     from ptad.engines.local import score_table
 
     set_up_logging(quiet)
     source = parse_source(table, db, query)
     rows_on_stdout = out is None and into is None
+    cluster = on_cluster(engine, address, workers)
+    if cluster and out is None:
+        raise SettingError("--engine ray writes a folder of Parquet files. Name it with --out.")
     with rows_progress("scoring", quiet) as progress:
         settings: dict[str, Any] = {
             "explain": explain,
@@ -75,6 +87,10 @@ def score(
         }
         if into is not None:
             summary = score_into(model, source, *parse_target(db, into, out), replace=replace, **settings)
+        elif cluster:
+            from ptad.engines.ray.scoring import score_on_cluster
+
+            summary = score_on_cluster(model, source, str(out), address=address, workers=workers, **settings)
         else:
             summary = score_table(model, source, "-" if out is None else out, **settings)
     if as_json:

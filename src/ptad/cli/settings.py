@@ -43,6 +43,15 @@ def parse_target(db: str | None, into: str, out: Path | None) -> tuple[str, str]
     return db, into
 
 
+def on_cluster(engine: str, address: str | None, workers: int | None) -> bool:
+    """Return whether the job runs on a cluster."""
+    if engine not in ("local", "ray"):
+        raise SettingError(f"--engine must be local or ray. Got {engine!r} instead.")
+    if engine == "local" and (address is not None or workers is not None):
+        raise SettingError("--address and --workers belong to --engine ray. Add it, or leave them out.")
+    return engine == "ray"
+
+
 def parse_names(texts: Sequence[str] | None) -> tuple[str, ...]:
     """Read column names separated by commas; a name that holds a comma is put in double quotes."""
     return tuple(name for row in csv.reader(texts or (), skipinitialspace=True) for name in row if name)

@@ -98,7 +98,7 @@ def score_table(
     step = batch_rows or rows_per_batch(model)
     scan = scan_table(source, batch_rows=step, encoding=encoding, schema=model.schema_)
     added = added_schema(explain, prefix)
-    _check_names(scan, added, append)
+    check_added_names(scan, added, append)
     schema = pa.schema([*(scan.schema if append else ()), *added])
     # a second run finds another copy of standard input, perhaps other rows in a database, and nothing to go on with on
     # standard output
@@ -177,17 +177,22 @@ def known_batches(model: PTAD, scan: TableScan) -> Iterator[tuple[int, pa.Record
 
     Columns that the model does not know are named once; a model of an array takes columns by place.
     """
-    names = scan.schema.names
-    if not model.schema_.from_array:
-        inputs = set(model.schema_.inputs)
-        extra = [n for n in names if n not in inputs]
-        names = [n for n in names if n in inputs]
-        if extra:
-            logger.warning("columns that were not there in training are ignored: %s", ", ".join(map(repr, extra)))
+    names = known_names(model, scan.schema.names)
     start = 0
     for batch in scan:
         yield start, batch, batch.select(names)
         start += batch.num_rows
+
+
+def known_names(model: PTAD, names: list[str], *, say: bool = True) -> list[str]:
+    """Return those of the columns that the model knows, and ``say`` in the log which ones it does not."""
+    if model.schema_.from_array:
+        return names
+    inputs = set(model.schema_.inputs)
+    extra = [n for n in names if n not in inputs]
+    if extra and say:
+        logger.warning("columns that were not there in training are ignored: %s", ", ".join(map(repr, extra)))
+    return [n for n in names if n in inputs]
 
 
 @contextmanager
@@ -200,7 +205,8 @@ def rows_from(start: int) -> Iterator[None]:
         raise DataError(text) from error
 
 
-def _check_names(scan: TableScan, added: pa.Schema, append: bool) -> None:
+def check_added_names(scan: TableScan, added: pa.Schema, append: bool) -> None:
+    """Raise if the table has columns with the names of the added ones."""
     twice = [n for n in added.names if n in scan.schema.names] if append else []
     if twice:
         raise DataError(

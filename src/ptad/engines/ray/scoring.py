@@ -1,0 +1,227 @@
+"""Scoring on a cluster with Ray Data: one model per worker, one output part per unit of rows, resumable.
+
+Only the description of a unit travels through the cluster. A worker reads its rows, scores them as the local engine
+does, and writes the part under its final name in one step. A part that is there is not made again: a worker or a
+machine that dies costs the units under way, and a job that is started again goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ptad._version import __version__
+from ptad.engines.local import (
+    Progress,
+    ScoreSummary,
+    added_schema,
+    check_added_names,
+    known_names,
+    load_model,
+    rows_from,
+    rows_per_batch,
+    scored_columns,
+)
+from ptad.engines.ray.connection import connected, worker_share
+from ptad.engines.ray.plan import Unit, make_units, parquet_files, read_unit
+from ptad.errors import DataError, SettingError, UserError
+from ptad.estimator import PTAD
+from ptad.storage import MANIFEST
+from ptad.tables import Query, TableWriter, scan_table
+
+logger = logging.getLogger("ptad")
+
+JOURNAL, DONE, COPIES = "_ptad.json", "_SUCCESS", "_rows"
+_MOST_TASKS = 4096
+
+
+def score_on_cluster(
+    model_folder: str | Path,
+    source: Any,
+    out: str | Path,
+    *,
+    address: str | None = None,
+    workers: int | None = None,
+    explain: int = 0,
+    append: bool = True,
+    prefix: str = "",
+    false_alarm_rate: float | str | None = None,
+    device: str = "auto",
+    encoding: str = "utf-8",
+    batch_rows: int | None = None,
+    progress: Progress | None = None,
+) -> ScoreSummary:
+    """Score a table of files into a folder of Parquet parts; the rows are those of the local engine, in its order.
+
+    Parameters
+    ----------
+    out : path
+        A folder; it holds ``part-*.parquet``, and the file ``_SUCCESS`` once all of them are there.
+    address, workers
+        The cluster, and how many workers score at a time; see :func:`ptad.engines.ray.connection.connected`.
+
+    The other parameters are those of :func:`ptad.engines.local.score_table`.
+    """
+    if isinstance(source, Query) or str(source) == "-":
+        raise SettingError("--engine ray reads files that all machines see. Write the rows to a Parquet file first.")
+    if explain < 0:
+        raise SettingError(f"--explain must be 0 or the number of columns to name. Got {explain} instead.")
+    folder = Path(out).resolve()
+    model = load_model(model_folder, device="cpu", false_alarm_rate=false_alarm_rate)
+    step = batch_rows or rows_per_batch(model)
+    scan = scan_table(source, batch_rows=step, encoding=encoding, schema=model.schema_)
+    added = added_schema(explain, prefix)
+    check_added_names(scan, added, append)
+    known_names(model, scan.schema.names)  # names the columns that are ignored, once
+    schema = pa.schema([*(scan.schema if append else ()), *added])
+    _open_folder(
+        folder,
+        {
+            "ptad": __version__,
+            "model": hashlib.sha256((Path(model_folder) / MANIFEST).read_bytes()).hexdigest(),
+            "sources": [[str(s.path.resolve()), *s.state] for s in scan.sources],
+            "false_alarm_rate": getattr(model, "false_alarm_rate_", None),
+            "columns": schema.names,
+            "batch_rows": step,
+            "encoding": encoding,
+        },
+    )
+    job = {
+        "model": str(Path(model_folder).resolve()),
+        "device": device,
+        "false_alarm_rate": false_alarm_rate,
+        "explain": explain,
+        "append": append,
+        "out": str(folder),
+        "own": scan.schema.serialize().to_pybytes(),
+        "schema": schema.serialize().to_pybytes(),
+        "anomaly": f"{prefix}anomaly",
+    }
+    rows = anomalies = resumed = 0
+    units = make_units(parquet_files(scan, folder / COPIES, step), step)
+    with connected(address, workers) as ray:
+        for row in _run(ray, units, job, *worker_share(ray, workers, device)):
+            if row["error"]:
+                raise DataError(row["error"])
+            rows, anomalies = rows + row["rows"], anomalies + row["anomalies"]
+            resumed += row["rows"] if row["resumed"] else 0
+            if progress is not None:
+                progress(rows, scan.n_rows)
+    for found in scan.sources:
+        found.check_unchanged()
+    shutil.rmtree(folder / COPIES, ignore_errors=True)
+    (folder / DONE).touch()
+    judged = model.calibration_ is not None
+    return ScoreSummary(
+        rows, anomalies if judged else None, model.false_alarm_rate_ if judged else None, resumed, str(out)
+    )
+
+
+def _open_folder(folder: Path, belongs_to: dict[str, Any]) -> None:
+    """Make the folder, or see that it holds parts of the very same job."""
+    journal = folder / JOURNAL
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if journal.exists():
+            if json.loads(journal.read_bytes()) != json.loads(json.dumps(belongs_to)):
+                raise SettingError(
+                    f"{folder} holds results of another model, table or setting. Name another folder, or delete it."
+                )
+        elif any(folder.iterdir()):
+            raise SettingError(f"{folder} is not empty. Name a new folder for the parts.")
+        else:
+            temporary = journal.with_suffix(".tmp")
+            temporary.write_text(json.dumps(belongs_to, indent=1), encoding="utf-8")
+            temporary.replace(journal)
+    except (OSError, ValueError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise DataError(f"{folder} cannot be used: {error}. Name a folder that all machines can write to.") from error
+
+
+def _run(ray: Any, units: list[Unit], job: dict[str, Any], workers: int, gpus: float) -> Any:
+    """Yield one row of figures per unit, in the order in which they are finished."""
+    import ray.data as data
+
+    context = data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.enable_operator_progress_bars = False
+    for name in ("ray.data", "ray.data._internal.progress"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    items = [{"start": u.start, "rows": u.rows, "slices": json.dumps(u.slices)} for u in units]
+    workers = min(workers, len(items))
+    dataset = data.from_items(items, override_num_blocks=min(len(items), _MOST_TASKS)).map_batches(
+        ClusterWorker,
+        fn_constructor_args=(job,),
+        batch_size=1,
+        # one is enough to go on with: a machine that has gone must not stop the others
+        compute=data.ActorPoolStrategy(min_size=1, max_size=workers, initial_size=workers),
+        num_cpus=1,
+        num_gpus=gpus or None,
+    )
+    yield from dataset.iter_rows()
+
+
+class ClusterWorker:
+    """Scores units in a process of the cluster; loads the model when the first unit needs it."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        self.job = job
+        self.out = Path(job["out"])
+        self.own = pa.ipc.read_schema(pa.py_buffer(job["own"]))
+        self.schema = pa.ipc.read_schema(pa.py_buffer(job["schema"]))
+        self._model: PTAD | None = None
+
+    @property
+    def model(self) -> PTAD:
+        if self._model is None:
+            job = self.job
+            self._model = load_model(job["model"], device=job["device"], false_alarm_rate=job["false_alarm_rate"])
+        return self._model
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
+        """Score one unit; a mistake of the user comes back as a text, since running it again would not help."""
+        start, rows = int(batch["start"][0]), int(batch["rows"][0])
+        unit = Unit(start, rows, tuple((p, f, n) for p, f, n in json.loads(str(batch["slices"][0]))))
+        resumed, anomalies, error = False, 0, ""
+        try:
+            flagged = self._left(unit)
+            resumed = flagged is not None
+            if flagged is None:
+                flagged = self._score(unit)
+            anomalies = int(pc.sum(flagged.cast(pa.int64())).as_py() or 0)
+        except UserError as mistake:
+            error = str(mistake)
+        return {
+            "start": [start],
+            "rows": [rows],
+            "anomalies": [np.int64(anomalies)],
+            "resumed": [resumed],
+            "error": [error],
+        }
+
+    def _left(self, unit: Unit) -> Any:
+        """The judgements in a part that is there already, or None."""
+        path = self.out / unit.part
+        if not path.exists():
+            return None
+        return pq.read_table(path, columns=[self.job["anomaly"]], partitioning=None).column(0)
+
+    def _score(self, unit: Unit) -> pa.Array:
+        batch = read_unit(unit.slices, self.own)
+        known = batch.select(known_names(self.model, batch.schema.names, say=False))
+        with rows_from(unit.start):
+            columns = scored_columns(self.model, known, self.job["explain"])
+        own = batch.columns if self.job["append"] else []
+        with TableWriter(self.out / unit.part, self.schema) as writer:
+            writer.write(pa.RecordBatch.from_arrays([*own, *columns.values()], schema=self.schema))
+        return columns["anomaly"]

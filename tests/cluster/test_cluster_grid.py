@@ -1,0 +1,43 @@
+"""The benchmark's grid as tasks: the rows of a local run, whatever is killed in between."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from faults import Saboteur, kill_worker, worker_pids
+
+from ptad.benchmark.cell import Cell
+from ptad.benchmark.loading import Dataset
+from ptad.benchmark.ray_workers import cluster_executor
+from ptad.benchmark.runner import RunSettings, run_grid
+from ptad.benchmark.store import ResultStore
+
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
+
+
+def load(name: str, seed: int) -> Dataset:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 3)).astype(np.float32)
+    y = np.arange(60) >= 50
+    X[y] += 2.0
+    return Dataset(name, X, y)
+
+
+def test_a_killed_worker_costs_no_cell(cluster: Any, tmp_path: Path) -> None:
+    cells = [Cell("pca", "toy", seed, "minmax") for seed in range(2)]
+    cells.append(Cell("lof", "toy", 0, "standard", {"metric": "no-such-metric"}))
+    local = run_grid(cells, ResultStore(tmp_path / "local.csv"), load, RunSettings())
+    store = ResultStore(tmp_path / "ray.csv")
+    with Saboteur(lambda: bool(worker_pids("_measure")), lambda: kill_worker("_measure")) as saboteur:
+        rows = run_grid(cells, store, load, RunSettings(), execute=cluster_executor(None, None))
+    assert saboteur.acted
+    assert len(store.read()) == len(rows) == 3
+
+    def figures(found: list[dict[str, Any]]) -> dict[Any, Any]:
+        return {(r["method"], r["seed"]): (r["status"], r.get("auc_roc"), r["reason"][:40]) for r in found}
+
+    assert figures(rows) == figures(local)
+    assert {r["status"] for r in rows} == {"ok", "failed"}

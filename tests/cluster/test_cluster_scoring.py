@@ -1,0 +1,99 @@
+"""Scoring on two nodes: the rows of the local engine, whatever is killed in between."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from faults import NODE, Saboteur, kill_worker
+
+from ptad.engines.local import score_table
+from ptad.engines.ray.plan import make_units, read_unit
+from ptad.engines.ray.scoring import score_on_cluster
+from ptad.errors import SettingError
+from ptad.tables import Query, read_table
+
+# what Ray warns of on its own is not ours to mend
+pytestmark = pytest.mark.filterwarnings("ignore")
+STEP = 100
+
+
+def test_units_lie_on_one_grid_over_all_files(folder: Path) -> None:
+    files = [(str(p), pq.ParquetFile(p).metadata.num_rows) for p in sorted((folder / "parquet").iterdir())]
+    units = make_units(files, STEP)
+    assert [u.start for u in units] == list(range(0, 1000, STEP)) and sum(u.rows for u in units) == 1000
+    assert [n for _, _, n in units[1].slices] == [30, 1, 69]
+    schema = pq.read_schema(files[0][0])
+    keys = [k for u in units for k in read_unit(u.slices, schema).column("key").to_pylist()]
+    assert keys == list(range(1000))
+    assert [u.rows for u in make_units([("x", 7)], 3)] == [3, 3, 1]
+
+
+def test_rows_of_a_large_row_group(tmp_path: Path, folder: Path) -> None:
+    table = read_table(folder / "parquet")
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=64)
+    for first, count in ((0, 1), (63, 2), (64, 64), (500, 500), (999, 1), (0, 1000)):
+        found = read_unit(((str(tmp_path / "t.parquet"), first, count),), table.schema)
+        assert found.column("key").to_pylist() == list(range(first, first + count))
+
+
+def expected_rows(folder: Path, source: str, out: Path, step: int) -> tuple[pa.Table, int | None]:
+    summary = score_table(folder / "model", folder / source, out, batch_rows=step, explain=1, device="cpu")
+    return read_table(out), summary.anomalies
+
+
+@pytest.mark.slow
+def test_a_killed_worker_leaves_no_trace(cluster: Any, folder: Path, tmp_path: Path) -> None:
+    expected, anomalies = expected_rows(folder, "csv", tmp_path / "local.parquet", 20)
+    out = tmp_path / "out"
+    with Saboteur(lambda: any(out.glob("part-*")), lambda: kill_worker("MapWorker")) as saboteur:
+        found = score_on_cluster(folder / "model", folder / "csv", out, batch_rows=20, explain=1, device="cpu")
+    assert saboteur.acted
+    assert (found.rows, found.anomalies) == (1000, anomalies)
+    assert read_table(out).equals(expected)  # every row once, in order, with the same types
+    names = {p.name for p in out.iterdir()}
+    assert names == {"_SUCCESS", "_ptad.json"} | {f"part-{i:015d}.parquet" for i in range(0, 1000, 20)}
+
+
+@pytest.mark.slow
+def test_a_killed_node_leaves_no_trace_and_parts_are_kept(cluster: Any, folder: Path, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"batch_rows": 20, "explain": 1, "device": "cpu"}
+    expected, anomalies = expected_rows(folder, "parquet", tmp_path / "local.parquet", 20)
+    out = tmp_path / "out"
+
+    def kill() -> None:
+        cluster.remove_node(cluster.second, allow_graceful=False)
+
+    try:
+        with Saboteur(lambda: any(out.glob("part-*")), kill) as saboteur:
+            found = score_on_cluster(folder / "model", folder / "parquet", out, **settings)
+    finally:
+        cluster.second = cluster.add_node(**NODE)
+    assert saboteur.acted
+    assert (found.rows, found.anomalies) == (1000, anomalies)
+    assert read_table(out).equals(expected)
+
+    # a second run keeps the parts that are there and makes those that are not
+    kept = out / f"part-{300:015d}.parquet"
+    before = kept.stat().st_mtime_ns
+    (out / f"part-{500:015d}.parquet").unlink()
+    again = score_on_cluster(folder / "model", folder / "parquet", out, workers=1, **settings)
+    assert (again.rows, again.anomalies, again.rows_resumed) == (1000, anomalies, 980)
+    assert kept.stat().st_mtime_ns == before and read_table(out).equals(expected)
+    with pytest.raises(SettingError, match="another model, table or setting"):
+        score_on_cluster(folder / "model", folder / "parquet", out, **{**settings, "batch_rows": 30})
+
+
+def test_folders_of_others_and_other_sources_are_refused(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("mine")
+    with pytest.raises(SettingError, match="not empty"):
+        score_on_cluster(folder / "model", folder / "parquet", tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["letter.txt"]
+    for source in ("-", Query("x.db", "SELECT 1")):
+        with pytest.raises(SettingError, match="reads files"):
+            score_on_cluster(folder / "model", source, tmp_path / "out")
+    shutil.rmtree(tmp_path)
