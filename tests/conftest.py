@@ -23,6 +23,7 @@ TINY = {
     "embedding_dim": 4,
     "n_heads": 1,
     "abd_width": 8,
+    "dense_width": 16,
     "n_steps": 20,
     "interval": 5,
     "batch_size": 64,

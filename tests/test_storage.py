@@ -180,7 +180,9 @@ def test_no_folder(tmp_path: Path) -> None:
 
 def test_future_version(saved: Path) -> None:
     resign(saved, format_version=FORMAT_VERSION + 1, ptad_version="9.0.0")
-    with pytest.raises(BundleError, match=r"format version 2, written by ptad 9\.0\.0; .*Upgrade ptad"):
+    with pytest.raises(
+        BundleError, match=rf"format version {FORMAT_VERSION + 1}, written by ptad 9\.0\.0; .*Upgrade ptad"
+    ):
         PTAD.load(saved)
 
 

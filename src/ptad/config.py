@@ -22,14 +22,16 @@ class Config:
     # table -> matrix
     scaling: Literal["standard", "minmax"] = "standard"
     clip: float | None = None  # how far beyond the training range a scaled value may lie; None: any distance
+    common_unit: bool = False  # the network sees centred columns in one unit for all, two-valued ones discounted
 
     # network
-    backbone: Literal["npt", "transformer", "mlp"] = "npt"
+    backbone: Literal["npt", "transformer", "mlp", "dense"] = "npt"
     data_mask: bool = True  # Eq. 3
     embedding_dim: int = 16  # e
     n_heads: int = 4
     feedforward_factor: int = 4
     dropout: float = 0.1
+    dense_width: int = 128  # width of the dense backbone
     abd_width: int | None = None  # None: the full width d * e, up to `abd_full_limit`; else factorised (PAPER-10)
     abd_full_limit: int = 2048  # widest d * e with a full ABD; beyond it the ABD is factorised at width 128
 
@@ -63,12 +65,15 @@ class Config:
     warmup_epochs: int = 10
     gradient_clip: float = 1.0  # element-wise bound on the gradient
     input_noise: float = 0.0  # standard deviation of the noise on the inputs while training
+    hidden_rate: float = 0.0  # up to this share of a row's columns is hidden from the network while training
+    visible_weight: float = 0.25  # weight of the error on cells that were not hidden
     sampled_branch: bool = False  # train one branch per row and step, drawn at random, instead of all K
     patience: int | None = None  # intervals without a better held-out loss before training stops; None: never
     interval: int = 25  # steps between two looks at the loss
 
     # scoring
     n_reference: int = 512  # rows that stand for the training set in the reference context
+    n_passes: int = 0  # passes that each hide a share of the columns and judge the network there; 0: hide nothing
     n_neighbours: int = 0  # training rows retrieved per row, whose reconstructions are scored too; 0: none
     neighbour_ridge: float = 0.3
     n_bank: int = 20_000  # training rows that neighbours are retrieved from
@@ -124,12 +129,14 @@ def _count(low: int) -> Interval:
 _CONSTRAINTS: dict[str, list[Any]] = {
     "scaling": [StrOptions({"standard", "minmax"})],
     "clip": [_real(0), None],
-    "backbone": [StrOptions({"npt", "transformer", "mlp"})],
+    "common_unit": ["boolean"],
+    "backbone": [StrOptions({"npt", "transformer", "mlp", "dense"})],
     "data_mask": ["boolean"],
     "embedding_dim": [_count(1)],
     "n_heads": [_count(1)],
     "feedforward_factor": [_count(1)],
     "dropout": [_real(0, 1)],
+    "dense_width": [_count(1)],
     "abd_width": [_count(1), None],
     "abd_full_limit": [_count(0)],
     "projection_mask": [StrOptions({"none", "single", "multiple", "random"})],
@@ -157,10 +164,13 @@ _CONSTRAINTS: dict[str, list[Any]] = {
     "warmup_epochs": [_count(0)],
     "gradient_clip": [_real(0, closed="neither")],
     "input_noise": [_real(0)],
+    "hidden_rate": [_real(0, 1)],
+    "visible_weight": [_real(0)],
     "sampled_branch": ["boolean"],
     "patience": [_count(1), None],
     "interval": [_count(1)],
     "n_reference": [_count(1)],
+    "n_passes": [_count(0)],
     "n_neighbours": [_count(0)],
     "neighbour_ridge": [_real(0, closed="neither")],
     "n_bank": [_count(2)],
@@ -176,21 +186,24 @@ PRESETS: dict[str, Config] = {
     "default": Config(
         scaling="minmax",
         clip=1.0,
-        embedding_dim=8,
-        n_heads=1,
-        feedforward_factor=2,
-        n_basis_vectors=3,
+        common_unit=True,
+        backbone="dense",
+        data_mask=False,  # the passes hide whole cells instead
         dropout=0.0,
-        abd_width=64,
+        n_basis_vectors=3,
+        sinkhorn_iterations=5,
+        basis_loss_weight=0.01,
+        prototype_loss_weight=0.01,
         optimizer="adamw",
         learning_rate=2e-3,
-        n_steps=200,
-        batch_size=256,
+        n_steps=1000,
+        batch_size=128,
         warmup_epochs=2,
         input_noise=0.1,
+        hidden_rate=0.8,
         sampled_branch=True,
+        n_passes=6,
         n_neighbours=16,
-        network_weight=0.25,
         n_folds=4,
         members="folds",
     ),

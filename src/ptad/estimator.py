@@ -22,7 +22,7 @@ from ptad.errors import SettingError
 from ptad.fitting import Columns, Fitted, fit_matrix, make_retrieval
 from ptad.model import Network
 from ptad.progress import fit_progress
-from ptad.scoring import PART_NAMES, Calibration, Explanation, Parts, Scorer, make_explanation
+from ptad.scoring import PART_NAMES, Calibration, Explanation, Parts, Scorer, Space, make_explanation
 from ptad.storage import read_bundle, write_bundle
 from ptad.tables import Schema, fit_schema
 
@@ -280,6 +280,9 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         scorer = self.scorer_
         tensors = {f"network.{k}": v.float() for k, v in scorer.network.state_dict().items()}
         tensors["reference_rows"] = scorer.reference_rows.float()
+        tensors |= {"space.centre": scorer.space.centre, "space.unit": scorer.space.unit}
+        if scorer.space.pass_of is not None:
+            tensors["space.pass_of"] = scorer.space.pass_of
         if scorer.retrieval is not None:
             tensors["bank"] = scorer.retrieval.rows.float()
         if self.calibration_ is not None:
@@ -294,6 +297,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
             "n_features_in": self.n_features_in_,
             "feature_names_in": None if names is None else [str(name) for name in names],
             "n_members": scorer.network.n_members,
+            "network_unit": scorer.network_unit,
             "retrieval_units": None if scorer.retrieval is None else list(scorer.retrieval.units),
             "n_rows": len(self.held_out_scores_),
             "history": self.history_,
@@ -317,6 +321,8 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
             reference_rows=tensors["reference_rows"].to(target),
             missing_rate=torch.from_numpy(columns.missing_rate).to(target),
             column_weight=torch.from_numpy(columns.indicator_weight(config)).to(target),
+            space=Space(tensors["space.centre"], tensors["space.unit"], tensors.get("space.pass_of")),
+            network_unit=content["network_unit"],
             retrieval=(
                 make_retrieval(tensors["bank"].to(target), config, content["retrieval_units"])
                 if "bank" in tensors

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 from ptad.config import Config
 from ptad.errors import DataError, TrainingError
 from ptad.model import Network
-from ptad.scoring import Calibration, Retrieval, Scorer
+from ptad.scoring import Calibration, Retrieval, Scorer, Space, column_weights
 from ptad.training import Checkpoint, Data, History, Member, Progress, Trainer, plan_members
 
 logger = logging.getLogger("ptad")
@@ -26,6 +28,7 @@ Matrix = NDArray[np.float32]
 # NOTE[PAPER-10] Cells in one batch or reference set: attention between attributes costs d^2 per row, so wide tables
 # take fewer rows at a time; memory stays bounded and time grows linearly with the columns.
 MAX_CELLS = 2**16
+N_PROBES = 512  # rows from which the unit of the network's score is taken
 
 
 def context_rows(wanted: int, n_features: int) -> int:
@@ -81,7 +84,13 @@ def fit_matrix(
     if n_calibration := sum(len(member.calibration) for member in members):
         Calibration(np.zeros(n_calibration)).rate(false_alarm_rate)  # refuse before training, not after
     seeds = [int(s) for s in rng.integers(2**31, size=len(members))]
-    on_device = torch.from_numpy(x).to(device)
+    retrieval = None
+    if config.n_neighbours:
+        rows = np.random.default_rng(seeds[0]).permutation(len(x))[: config.n_bank]
+        retrieval = make_retrieval(torch.from_numpy(x[rows]).to(device), config)
+    space = make_space(x, columns, config, device, retrieval, seeds)
+    groups = torch.from_numpy(columns.groups).to(device)
+    on_device = space(torch.from_numpy(x).to(device))
 
     history: History = []
     trained: list[tuple[Network, list[int]]] = []
@@ -90,36 +99,74 @@ def fit_matrix(
         if checkpoint is not None:
             path = Checkpoint(checkpoint / f"members-{i}.safetensors", _fingerprint(x, config, seed, device))
         network, entries = _train(
-            on_device, [members[m] for m in batch], [seeds[m] for m in batch], config, amp, progress, path
+            on_device, groups, [members[m] for m in batch], [seeds[m] for m in batch], config, amp, progress, path
         )
         trained.append((network, batch))
         history += [{"member": float(i), **entry} for entry in entries]
 
+    freeze = partial(_freeze, x=x, columns=columns, config=config, device=device)
+    singles = {
+        m: freeze(take_members(network, [position]), [members[m]], [seeds[m]], space.of([m]))
+        for network, batch in trained
+        for position, m in enumerate(batch)
+    }
+    unit = 1.0 if retrieval is None else _network_unit(x, members, singles, config)
     held_out = np.full(len(x), np.nan)
-    units = []
-    scoring: list[tuple[Network, list[int]]] = []
-    for network, batch in trained:
-        for position, m in enumerate(batch):
-            if len(members[m].calibration):
-                scorer = _freeze(
-                    take_members(network, [position]), x, [members[m]], [seeds[m]], columns, config, device
-                )
-                held_out[members[m].calibration] = scorer.parts(x[members[m].calibration]).score
-                units.append(scorer.retrieval.units if scorer.retrieval is not None else (1.0, 1.0))
-        if kept := [position for position, m in enumerate(batch) if members[m].scores]:
-            scoring.append((take_members(network, kept), [batch[position] for position in kept]))
+    for m, member in enumerate(members):
+        if len(member.calibration):
+            # A calibration row may lie in the bank: retrieval passes over its copy, and judges it as if it were new.
+            judge = replace(singles[m], retrieval=retrieval, network_unit=unit)
+            held_out[member.calibration] = judge.parts(x[member.calibration]).score
 
-    chosen = [m for _, batch in scoring for m in batch]
-    network = join_members([network for network, _ in scoring])
-    # The bank of all rows is denser than the folds' that calibrate it; its own unit would be smaller than theirs, and
-    # scores beyond its reach would grow past what was promised. So all share the folds' unit.
-    common = tuple(float(unit) for unit in np.mean(units, axis=0)) if units else None
-    scorer = _freeze(
-        network, x, [members[m] for m in chosen], [seeds[m] for m in chosen], columns, config, device, common
-    )
+    chosen = [m for _, batch in trained for m in batch if members[m].scores]
+    network = join_members([singles[m].network for m in chosen])
+    scorer = freeze(network, [members[m] for m in chosen], [seeds[m] for m in chosen], space.of(chosen))
+    scorer = replace(scorer, retrieval=retrieval, network_unit=unit)
     _check_scores(scorer, x[members[chosen[0]].train[:256]])
     judged = held_out[~np.isnan(held_out)]
     return Fitted(scorer, Calibration(judged) if len(judged) else None, history, held_out)
+
+
+def _network_unit(x: Matrix, members: list[Member], singles: dict[int, Scorer], config: Config) -> float:
+    """Return what the network's score is divided by to stand beside the retrieved rows' with its weight.
+
+    The unit is a normal row's mean. Where the network does much better on the rows it learned from than on others, it
+    has learned them by heart, and weighs less.
+    """
+    if not config.network_weight:
+        return math.inf
+    means = []
+    for m, scorer in singles.items():
+        seen, unseen = members[m].train, members[m].calibration
+        inside = scorer.parts(x[seen[:N_PROBES]]).network.mean()
+        means.append((inside, scorer.parts(x[unseen[:N_PROBES]]).network.mean() if len(unseen) else inside))
+    inside, outside = np.mean(means, axis=0).clip(1e-12)
+    return float(outside / (config.network_weight * min(1.0, inside / outside)))
+
+
+def make_space(
+    x: Matrix,
+    columns: Columns,
+    config: Config,
+    device: torch.device,
+    retrieval: Retrieval | None,
+    seeds: Sequence[int],
+) -> Space:
+    """Return the network's view of the rows: as they are, or in one common unit, whole or with hidden columns."""
+    n_features = x.shape[1]
+    centre, unit = np.zeros(n_features), np.ones(n_features)
+    if config.common_unit:
+        weight = column_weights(torch.from_numpy(x))[0].numpy() if retrieval is None else retrieval.weight.cpu().numpy()
+        centre = np.nan_to_num(np.nanmean(x, axis=0, dtype=np.float64))
+        spread = np.nan_to_num(np.nanvar(x, axis=0, dtype=np.float64)) * weight**2
+        unit = weight / max(np.sqrt(spread.mean()), 1e-9)
+    pass_of = None
+    if config.n_passes:
+        n_columns = int(columns.groups[-1]) + 1
+        n_passes = min(config.n_passes, n_columns)
+        orders = [np.random.default_rng(seed).permutation(n_columns) % n_passes for seed in seeds]
+        pass_of = torch.from_numpy(np.stack(orders)[:, columns.groups])
+    return Space(torch.from_numpy(centre), torch.from_numpy(unit), pass_of).to(device, torch.float32)
 
 
 def take_members(network: Network, positions: Sequence[int]) -> Network:
@@ -159,6 +206,7 @@ def _batches(members: list[Member], config: Config) -> Iterator[list[int]]:
 
 def _train(
     x: torch.Tensor,
+    groups: torch.Tensor,
     members: list[Member],
     seeds: list[int],
     config: Config,
@@ -170,7 +218,9 @@ def _train(
     validation = None
     if config.patience is not None and all(len(member.validation) for member in members):
         validation = _row_table([member.validation[:512] for member in members], x.device)
-    data = Data(x=x, train=_row_table([member.train for member in members], x.device), validation=validation)
+    data = Data(
+        x=x, train=_row_table([member.train for member in members], x.device), validation=validation, groups=groups
+    )
     batch_size = context_rows(config.batch_size, x.shape[1])
     if checkpoint is not None and (found := checkpoint.load()) is not None:
         batch_size = found[1]["batch_size"]
@@ -205,13 +255,14 @@ def _row_table(rows: list[NDArray[np.int64]], device: torch.device) -> torch.Ten
 
 def _freeze(
     network: Network,
-    x: Matrix,
     members: list[Member],
     seeds: list[int],
+    space: Space,
+    *,
+    x: Matrix,
     columns: Columns,
     config: Config,
     device: torch.device,
-    units: tuple[float, ...] | None = None,
 ) -> Scorer:
     """Return a scorer whose reference rows are drawn from what each member learned from."""
     n_reference = min(context_rows(config.n_reference, x.shape[1]), max(len(member.train) for member in members))
@@ -219,18 +270,12 @@ def _freeze(
     for member, seed in zip(members, seeds, strict=True):
         order = np.random.default_rng(seed).permutation(member.train)
         picks.append(x[np.resize(order, n_reference)])
-    retrieval = None
-    if config.n_neighbours:
-        # Several members score together over the rows of all of them.
-        known = np.unique(np.concatenate([member.train for member in members]))
-        rows = np.random.default_rng(seeds[0]).permutation(known)[: config.n_bank]
-        retrieval = make_retrieval(torch.from_numpy(x[rows]).to(device), config, units)
     return Scorer(
         network=network,
         reference_rows=torch.from_numpy(np.stack(picks)).to(device),
         missing_rate=torch.from_numpy(columns.missing_rate).to(device),
         column_weight=torch.from_numpy(columns.indicator_weight(config)).to(device),
-        retrieval=retrieval,
+        space=space,
     )
 
 

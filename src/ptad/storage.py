@@ -21,7 +21,7 @@ from ptad._version import __version__
 from ptad.errors import BundleError
 
 FORMAT = "ptad-bundle"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MANIFEST, TENSORS = "manifest.json", "tensors.safetensors"
 
 

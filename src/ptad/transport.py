@@ -30,15 +30,16 @@ def euclidean_cost(squared_distance: Tensor) -> Tensor:
 def sinkhorn_potentials(cost: Tensor, entropy_weight: float, n_iterations: int) -> Tensor:
     """Solve Eq. 5's transport problem with uniform marginals and return the column potentials g.
 
-    The row potentials follow from g in closed form (see :func:`scaled_plan`), so they are not kept.
+    The row potentials follow from g in closed form (see :func:`scaled_plan`), so they are not kept: each round makes
+    the plan with exact row marginals and moves g by what its column marginals lack.
     """
     kernel = -cost / entropy_weight
-    log_row = -math.log(cost.shape[-2])
     log_column = -math.log(cost.shape[-1])
+    tiny = torch.finfo(cost.dtype).tiny  # an atom beyond the reach of all rows: its potential grows, step by step
     g = torch.zeros_like(kernel[..., 0, :])
     for _ in range(n_iterations):
-        f = log_row - torch.logsumexp(kernel + g.unsqueeze(-2), dim=-1)
-        g = log_column - torch.logsumexp(kernel + f.unsqueeze(-1), dim=-2)
+        marginal = torch.softmax(kernel + g.unsqueeze(-2), dim=-1).mean(dim=-2)
+        g = g + (log_column - marginal.clamp_min(tiny).log())
     return g
 
 

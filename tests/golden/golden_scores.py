@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from ptad.config import make_config
 from ptad.model import Network
-from ptad.scoring import Retrieval, Scorer
-from ptad.scoring.parts import assess
+from ptad.scoring import Retrieval, Scorer, Space
 
 Array = NDArray[np.float64]
 SMALL = {"embedding_dim": 4, "n_heads": 2, "n_basis_vectors": 3, "n_prototypes": 2}
@@ -25,7 +24,9 @@ CASES: dict[str, dict[str, Any]] = {
     "transformer_mse": {"backbone": "transformer", "basis_distance": "mse", "prototype_distance": "mse"},
     "mlp_single": {"backbone": "mlp", "projection_mask": "single"},
     "no_masks": {"data_mask": False, "projection_mask": "none"},
-    "retrieval": {"n_neighbours": 3, "network_weight": 0.25},
+    "retrieval": {"n_neighbours": 3},
+    "dense_passes": {"backbone": "dense", "dense_width": 6, "data_mask": False, "n_passes": 3},
+    "npt_passes": {"n_passes": 3},
 }
 N_FEATURES, N_REFERENCE, N_ROWS = 5, 9, 7
 
@@ -50,22 +51,28 @@ def golden_scores(case: str) -> dict[str, list[float]]:
         reference_rows=2.0 * wave((2, N_REFERENCE, N_FEATURES), 0.3),
         missing_rate=torch.tensor([0.0, 0.5, 0.1, 0.0, 0.2], dtype=torch.float64),
         column_weight=torch.tensor([1.0, 0.5, 0.5, 1.0, 1.0], dtype=torch.float64),
+        space=Space(
+            centre=torch.tensor([0.1, 0.0, -0.2, 0.0, 0.3], dtype=torch.float64),
+            unit=torch.tensor([2.0, 1.0, 0.5, 1.0, 1.0], dtype=torch.float64),
+            pass_of=torch.tensor([[0, 1, 1, 2, 0], [1, 0, 0, 2, 2]]),
+        )
+        if config.n_passes
+        else Space(torch.zeros(N_FEATURES), torch.ones(N_FEATURES)),
         retrieval=Retrieval(bank, config.n_neighbours, config.neighbour_ridge) if config.n_neighbours else None,
+        network_unit=4.0 if config.n_neighbours else 1.0,
     )
     x = 2.0 * wave((N_ROWS, N_FEATURES), 0.9).float()
     x[2, 1] = x[4, 0] = float("nan")
     found: dict[str, list[float]] = {}
     for context in ("reference", "batch"):
-        (chunk, output, potentials), *rest = scorer._passes(x.numpy(), context)
-        assert not rest
+        (judged,) = scorer._assess(x.numpy(), context)
         with torch.inference_mode():
-            judged = assess(scorer.network, output, chunk, potentials, scorer)
             parts = {
                 "reconstruction": judged.errors.sum(-1),
                 "basis": judged.basis,
                 "prototype": judged.prototype,
                 "missing": judged.missing.sum(-1),
-                "latent": output.latent.sum(-1),
+                "latent": judged.output.latent.sum(-1),
             }
             if judged.retrieved is not None:
                 parts["neighbour"] = judged.retrieved.neighbour.sum(-1).unsqueeze(0)

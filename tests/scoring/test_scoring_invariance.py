@@ -93,6 +93,6 @@ def test_frozen_potentials_solve_the_transport_of_the_reference_rows(detector: P
 
     scorer = detector.scorer_
     with torch.inference_mode():
-        solved = solve_potentials(scorer.network, scorer.network(scorer.reference_rows))
+        solved = solve_potentials(scorer.network, scorer._output(scorer.reference_rows, scorer.reference))
     assert torch.equal(solved.basis, scorer.potentials.basis)
     assert torch.equal(solved.prototype, scorer.potentials.prototype)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from ptad import PTAD
-from ptad.scoring import Retrieval, Scorer
+from ptad.scoring import Retrieval
 from ptad.scoring.retrieval import column_weights
 
 Make = Callable[..., PTAD]
@@ -96,21 +95,38 @@ def test_small_banks(n_rows: int) -> None:
     assert torch.isfinite(found.neighbour).all() and torch.isfinite(found.local).all()
 
 
-def test_the_bank_of_a_fold_holds_none_of_the_rows_that_it_judges(
-    make_detector: Make, rows: Rows, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_calibration_rows_are_judged_as_if_the_bank_did_not_hold_them(make_detector: Make, rows: Rows) -> None:
     """Otherwise a calibration row would find itself, and its score would say nothing about new rows."""
-    original, judged = Scorer.parts, []
+    model = make_detector(n_steps=3, network_weight=0.0).fit(rows)
+    bank = model.scorer_.retrieval
+    assert len(bank.bank) == len(rows)
+    encoded = model.schema_.encode(rows)
+    for i in (0, 17, 60):
+        others = bank.rows[(bank.rows != torch.from_numpy(encoded[i])).any(dim=1)]
+        assert len(others) == len(rows) - 1
+        without = Retrieval(others, 16, model.config_.neighbour_ridge, bank.units)
+        found = without(torch.from_numpy(encoded[i : i + 1]).double())
+        expected = (found.neighbour + found.local).sum()
+        assert model.held_out_scores_[i] == pytest.approx(float(expected), rel=1e-5)
 
-    def parts(self: Scorer, x: Any, *arguments: Any) -> Any:
-        bank = {row.tobytes() for row in self.retrieval.rows.float().numpy()}
-        judged.append((len(x), sum(row.tobytes() in bank for row in x)))
-        return original(self, x, *arguments)
 
-    monkeypatch.setattr(Scorer, "parts", parts)
-    model = make_detector(n_steps=3).fit(rows)
-    assert judged[:2] == [(50, 0), (50, 0)]  # both folds, before the check of the final scorer
-    assert len(model.scorer_.retrieval.bank) == 100
+@pytest.mark.parametrize("n_bank", [5, 32, 33, 500])
+def test_the_search_by_blocks_finds_what_sorting_all_distances_finds(n_bank: int) -> None:
+    generator = torch.Generator().manual_seed(n_bank)
+    bank = torch.randint(0, 4, (n_bank, 3), generator=generator).double() / 3  # many ties
+    x = torch.rand(40, 3, generator=generator, dtype=torch.float64)
+    retrieval = Retrieval(bank, 8, RIDGE)
+    weighted = x * retrieval.weight
+    squared = (weighted.unsqueeze(1) - bank * retrieval.weight).square().sum(dim=-1)
+    grid = (squared * 2.0**30).round()
+    expected = grid.sort(dim=1, stable=True).indices[:, : retrieval.n_neighbours]
+    assert torch.equal(retrieval._nearest(weighted, None), expected)
+    gappy = x.clone()
+    gappy[::2, 1] = torch.nan
+    seen = (~gappy.isnan()).double()
+    assert torch.equal(retrieval._nearest(weighted, torch.ones_like(x)), expected)
+    found = retrieval(gappy)
+    assert (found.neighbour[::2, 1] == 0).all() and torch.isfinite(found.local).all() and (seen.sum() < x.numel())
 
 
 def test_the_bank_is_bounded(make_detector: Make, rows: Rows) -> None:

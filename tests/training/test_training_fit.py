@@ -154,12 +154,14 @@ def test_other_runtime_errors_pass_through(make_detector: Make, rows: Rows, monk
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_history_holds_every_part(make_detector: Make, rows: Rows, preset: str) -> None:
-    history = make_detector(preset).fit(rows).history_
+    model = make_detector(preset).fit(rows)
+    history, config = model.history_, model.config_
+    weights = (1.0, config.basis_loss_weight, config.prototype_loss_weight, config.orthogonality_weight)
     first = [entry for entry in history if entry["member"] == 0]
     assert [entry["step"] for entry in first] == [5, 10, 15, 20]
     for entry in history:
         assert set(PARTS) <= entry.keys() and all(np.isfinite(list(entry.values())))
-        weighted = entry["reconstruction"] + entry["basis"] + entry["prototype"] + 0.1 * entry["orthogonality"]
+        weighted = sum(weight * entry[part] for weight, part in zip(weights, PARTS[1:], strict=True))
         assert entry["total"] == pytest.approx(weighted, rel=1e-5)
     assert first[-1]["total"] < first[0]["total"]
 

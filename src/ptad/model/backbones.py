@@ -1,4 +1,4 @@
-"""Encoders and decoders: NPT (the paper's), a transformer without attention between rows, and an MLP.
+"""Encoders and decoders: NPT (the paper's), a transformer without attention between rows, an MLP; see also ``dense``.
 
 Shape
 -----
@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from ptad.config import Config
 from ptad.model.attention import KeysValues
+from ptad.model.dense import DenseBackbone
 from ptad.model.embedding import FeatureEmbedding, FeatureReadout
 from ptad.model.layers import Generators, Linear, Noise
 from ptad.model.npt import NPTLayer
@@ -77,9 +78,16 @@ def _apply(layers: nn.ModuleList, x: Tensor) -> Tensor:
     return last
 
 
-def make_backbone(
-    generators: Generators, n_features: int, config: Config, noise: Noise
-) -> AttentionBackbone | MLPBackbone:
+Backbone = AttentionBackbone | MLPBackbone | DenseBackbone
+
+_KINDS: dict[str, type[Backbone]] = {
+    "npt": AttentionBackbone,
+    "transformer": AttentionBackbone,
+    "mlp": MLPBackbone,
+    "dense": DenseBackbone,
+}
+
+
+def make_backbone(generators: Generators, n_features: int, config: Config, noise: Noise) -> Backbone:
     """Return the backbone that the configuration names."""
-    kind = MLPBackbone if config.backbone == "mlp" else AttentionBackbone
-    return kind(generators, n_features, config, noise)
+    return _KINDS[config.backbone](generators, n_features, config, noise)

@@ -62,7 +62,8 @@ class Network(nn.Module):
             AssociationPrototypes(generators, config.n_prototypes, n_features) if config.scores_prototypes else None
         )
 
-    def forward(self, x: Tensor, reference: Reference | None = None) -> Output:
+    def forward(self, x: Tensor, reference: Reference | None = None, branch: Tensor | None = None) -> Output:
+        """Pass rows through; ``branch`` (E, n) restricts each row to the mask of one basis vector."""
         reference = reference or Reference(None, None)
         missing = x.isnan().to(x.dtype)
         x = torch.nan_to_num(x)
@@ -75,7 +76,7 @@ class Network(nn.Module):
 
         latent, encoder_keys_values = self.backbone.encode(x_masked, missing, reference.encoder)
 
-        projection_masks, basis_squared = self.projection(latent)
+        projection_masks, basis_squared = self.projection(latent, branch)
         branches = latent.unsqueeze(1)
         masked_latents = branches if projection_masks is None else branches * projection_masks
 

@@ -36,21 +36,32 @@ class ProjectionSpace(nn.Module):
             ]
             self.register_buffer("random_ranks", torch.stack(ranks).unsqueeze(2))
 
-    def forward(self, latent: Tensor) -> tuple[Tensor | None, Tensor]:
-        """Return the masks (None without masking) and the squared distance to every basis vector."""
-        deviation = (latent.unsqueeze(1) - self.basis_vectors.unsqueeze(2)).square()
-        masks = None
-        if self.mask_kind != "none":
-            kept = self._masks(deviation.detach())
-            masks = (self._one_branch(kept) if self.sampled_branch and self.noise.active else kept).to(latent.dtype)
-        return masks, deviation.sum(dim=-1).transpose(1, 2)
+    def forward(self, latent: Tensor, branch: Tensor | None = None) -> tuple[Tensor | None, Tensor]:
+        """Return the masks (None without masking) and the squared distance to every basis vector.
 
-    def _one_branch(self, kept: Tensor) -> Tensor:
-        """Return one branch per row, drawn at random: the mean over branches in expectation, at 1/K of the cost."""
-        n_members, n_branches, n_rows, latent_dim = kept.shape
-        shape = (n_members, 1, n_rows, 1)
-        index = torch.randint(n_branches, shape, generator=self.noise.generator, device=kept.device)
-        return kept.gather(1, index.expand(-1, -1, -1, latent_dim))
+        With ``branch`` (n_members, n_rows), only the mask of that basis vector is made for each row.
+        """
+        if self.mask_kind == "none":
+            return None, self._squared(latent)
+        if branch is None and self.sampled_branch and self.noise.active:
+            # The mean over branches in expectation, at 1/K of the cost.
+            shape = latent.shape[:2]
+            branch = torch.randint(
+                self.basis_vectors.shape[1], shape, generator=self.noise.generator, device=latent.device
+            )
+        if branch is None:
+            deviation = (latent.unsqueeze(1) - self.basis_vectors.unsqueeze(2)).square()
+            return self._masks(deviation.detach()).to(latent.dtype), deviation.sum(dim=-1).transpose(1, 2)
+        index = branch.unsqueeze(-1).expand(-1, -1, latent.shape[-1])
+        chosen = (latent - self.basis_vectors.gather(1, index)).square().unsqueeze(1)
+        return self._masks(chosen.detach()).to(latent.dtype), self._squared(latent)
+
+    def _squared(self, latent: Tensor) -> Tensor:
+        """Return the squared distances by one matrix product; rounding may leave them a hair below zero."""
+        basis = self.basis_vectors
+        product = latent @ basis.transpose(1, 2)
+        squares = latent.square().sum(dim=-1, keepdim=True) + basis.square().sum(dim=-1).unsqueeze(1)
+        return squares - 2.0 * product
 
     def _masks(self, deviation: Tensor) -> Tensor:
         learned = deviation <= deviation.mean(dim=-1, keepdim=True)

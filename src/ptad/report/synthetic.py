@@ -66,7 +66,7 @@ def _without_twins(scorer: Scorer, rng: np.random.Generator) -> tuple[Scorer, Ro
     bank = scorer.retrieval.rows
     order = torch.from_numpy(rng.permutation(len(bank))).to(bank.device)
     n_taken = max(1, min(N_ROWS, len(bank) // 4))
-    others = make_retrieval(bank[order[n_taken:]], scorer.network.config)
+    others = make_retrieval(bank[order[n_taken:]], scorer.network.config, scorer.retrieval.units)
     return replace(scorer, retrieval=others), bank[order[:n_taken]].double().cpu().numpy()
 
 

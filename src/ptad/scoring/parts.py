@@ -23,6 +23,7 @@ from torch import Tensor
 
 from ptad.model import Network, Output
 from ptad.scoring.retrieval import Retrieval, Retrieved
+from ptad.scoring.space import Space
 from ptad.training.loss import cell_errors
 from ptad.transport import euclidean_cost, matched_cost, scaled_plan, sinkhorn_potentials
 
@@ -40,6 +41,11 @@ class Parts:
     missing: Array
     neighbour: Array
     local: Array
+
+    @property
+    def network(self) -> Array:
+        """Eq. 8: what the network adds."""
+        return self.reconstruction + self.basis + self.prototype
 
     @staticmethod
     def concatenate(items: list[Parts]) -> Parts:
@@ -72,11 +78,12 @@ class Potentials:
 
 
 class Columns(Protocol):
-    """What the score knows besides the network: the columns, the unit of the network's score, the retrieved rows."""
+    """What the score knows besides the network: the columns, the network's units, the retrieved rows."""
 
     missing_rate: Tensor
     column_weight: Tensor
     network_unit: float
+    space: Space
     retrieval: Retrieval | None
 
 
@@ -100,8 +107,8 @@ class Assessment:
     """One chunk of rows, judged."""
 
     network: Network
+    columns: Columns
     output: Output
-    x: Tensor
     errors: Tensor  # (E, n, d)
     missing: Tensor  # (E, n, d)
     basis: Tensor  # (E, n), weighted
@@ -119,8 +126,8 @@ class Assessment:
     def parts(self) -> Parts:
         missing = self.missing.sum(dim=-1)
         neighbour = local = torch.zeros_like(missing)
-        if self.retrieved is not None:
-            neighbour, local = (e.sum(dim=-1).expand_as(missing) for e in self.retrieved[:2])
+        if (found := self.retrieved) is not None:
+            neighbour, local = (e.sum(dim=-1).expand_as(missing) for e in (found.neighbour, found.local))
         score = self.network_score + missing + neighbour + local
         every = (score, self.errors.sum(dim=-1), self.basis, self.prototype, missing, neighbour, local)
         return Parts(*(_rounded(part.mean(dim=0)) for part in every))
@@ -128,10 +135,11 @@ class Assessment:
     def cells(self) -> Cells:
         contributions = self.errors + self.missing + self._basis_share() + self._prototype_share()
         output = self.output
-        expected = output.reconstructions.mean(dim=(0, 1))
-        if self.retrieved is not None:
-            contributions = contributions + self.retrieved.neighbour + self.retrieved.local
-            expected = self.retrieved.expected
+        if (retrieval := self.columns.retrieval) is None or (found := self.retrieved) is None:
+            expected = self.columns.space.back(output.reconstructions.mean(dim=(0, 1)))
+        else:
+            contributions = contributions + found.neighbour + found.local
+            expected = retrieval.expected(found)
         nothing = torch.zeros_like(self.errors)
         return Cells(
             contributions=_rounded(contributions.mean(dim=0)),
@@ -144,9 +152,9 @@ class Assessment:
         )
 
     def _per_column(self, latent_like: Tensor) -> Tensor | None:
-        """Return (..., d, e) from (..., H) where the P-space is made of cells, None for an MLP."""
+        """Return (..., d, e) from (..., H) where the P-space is made of cells, None for whole rows."""
         n_features = self.errors.shape[-1]
-        if self.network.config.backbone == "mlp":
+        if self.network.config.backbone in ("mlp", "dense"):
             return None
         return latent_like.unflatten(-1, (n_features, -1))
 
@@ -173,8 +181,10 @@ class Assessment:
         return hidden.mean(dim=-1, keepdim=True).expand_as(self.errors) if cells is None else cells.mean(dim=-1)
 
 
-def assess(network: Network, output: Output, x: Tensor, potentials: Potentials, columns: Columns) -> Assessment:
-    """Judge the rows of one output."""
+def assess(
+    network: Network, output: Output, x: Tensor, potentials: Potentials, columns: Columns, *, complete: bool = False
+) -> Assessment:
+    """Judge the encoded rows ``x`` (n_members, n, d) by the output that belongs to them."""
     config = network.config
     unit = columns.network_unit
     basis, basis_index = _part(
@@ -189,15 +199,15 @@ def assess(network: Network, output: Output, x: Tensor, potentials: Potentials, 
     )
     return Assessment(
         network=network,
+        columns=columns,
         output=output,
-        x=x,
-        errors=cell_errors(output, x) / unit,
+        errors=cell_errors(output, columns.space(x)) / unit,
         missing=missing_errors(x, columns) * (columns.retrieval.indicator_scale if columns.retrieval else 1.0),
         basis=config.basis_score_weight / unit * basis,
         basis_index=basis_index,
         prototype=config.prototype_score_weight / unit * prototype,
         prototype_index=prototype_index,
-        retrieved=None if columns.retrieval is None else columns.retrieval(x[0]),
+        retrieved=None if columns.retrieval is None else columns.retrieval(x[0], complete=complete),
     )
 
 

@@ -10,7 +10,6 @@ precision, a P-space mask on the edge of its threshold can flip, which moves the
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
@@ -24,6 +23,7 @@ from ptad.errors import DataError
 from ptad.model import Network, Output, Reference
 from ptad.scoring.parts import Assessment, Cells, Parts, Potentials, assess, solve_potentials
 from ptad.scoring.retrieval import Retrieval
+from ptad.scoring.space import Space
 
 Context = Literal["reference", "batch"]
 Matrix = NDArray[np.float32]
@@ -43,29 +43,33 @@ class Scorer:
         (n_features,) share of training rows in which each column was missing.
     column_weight : Tensor
         (n_features,) 1 / number of encoded columns of the same original column.
+    space : Space
+        The network's own view of the rows.
     retrieval : Retrieval, optional
         Reconstruction from retrieved training rows; with it, all parts are in units of a normal row's mean.
+    network_unit : float
+        What the network's score is divided by.
     """
 
     network: Network
     reference_rows: Tensor
     missing_rate: Tensor
     column_weight: Tensor
+    space: Space
     retrieval: Retrieval | None = None
+    network_unit: float = 1.0
     usual_falls: NDArray[np.float64] | None = field(default=None, init=False)  # see ``attribution``
 
     def __post_init__(self) -> None:
         self.network = self.network.double().eval().requires_grad_(False)
         self.reference_rows = self.reference_rows.double()
+        self.space = self.space.to(self.device, torch.float64)
         with torch.inference_mode():
-            output = self.network(self.reference_rows)
+            output = self.network(self.space(self.reference_rows))
             self.reference: Reference = output.reference
+            if self.space.pass_of is not None:
+                output = self._output(self.reference_rows, self.reference)
             self.potentials: Potentials = solve_potentials(self.network, output)
-            self.network_unit = 1.0
-            if self.retrieval is not None:
-                judged = assess(self.network, output, self.reference_rows, self.potentials, self)
-                mean, weight = float(judged.network_score.mean()), self.network.config.network_weight
-                self.network_unit = max(mean, 1e-12) / weight if weight else math.inf
 
     @property
     def device(self) -> torch.device:
@@ -75,12 +79,12 @@ class Scorer:
     def chunk_rows(self) -> int:
         """Rows scored at once: bounds the largest intermediate, so memory stays flat in the number of rows."""
         config = self.network.config
-        per_row = self.network.n_members * config.n_branches * self.network.backbone.latent_dim
-        largest = per_row * config.feedforward_factor
+        width = self.network.backbone.latent_dim * config.feedforward_factor
+        largest = self.network.n_members * max(config.n_branches, self.space.n_passes) * width
         if self.retrieval is not None:
             n_bank, n_features = self.retrieval.bank.shape
             largest = max(largest, n_bank, 2 * self.retrieval.n_neighbours * n_features)
-        budget = 2**22 if self.device.type == "cpu" else 2**25
+        budget = 2**20 if self.device.type == "cpu" else 2**28
         return max(1, min(65536, budget // largest + 1))
 
     def parts(self, x: Matrix, context: Context = "reference") -> Parts:
@@ -93,23 +97,34 @@ class Scorer:
 
     def latent(self, x: Matrix, context: Context = "reference") -> NDArray[np.float32]:
         """Return the P-space representation by the first member, (n_rows, latent_dim)."""
-        return np.concatenate([o.latent[0].float().cpu().numpy() for _, o, _ in self._passes(x, context)])
+        return np.concatenate([j.output.latent[0].float().cpu().numpy() for j in self._assess(x, context)])
 
     def _assess(self, x: Matrix, context: Context) -> Iterator[Assessment]:
-        for chunk, output, potentials in self._passes(x, context):
-            yield assess(self.network, output, chunk, potentials, self)
-
-    def _passes(self, x: Matrix, context: Context) -> Iterator[tuple[Tensor, Output, Potentials]]:
-        """Yield (rows, output, potentials) chunk by chunk."""
+        """Judge chunk by chunk."""
         if len(x) == 0:
             raise DataError("There are 0 rows to score. Give at least one.")
         n_rows = self.network.config.batch_size if context == "batch" else self.chunk_rows
+        complete = not np.isnan(x).any()
         with torch.inference_mode():
             for start in range(0, len(x), n_rows):
                 chunk = torch.from_numpy(x[start : start + n_rows]).to(self.device, torch.float64)
                 chunk = chunk.expand(self.network.n_members, -1, -1)
                 if context == "batch":
-                    output = self.network(chunk)
-                    yield chunk, output, solve_potentials(self.network, output)
+                    output = self._output(chunk, self._own_reference(chunk))
+                    potentials = solve_potentials(self.network, output)
                 else:
-                    yield chunk, self.network(chunk, self.reference), self.potentials
+                    output, potentials = self._output(chunk, self.reference), self.potentials
+                yield assess(self.network, output, chunk, potentials, self, complete=complete)
+
+    def _output(self, rows: Tensor, reference: Reference | None) -> Output:
+        """Pass encoded rows through the network, as often as there are passes, and take each cell's best witness."""
+        hidden, branch = self.space.hide(self.space(rows), self.network.config.n_branches)
+        if self.reference.decoder is not None:
+            branch = None  # the reference rows were seen through all masks
+        return self.space.gather(self.network(hidden, reference, branch))
+
+    def _own_reference(self, rows: Tensor) -> Reference | None:
+        """Return these rows as their own reference; None where one pass over them is all there is."""
+        if self.space.pass_of is None or self.reference.encoder is None:
+            return None
+        return self.network(self.space(rows)).reference

@@ -24,6 +24,7 @@ from ptad.model import Network
 from ptad.training.checkpoint import Checkpoint
 from ptad.training.loss import PARTS, loss_parts
 from ptad.training.optimizer import Optimizer
+from ptad.training.parallel import average_gradients, current_parallel, reseed, share_of_batch
 from ptad.training.schedule import learning_rates
 
 logger = logging.getLogger("ptad")
@@ -40,6 +41,7 @@ class Data:
     x: Tensor  # (n, d), NaN = missing
     train: Tensor  # (E, n_train) row numbers
     validation: Tensor | None  # (E, n_validation) row numbers
+    groups: Tensor | None = None  # (d,) original column of each encoded one: hidden together; None: each by itself
 
 
 @dataclass
@@ -57,30 +59,38 @@ class Trainer:
     def __post_init__(self) -> None:
         self.device = self.data.x.device
         n_train = self.data.train.shape[1]
-        self.full_batch = n_train <= self.batch_size
+        self.group = current_parallel()
+        self.seed = self.generator.initial_seed()
+        self.share = share_of_batch(self.batch_size, self.group)  # rows of a batch that fall to this worker
+        self.full_batch = n_train <= self.share
         self.optimizer = Optimizer(self.network.parameters(), self.config, self.device)
         epoch = math.ceil(n_train / self.batch_size)
         rates = learning_rates(self.config.learning_rate, self.config.n_steps, self.config.warmup_epochs * epoch)
         self.rates = torch.from_numpy(rates).to(self.device)
         n_members, n_parts = self.network.n_members, len(PARTS)
         self.sums = torch.zeros(n_parts, n_members, device=self.device)
-        self.rows = self.data.train if self.full_batch else self.data.train[:, : self.batch_size].clone()
+        self.rows = self.data.train if self.full_batch else self.data.train[:, : self.share].clone()
         self.best_loss = torch.full((), math.inf, device=self.device)
         self.best = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
         self.step_done = 0
+        self.n_groups = 0 if self.data.groups is None else int(self.data.groups.max()) + 1
 
     def run(self, progress: Progress | None = None, checkpoint: Checkpoint | None = None) -> History:
         """Train to the end or to the early stop, from the checkpoint if there is one."""
         config = self.config
         first_loss = self._probe()
         steps: Sequence[Callable[[int], None]] = (
-            self._capture() if self.device.type == "cuda" else [self._step] * self.optimizer.cycle
+            self._capture()
+            if self.device.type == "cuda" and self.group is None
+            else [self._step] * self.optimizer.cycle
         )
         if checkpoint is not None:
             self._restore(checkpoint)
         started = time.perf_counter()
         while self.step_done < config.n_steps and not self._exhausted():
             n = min(config.interval, config.n_steps - self.step_done)
+            if self.group is not None:
+                reseed(self.generator, self.group, self.seed, self.step_done)
             batches = self._draw(n)
             self.sums.zero_()
             for i in range(n):
@@ -93,7 +103,7 @@ class Trainer:
             self._look(n, time.perf_counter() - started)
             if progress is not None:
                 progress(self.step_done, config.n_steps, self.history[-1])
-            if checkpoint is not None:
+            if checkpoint is not None and (self.group is None or self.group.rank == 0):
                 checkpoint.save(*self._state())
         if self.data.validation is not None and config.patience is not None:
             self.network.load_state_dict(self.best)
@@ -108,14 +118,25 @@ class Trainer:
 
     def _loss(self, rows: Tensor) -> Tensor:
         x = self.data.x[rows]
+        hidden = self._hidden(x) if self.config.hidden_rate and self.network.noise.active else None
         with torch.autocast(self.device.type, torch.bfloat16) if self.amp else contextlib.nullcontext():
-            output = self.network(x)
-        return loss_parts(self.network, output, x)
+            output = self.network(x if hidden is None else x.masked_fill(hidden, torch.nan))
+        return loss_parts(self.network, output, x, hidden)
+
+    def _hidden(self, x: Tensor) -> Tensor:
+        """Draw the cells that the network has to guess; rows differ in how many they hide."""
+        groups = self.data.groups
+        shape = x.shape if groups is None else (*x.shape[:2], self.n_groups)
+        rate = torch.rand(*x.shape[:2], 1, generator=self.generator, device=self.device) * self.config.hidden_rate
+        drawn = torch.rand(shape, generator=self.generator, device=self.device) < rate
+        return drawn if groups is None else drawn[..., groups]
 
     def _step(self, position: int) -> None:
         self.network.noise.generator = self.generator
         parts = self._loss(self.rows)
         parts[0].sum().backward()
+        if self.group is not None:
+            average_gradients(self.optimizer.parameters, self.group)
         self.optimizer.step(position)
         self.sums.add_(parts.detach())
         self.network.noise.generator = None
@@ -148,7 +169,7 @@ class Trainer:
         n_members, n_train = self.data.train.shape
         if self.full_batch:
             return self.data.train[:0]
-        shape = (n, n_members, self.batch_size)
+        shape = (n, n_members, self.share)
         positions = torch.randint(n_train, shape, generator=self.generator, device=self.device)
         return self.data.train.expand(n, -1, -1).gather(-1, positions)
 

@@ -16,13 +16,18 @@ from ptad.transport import euclidean_cost, matched_cost, scaled_plan, sinkhorn_p
 PARTS = ("total", "reconstruction", "basis", "prototype", "orthogonality")
 
 
-def loss_parts(network: Network, output: Output, x: Tensor) -> Tensor:
+def loss_parts(network: Network, output: Output, x: Tensor, hidden: Tensor | None = None) -> Tensor:
     """Return the parts in the order of ``PARTS`` as (n_parts, n_members).
+
+    ``hidden`` marks the cells that the network did not see; the error on the others then counts less.
 
     NOTE[PAPER-03] All parts are means over rows, so that they keep their meaning for any batch size.
     """
     config = network.config
-    reconstruction = cell_errors(output, x).sum(dim=-1).mean(dim=-1)
+    errors = cell_errors(output, x)
+    if hidden is not None:
+        errors = torch.where(hidden, errors, config.visible_weight * errors)
+    reconstruction = errors.sum(dim=-1).mean(dim=-1)
     zero = torch.zeros_like(reconstruction)
     basis = prototype = orthogonal = zero
     if config.scores_basis:

@@ -1,0 +1,59 @@
+"""Data parallelism: several workers train one network, each on batches of its own, with averaged gradients.
+
+Each worker's batch is its own context for the attention between rows. The batch of a step is shared out, so that a step
+costs each worker its share. Workers start from the same parameters (the same seed) and take the same averaged steps; they
+differ only in the rows and the noise that they draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Protocol
+
+import torch
+
+
+class Parallel(Protocol):
+    """What the training loop asks of the group of workers that it belongs to."""
+
+    rank: int
+    size: int
+
+    def average(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Replace the tensors by their mean over all workers."""
+
+
+_current: ContextVar[Parallel | None] = ContextVar("ptad_parallel", default=None)
+
+
+def current_parallel() -> Parallel | None:
+    """The group that fits in this context train with; None: alone."""
+    return _current.get()
+
+
+@contextmanager
+def data_parallel(group: Parallel) -> Iterator[None]:
+    """Make all fits inside train together with the other workers of the group."""
+    token = _current.set(group)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def share_of_batch(batch_size: int, group: Parallel | None) -> int:
+    """Rows of a batch that one worker draws; at least 16, below which attention between rows has nothing to see."""
+    return batch_size if group is None else min(batch_size, max(16, -(-batch_size // group.size)))
+
+
+def average_gradients(parameters: Sequence[torch.Tensor], group: Parallel) -> None:
+    """Average the gradients over the workers."""
+    group.average([parameter.grad for parameter in parameters if parameter.grad is not None])
+
+
+def reseed(generator: torch.Generator, group: Parallel, seed: int, step: int) -> None:
+    """Give this worker draws of its own, which depend on the step alone: a resumed run draws what it would have drawn."""
+    mixed = torch.randint(2**62, (1,), generator=torch.Generator().manual_seed(seed + 1)).item()
+    generator.manual_seed((int(mixed) + step * 1_000_003 + group.rank * 7_919) % 2**63)
