@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -40,8 +41,9 @@ def test_run_resumes_and_keeps_reasons(tmp_path: Path) -> None:
         Cell("lof", "toy", 0, "standard", {"metric": "no-such-metric"}),
         Cell("deepsvdd", "toy", 0, "standard", {"training": {"epochs": 10_000_000, "max_steps": 10_000_000}}),
     ]
-    settings = RunSettings(time_limit=4.0, max_test=20)
-    rows = {(row["method"], row["dataset"]): row for row in run_grid(cells, store, load, settings)}
+    settings = RunSettings(time_limit=3.0, max_test=20)
+    made = run_grid(cells[:4], store, load, RunSettings(max_test=20)) + run_grid(cells[4:], store, load, settings)
+    rows = {(row["method"], row["dataset"]): row for row in made}
     assert len(rows) == 5
     knn = rows["knn", "toy"]
     assert knn["status"] == "capped" and knn["reason"] == "20 of 35 test rows"
@@ -49,11 +51,30 @@ def test_run_resumes_and_keeps_reasons(tmp_path: Path) -> None:
     assert knn["peak_rss_mb"] > 50 and knn["max_test"] == 20 and "torch=" in knn["versions"]
     assert rows["pca", "broken"]["status"] == "skipped" and "both kinds" in rows["pca", "broken"]["reason"]
     assert rows["lof", "toy"]["status"] == "failed" and "no-such-metric" in rows["lof", "toy"]["reason"]
-    assert rows["deepsvdd", "toy"]["status"] == "timeout" and "4 s" in rows["deepsvdd", "toy"]["reason"]
+    assert rows["deepsvdd", "toy"]["status"] == "timeout" and "3 s" in rows["deepsvdd", "toy"]["reason"]
     assert len(store.read()) == 5
     assert run_grid(cells, store, load, settings) == []
     assert len(run_grid(cells[:4], store, load, RunSettings(max_test=20, retry=True))) == 2
     assert len(run_grid(cells[:1], store, load, RunSettings(cells_per_worker=1))) == 1  # another cap: another cell
+
+
+@pytest.mark.slow
+def test_a_budget_ends_the_run_and_the_order_counts(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path / "r.csv")
+    endless = {"training": {"epochs": 10_000_000, "max_steps": 10_000_000}}
+    cells = [
+        Cell("pca", "toy", 1, "standard"),
+        Cell("pca", "toy", 0, "standard"),
+        Cell("deepsvdd", "toy", 0, "standard", endless),
+        Cell("pca", "toy", 2, "standard"),
+    ]
+    start = time.monotonic()
+    rows = run_grid(cells, store, load, RunSettings(budget=12.0, large_first=False))
+    assert time.monotonic() - start < 22
+    # The cell under way is given up without a row: the next run takes it up again.
+    assert [(row["method"], row["seed"]) for row in rows] == [("pca", 1), ("pca", 0)]
+    with pytest.raises(SettingError, match="'budget'"):
+        RunSettings(budget=0)
 
 
 def test_worker_gets_no_labels(tmp_path: Path) -> None:

@@ -33,6 +33,20 @@ def test_round_trip_and_last_row_counts(tmp_path: Path) -> None:
         store.append(make_row(colour="red"))
 
 
+def test_merge_takes_what_is_new_and_never_loses_a_figure(tmp_path: Path) -> None:
+    here, there = ResultStore(tmp_path / "here.csv"), ResultStore(tmp_path / "there.csv")
+    here.append(make_row(finished_at="2026-01-01", auc_pr=0.1))
+    here.append(make_row(seed=1, status="failed", auc_pr=None, finished_at="2026-01-03"))
+    here.append(make_row(seed=2, finished_at="2026-01-01", auc_pr=0.3))
+    there.append(make_row(finished_at="2026-01-02", auc_pr=0.2))
+    there.append(make_row(seed=1, finished_at="2026-01-02", auc_pr=0.4))
+    there.append(make_row(seed=2, status="timeout", auc_pr=None, finished_at="2026-01-05"))
+    there.append(make_row(seed=3, finished_at="2026-01-02", auc_pr=0.5))
+    assert here.merge(there) == 3
+    assert {row["seed"]: row["auc_pr"] for row in here.read()} == {0: 0.2, 1: 0.4, 2: 0.3, 3: 0.5}
+    assert here.merge(there) == 0
+
+
 def test_reasons_stay_on_one_line(tmp_path: Path) -> None:
     store = ResultStore(tmp_path / "r.csv")
     store.append(make_row(status="failed", reason='a "quoted", comma\nand line'))

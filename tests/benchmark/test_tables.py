@@ -52,6 +52,12 @@ def test_one_scaling_for_all_tables_and_metrics() -> None:
     assert summary.value("knn", "glass") == 0.1  # not the better of the two
 
 
+def test_scalings_are_compared_on_splits_that_both_have() -> None:
+    rows = [row("mcm", "wine", "standard", 0.5), row("mcm", "wine", "minmax", 0.6)]
+    rows += [row("mcm", "wine", "minmax", 0.1, seed) for seed in (1, 2)]  # harder splits, minmax only
+    assert summarise(rows, "auc_pr").scaling["mcm"] == "minmax"
+
+
 def test_configurations_of_one_cell_are_not_averaged() -> None:
     rows = [
         row("knn", "wine", "own", 0.1, config_hash="a", finished_at="2026-01-02"),
@@ -71,14 +77,17 @@ def test_averages_use_shared_tables_only_and_failures_show() -> None:
     rows = [*grid(), row("gmm", "wine", "own", 0.9), row("gmm", "pima", "own", None, status="timeout", reason="late")]
     rows.append(row("gmm", "wbc", "own", 0.4, status="capped", reason="few rows"))
     summary = summarise(rows, "auc_pr")
-    assert summary.complete()[1] == ["wbc", "wine"]
+    assert summary.complete() == (["lof", "knn", "ptad"], list(NAMES))  # gmm has too few tables to shorten the list
+    rows += [row("gmm", name, "own", 0.5) for name in ("breastw", "cardio", "glass")]
+    summary = summarise(rows, "auc_pr")
+    assert summary.complete()[1] == ["breastw", "cardio", "glass", "wbc", "wine"]
     text = to_markdown(value_table(summary))
-    assert "timeout: late" in text and "capped: few rows" in text and "over the 2 tables" in text
+    assert "timeout: late" in text and "capped: few rows" in text and "over the 5 tables" in text
     pima = next(line for line in text.splitlines() if line.startswith("| Pima"))
     assert "– [" in pima
     coverage = coverage_table(rows)
     gmm = next(cells for cells in coverage.rows if cells[0].text == "gmm")
-    assert [cell.text for cell in gmm[1:]] == ["3", "1", "1", "0", "1", "0"]
+    assert [cell.text for cell in gmm[1:]] == ["6", "4", "1", "0", "1", "0"]
 
 
 def test_beside_published_marks_suspects() -> None:

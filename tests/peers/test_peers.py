@@ -71,6 +71,10 @@ def test_own_scaling_of_the_neighbour_peers() -> None:
     test = np.array([[0.5, 1000.0]])
     clipped = make_peer("nn1-clipped").fit(train).anomaly_score(test)
     assert clipped[0] == pytest.approx(np.hypot(0.5, 0.5))  # the value is clipped to 1.5, the row (1, 1) is nearest
+    wide = make_peer("nn1-clip1").fit(train).anomaly_score(test)
+    assert wide[0] == pytest.approx(np.hypot(0.5, 1.0))  # clipped to 2.0 instead
+    with pytest.raises(SettingError, match="'clip' parameter"):
+        make_peer("nn1-clipped", clip=-1.0)
     plain = make_peer("knn-minmax", n_neighbors=1).fit(train).anomaly_score(test)
     assert plain[0] == pytest.approx(np.hypot(0.5, 49.5 - 1.0))
     assert make_peer("nn1-clipped").own_scaling and make_peer("knn-minmax").own_scaling
@@ -98,6 +102,21 @@ def test_step_cap_is_reported_and_learning_rate_decays() -> None:
     peer = make_peer("autoencoder", training=settings).fit(TRAIN)
     assert peer.capped_ == "trained 5 of 20 steps"
     assert [entry["step"] for entry in peer.history_] == [2.0, 4.0, 5.0]
+
+
+def test_the_last_batch_of_an_epoch_is_filled_up() -> None:
+    seen: list[list[float]] = []
+    module = mlp((1, 1), torch.Generator().manual_seed(0), nn.ReLU())
+
+    def loss(batch: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        seen.append(batch[:, 0].tolist())
+        return module(batch).sum()
+
+    rows = torch.arange(5.0).unsqueeze(1)
+    record = train(module, loss, rows, TrainingSettings(epochs=2, batch_size=3), 0)
+    assert record.steps == 4 and [len(batch) for batch in seen] == [3, 3, 3, 3]
+    for first, second in (seen[:2], seen[2:]):
+        assert set(first + second) == {0.0, 1.0, 2.0, 3.0, 4.0} and second[-1] == first[0]
 
 
 def test_one_adam_step_by_hand() -> None:

@@ -57,7 +57,7 @@ def averages_table(rows: Sequence[Row], experiment: str, order: Sequence[str] = 
     notes.number(f"over the {len(shared)} tables that all were measured on: {', '.join(shared) or 'none'}")
     missing = [m for m in pr.methods if m not in methods]
     if missing:
-        notes.number(f"without a single figure: {', '.join(missing)}")
+        notes.number(f"measured on too few tables to be averaged: {', '.join(missing)}")
     header = ["Method", "Scaling", "AUC-PR", "paper", "rank", "AUC-ROC", "paper", "rank", "Seeds"]
     return Table("Averages", header, body, notes.texts)
 

@@ -75,8 +75,10 @@ def critical_difference_figure(result: Comparison, metric: str) -> Any:
         label_fmt_left="{label} ({rank:.2f}) ",
         label_fmt_right=" {label} ({rank:.2f})",
         color_palette={name: _colour(name) for name in names},
+        # A group need not be contiguous: a bar may pass methods that do differ. Dots say who belongs to it.
+        crossbar_props={"marker": "o", "markersize": 5, "linewidth": 1.5, "color": _INK},
     )
-    axes.set_title(f"Mean ranks by {TITLES[metric]}, {len(result.datasets)} tables; joined: p ≥ 0.05", fontsize=10)
+    axes.set_title(f"Mean ranks by {TITLES[metric]}, {len(result.datasets)} tables; dots on one bar: p ≥ 0.05", fontsize=10)
     return figure
 
 

@@ -62,7 +62,12 @@ def value_table(summary: Summary) -> Table:
             dict(zip(methods, matrix.mean(0), strict=True)),
             dict(zip(methods, mean_ranks(matrix), strict=True)),
         )
-        mark = (notes.number(f"over the {len(shared)} tables that all methods were measured on"),)
+        mark: tuple[int, ...] = (notes.number(f"over the {len(shared)} tables that all methods were measured on"),)
+        if few := [method for method in summary.methods if method not in methods]:
+            mark = (
+                *mark,
+                notes.number(f"without {', '.join(few)}: measured on too few tables"),
+            )
         for label, figures, largest, digits in (("Average", averages, True, 4), ("Mean rank", ranks, False, 2)):
             values = [figures.get(method, float("nan")) for method in summary.methods]
             texts = ["" if np.isnan(value) else f"{value:.{digits}f}" for value in values]

@@ -12,6 +12,9 @@ import numpy as np
 
 from ptad.benchmark.store import MEASURED, Row
 
+#: The share of the tables that a method must be measured on to take part in averages, ranks and tests.
+MOST = 0.75
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -71,12 +74,13 @@ class Summary:
         return np.array([[self.value(m, d) for m in self.methods] for d in self.datasets], dtype=np.float64)
 
     def complete(self) -> tuple[list[str], list[str]]:
-        """Methods with at least one figure, and the tables on which all of those have one.
+        """Methods measured on most tables, and the tables on which all of those have a figure.
 
-        Averages, ranks and tests are only fair on tables that every method has.
+        Averages, ranks and tests are only fair on tables that every method has; a method with few of them would leave
+        few to all others, so it takes no part.
         """
         measured = ~np.isnan(self.matrix())
-        kept = [j for j in range(len(self.methods)) if measured[:, j].any()]
+        kept = [j for j in range(len(self.methods)) if measured[:, j].sum() >= MOST * len(self.datasets)]
         rows = [i for i in range(len(self.datasets)) if kept and measured[i, kept].all()]
         return [self.methods[j] for j in kept], [self.datasets[i] for i in rows]
 
