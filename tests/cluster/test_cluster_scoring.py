@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,45 +48,37 @@ def expected_rows(folder: Path, source: str, out: Path, step: int) -> tuple[pa.T
 
 
 @pytest.mark.slow
-def test_a_killed_worker_leaves_no_trace(cluster: Any, folder: Path, tmp_path: Path) -> None:
-    expected, anomalies = expected_rows(folder, "csv", tmp_path / "local.parquet", 20)
+def test_killed_workers_and_nodes_leave_no_trace_and_parts_are_kept(cluster: Any, folder: Path, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"batch_rows": 10, "explain": 1, "device": "cpu"}
+    local = score_table(folder / "model", folder / "csv", tmp_path / "local.parquet", **settings)
+    expected = read_table(tmp_path / "local.parquet")
     out = tmp_path / "out"
-    with Saboteur(lambda: any(out.glob("part-*")), lambda: kill_worker("MapWorker")) as saboteur:
-        found = score_on_cluster(folder / "model", folder / "csv", out, batch_rows=20, explain=1, device="cpu")
-    assert saboteur.acted
-    assert (found.rows, found.anomalies) == (1000, anomalies)
-    assert read_table(out).equals(expected)  # every row once, in order, with the same types
-    names = {p.name for p in out.iterdir()}
-    assert names == {"_SUCCESS", "_ptad.json"} | {f"part-{i:015d}.parquet" for i in range(0, 1000, 20)}
-
-
-@pytest.mark.slow
-def test_a_killed_node_leaves_no_trace_and_parts_are_kept(cluster: Any, folder: Path, tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"batch_rows": 20, "explain": 1, "device": "cpu"}
-    expected, anomalies = expected_rows(folder, "parquet", tmp_path / "local.parquet", 20)
-    out = tmp_path / "out"
-
-    def kill() -> None:
-        cluster.remove_node(cluster.second, allow_graceful=False)
-
+    parts = partial(out.glob, "part-*")
+    worker = Saboteur(lambda: any(parts()), lambda: kill_worker("MapWorker"))
+    node = Saboteur(
+        lambda: worker.acted and len(list(parts())) > 20,
+        lambda: cluster.remove_node(cluster.second, allow_graceful=False),
+    )
     try:
-        with Saboteur(lambda: any(out.glob("part-*")), kill) as saboteur:
-            found = score_on_cluster(folder / "model", folder / "parquet", out, **settings)
+        with worker, node:
+            found = score_on_cluster(folder / "model", folder / "csv", out, **settings)
     finally:
         cluster.second = cluster.add_node(**NODE)
-    assert saboteur.acted
-    assert (found.rows, found.anomalies) == (1000, anomalies)
-    assert read_table(out).equals(expected)
+    assert worker.acted and node.acted
+    assert (found.rows, found.anomalies) == (1000, local.anomalies)
+    assert read_table(out).equals(expected)  # every row once, in order, with the same types
+    names = {p.name for p in out.iterdir()}
+    assert names == {"_SUCCESS", "_ptad.json"} | {f"part-{i:015d}.parquet" for i in range(0, 1000, 10)}
 
     # a second run keeps the parts that are there and makes those that are not
     kept = out / f"part-{300:015d}.parquet"
     before = kept.stat().st_mtime_ns
     (out / f"part-{500:015d}.parquet").unlink()
-    again = score_on_cluster(folder / "model", folder / "parquet", out, workers=1, **settings)
-    assert (again.rows, again.anomalies, again.rows_resumed) == (1000, anomalies, 980)
+    again = score_on_cluster(folder / "model", folder / "csv", out, workers=1, **settings)
+    assert (again.rows, again.anomalies, again.rows_resumed) == (1000, local.anomalies, 990)
     assert kept.stat().st_mtime_ns == before and read_table(out).equals(expected)
     with pytest.raises(SettingError, match="another model, table or setting"):
-        score_on_cluster(folder / "model", folder / "parquet", out, **{**settings, "batch_rows": 30})
+        score_on_cluster(folder / "model", folder / "csv", out, **{**settings, "batch_rows": 30})
 
 
 def test_folders_of_others_and_other_sources_are_refused(folder: Path, tmp_path: Path) -> None:

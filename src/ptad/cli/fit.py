@@ -21,6 +21,8 @@ ptad fit 'days/*.csv.gz' --out model --missing '?' --false-alarm-rate 0.001
 
 ptad fit table.csv --out model --config settings.toml --set n_steps=500 --kind zip=category
 
+ptad fit big.parquet --out model --engine ray --address 10.0.0.1:6379 --workers 4
+
 ptad fit --db sqlite:///shop.db --query 'SELECT * FROM orders WHERE good' --out model
 """
 
@@ -63,12 +65,15 @@ def fit(
     max_rows: Annotated[
         int, typer.Option("--max-rows", help="Learn from at most this many rows, a uniform sample of the table.")
     ] = 1_000_000,
+    engine: options.Engine = "local",
+    address: options.Address = None,
+    workers: options.Workers = None,
     encoding: options.Encoding = "utf-8",
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
     """Learn what normal rows of a table look like and save the model."""
-    from ptad.cli.settings import gather, parse_names, parse_pairs, parse_rate, parse_source
+    from ptad.cli.settings import gather, on_cluster, parse_names, parse_pairs, parse_rate, parse_source
     from ptad.engines.learning import fit_table
 
     set_up_logging(quiet)
@@ -88,6 +93,11 @@ def fit(
             "verbose": 0 if quiet else None,
         },
     )
+    learn = None
+    if on_cluster(engine, address, workers):
+        from ptad.engines.ray.training import cluster_learner
+
+        learn = cluster_learner(out, address, workers)
     summary = fit_table(
         source,
         out,
@@ -98,6 +108,7 @@ def fit(
         encoding=encoding,
         checkpoint=checkpoint,
         reading=lambda: rows_progress("reading", quiet),
+        learn=learn,
     )
     if as_json:
         print_json(summary)

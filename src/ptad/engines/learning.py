@@ -10,10 +10,14 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from ptad.engines.sampling import MAX_ROWS, Progress, training_rows
 from ptad.errors import BundleError, SettingError
 from ptad.estimator import PTAD
 from ptad.storage import MANIFEST
+
+Learn = Callable[[PTAD, pa.Table, Path | None], PTAD]
 
 
 def fit_table(
@@ -27,11 +31,13 @@ def fit_table(
     encoding: str = "utf-8",
     checkpoint: Path | None = None,
     reading: Callable[[], AbstractContextManager[Progress | None]] = nullcontext,
+    learn: Learn | None = None,
 ) -> dict[str, Any]:
     """Fit a model on the (normal) rows of a table, save it as a folder, and return a summary as plain JSON.
 
     ``parameters`` are those of :class:`ptad.PTAD`. The checkpoint, if any, is removed once the model is saved.
-    ``reading`` opens the display of the rows read, which is closed before training shows its own.
+    ``reading`` opens the display of the rows read, which is closed before training shows its own. ``learn`` takes an
+    unfitted detector, the rows and the checkpoint, and returns a fitted one: without it, ``fit`` on this machine.
     """
     target = Path(out)
     check_target(target)
@@ -50,7 +56,7 @@ def fit_table(
         )
     if label is not None:
         detector.set_params(**_without_label(detector, label))
-    detector.fit(sample.table, checkpoint=checkpoint)
+    detector = (learn or _fit)(detector, sample.table, checkpoint)
     detector.save(target)
     if checkpoint is not None:
         _remove_checkpoint(checkpoint)
@@ -70,6 +76,10 @@ def fit_table(
         "false_alarm_rate": detector.false_alarm_rate_ if calibrated else None,
         "threshold": -detector.offset_ if calibrated else None,
     }
+
+
+def _fit(detector: PTAD, rows: pa.Table, checkpoint: Path | None) -> PTAD:
+    return detector.fit(rows, checkpoint=checkpoint)
 
 
 def checked_detector(parameters: Mapping[str, Any]) -> PTAD:

@@ -5,4 +5,14 @@ from ptad.training.loop import Data, History, Progress, Trainer
 from ptad.training.parallel import Parallel, data_parallel
 from ptad.training.plan import Member, plan_members
 
-__all__ = ["Checkpoint", "Data", "History", "Member", "Parallel", "Progress", "Trainer", "data_parallel", "plan_members"]
+__all__ = [
+    "Checkpoint",
+    "Data",
+    "History",
+    "Member",
+    "Parallel",
+    "Progress",
+    "Trainer",
+    "data_parallel",
+    "plan_members",
+]

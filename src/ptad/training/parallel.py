@@ -1,8 +1,8 @@
 """Data parallelism: several workers train one network, each on batches of its own, with averaged gradients.
 
 Each worker's batch is its own context for the attention between rows. The batch of a step is shared out, so that a step
-costs each worker its share. Workers start from the same parameters (the same seed) and take the same averaged steps; they
-differ only in the rows and the noise that they draw.
+costs each worker its share. Workers start from the same parameters (the same seed) and take the same averaged steps;
+they differ only in the rows and the noise that they draw.
 """
 
 from __future__ import annotations
@@ -54,6 +54,6 @@ def average_gradients(parameters: Sequence[torch.Tensor], group: Parallel) -> No
 
 
 def reseed(generator: torch.Generator, group: Parallel, seed: int, step: int) -> None:
-    """Give this worker draws of its own, which depend on the step alone: a resumed run draws what it would have drawn."""
+    """Give this worker draws of its own, which depend on the step alone, so that a resumed run draws the same."""
     mixed = torch.randint(2**62, (1,), generator=torch.Generator().manual_seed(seed + 1)).item()
     generator.manual_seed((int(mixed) + step * 1_000_003 + group.rank * 7_919) % 2**63)

@@ -1,0 +1,123 @@
+"""Training on a cluster with Ray Train: torch data parallelism, one model.
+
+Every worker holds all training rows and draws its share of each batch from them, which is its own context for the
+attention between rows. Gradients are averaged, so the parameters agree in all workers; basis vectors and prototypes are
+among them. Reference rows, units and calibration follow from parameters, rows and seed; the first worker's are saved. A
+worker that dies brings all back to the last checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import torch
+
+from ptad import errors
+from ptad.engines.learning import Learn
+from ptad.engines.ray.connection import connected, worker_share
+from ptad.estimator import PTAD
+from ptad.tables import read_table, write_table
+from ptad.training import data_parallel
+
+logger = logging.getLogger("ptad")
+
+_RETRIES = 5
+
+
+def cluster_learner(out: Path, address: str | None = None, workers: int | None = None) -> Learn:
+    """Return what :func:`ptad.engines.learning.fit_table` learns with, for a cluster.
+
+    Rows, checkpoints and the model pass through a hidden folder beside ``out``, which all machines see.
+    """
+    return partial(_learn, out.resolve(), address, workers)
+
+
+def _learn(
+    out: Path, address: str | None, workers: int | None, detector: PTAD, rows: pa.Table, checkpoint: Path | None
+) -> PTAD:
+    home = out.with_name(f".{out.name}.ray")
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    try:
+        write_table(rows, home / "rows.parquet")
+        job = {
+            "home": str(home),
+            "parameters": {**detector.get_params(deep=False), "verbose": 0},
+            "checkpoint": str(home / "checkpoint" if checkpoint is None else checkpoint.resolve()),
+        }
+        with connected(address, workers) as ray:
+            n_workers, gpus = worker_share(ray, workers, detector.device)
+            logger.info("training with %d workers", n_workers)
+            _run(job, home, n_workers, use_gpu=gpus > 0)
+        _raise_mistake(home)
+        fitted = PTAD.load(home / "model", device=detector.device)
+        fitted.set_params(**{n: v for n, v in detector.get_params(deep=False).items() if n != "config"})
+        return fitted
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _run(job: dict[str, Any], home: Path, workers: int, *, use_gpu: bool) -> None:
+    from ray.train import FailureConfig, RunConfig, ScalingConfig
+    from ray.train.torch import TorchConfig, TorchTrainer
+
+    trainer = TorchTrainer(
+        _work,
+        train_loop_config=job,
+        torch_config=TorchConfig(backend="nccl" if use_gpu else "gloo"),
+        scaling_config=ScalingConfig(num_workers=workers, use_gpu=use_gpu),
+        run_config=RunConfig(
+            name="fit", storage_path=str(home / "ray"), failure_config=FailureConfig(max_failures=_RETRIES)
+        ),
+    )
+    try:
+        trainer.fit()
+    except Exception as error:
+        # a mistake of the user in one worker leaves the others alone, who then fail for want of it
+        _raise_mistake(home)
+        raise errors.TrainingError(f"Training on the cluster failed: {str(error).splitlines()[0]}") from error
+
+
+class TorchGroup:
+    """The workers of torch's default process group."""
+
+    def __init__(self) -> None:
+        self.rank = torch.distributed.get_rank()
+        self.size = torch.distributed.get_world_size()
+
+    def average(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Replace the tensors by their mean over all workers, in one message."""
+        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        torch.distributed.all_reduce(flat)
+        flat /= self.size
+        for tensor, part in zip(tensors, torch.split(flat, [t.numel() for t in tensors]), strict=True):
+            tensor.copy_(part.view_as(tensor))
+
+
+def _work(job: dict[str, Any]) -> None:
+    """The life of one worker."""
+    home = Path(job["home"])
+    torch.set_num_threads(1)
+    group = TorchGroup()
+    try:
+        with data_parallel(group):
+            detector = PTAD(**job["parameters"])
+            detector.fit(read_table(home / "rows.parquet"), checkpoint=job["checkpoint"])
+        if group.rank == 0:
+            detector.save(home / "model")
+    except errors.PtadError as error:
+        # told to the driver in words: trying again would not help
+        (home / f"mistake-{group.rank}.json").write_text(json.dumps([type(error).__name__, str(error)]))
+
+
+def _raise_mistake(home: Path) -> None:
+    for path in sorted(home.glob("mistake-*.json")):
+        name, message = json.loads(path.read_text())
+        raise getattr(errors, name, errors.TrainingError)(message)
