@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import sys
 from types import FrameType
@@ -33,7 +34,11 @@ class Server(uvicorn.Server):
         if context is not None and not context.jobs.stopping.is_set():
             logger.info("stopping: answers under way are finished, jobs end or stop at their checkpoint")
             context.jobs.request_stop()
-        super().handle_exit(sig, frame)
+        # not the parent's way: it would raise the signal again in the end, and a service that was asked to stop and
+        # did so leaves with code 0
+        if self.should_exit and sig == signal.SIGINT:
+            self.force_exit = True
+        self.should_exit = True
 
 
 def run(settings: ServiceSettings) -> None:

@@ -1,0 +1,151 @@
+"""A real service in a process of its own, with a tiny model."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ptad import PTAD
+from ptad.tables import write_table
+
+TINY = {
+    "embedding_dim": 4,
+    "n_heads": 1,
+    "abd_width": 8,
+    "n_steps": 20,
+    "interval": 5,
+    "batch_size": 64,
+    "n_folds": 2,
+    "n_reference": 32,
+}
+
+
+def make_rows(n: int, seed: int) -> pa.Table:
+    """Two related numbers, a count, a category with a formula among its values, and a label."""
+    rng = np.random.default_rng(seed)
+    a = rng.normal(size=n)
+    return pa.table(
+        {
+            "a": a,
+            "b": 2 * a + 0.1 * rng.normal(size=n),
+            "n": rng.integers(0, 9, n),
+            "colour": np.array(["red", "=1+1", "blue"])[rng.integers(0, 3, n)],
+            "state": np.where(np.arange(n) % 10 == 9, "bad", "ok"),
+        }
+    )
+
+
+class Service:
+    """A running ``ptad serve``."""
+
+    def __init__(self, store: Path, *arguments: str, token: str | None = None) -> None:
+        self.store = store
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+        environment.pop("PTAD_TOKEN", None)
+        if token is not None:
+            environment["PTAD_TOKEN"] = token
+        self.log = store.parent / f"{store.name}.log"
+        program = str(Path(sys.executable).parent / "ptad")
+        command = [program, "serve", *arguments, "--store", str(store), "--port", "0"]
+        with self.log.open("ab") as log:
+            self.start = log.tell()
+            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self.url = self._url()
+        self.http = httpx.Client(base_url=self.url, timeout=60, headers=headers)
+
+    def _url(self) -> str:
+        for _ in range(600):
+            text = self.log.read_text()[self.start :]
+            if "ready:" in text and (found := re.search(r"http://\S+", text)):
+                return found.group(0)
+            assert self.process.poll() is None, text
+            time.sleep(0.05)
+        raise AssertionError(self.log.read_text())
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        code = self.process.wait(60)
+        self.http.close()
+        return code
+
+    def upload(self, content: bytes, name: str = "table.csv") -> httpx.Response:
+        return self.http.post(
+            "/v1/tables", params={"name": name}, content=content, headers={"Content-Type": "application/octet-stream"}
+        )
+
+    def wait(self, job: str, *states: str, seconds: float = 60) -> dict[str, Any]:
+        for _ in range(int(seconds / 0.05)):
+            found: dict[str, Any] = self.http.get(f"/v1/jobs/{job}").json()
+            if found["state"] in (states or ("done", "failed", "cancelled")):
+                return found
+            time.sleep(0.05)
+        raise AssertionError(found)
+
+
+@pytest.fixture(scope="session")
+def rows() -> pa.Table:
+    return make_rows(200, 0)
+
+
+@pytest.fixture(scope="session")
+def csv_bytes(rows: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("csv") / "rows.csv"
+    write_table(rows, path)
+    return path.read_bytes()
+
+
+@pytest.fixture(scope="session")
+def model_folder(rows: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "Tiny Model"
+    PTAD(config=TINY, drop=["state"], verbose=0, device="cpu").fit(rows).save(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def model(model_folder: Path) -> PTAD:
+    return PTAD.load(model_folder, device="cpu")
+
+
+@pytest.fixture(scope="session")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Service]]:
+    """``start(*arguments, store=None, token=None)`` starts a service; all are stopped at the end."""
+    with contextlib.ExitStack() as stack:
+
+        def begin(*arguments: Any, store: Path | None = None, token: str | None = None) -> Service:
+            service = Service(store or tmp_path_factory.mktemp("service") / "store", *map(str, arguments), token=token)
+            stack.callback(service.stop, signal.SIGKILL)
+            return service
+
+        yield begin
+
+
+@pytest.fixture(scope="session")
+def service(start: Callable[..., Service], model_folder: Path) -> Service:
+    """One service for all tests that do not stop it."""
+    return start(model_folder)
+
+
+@pytest.fixture(scope="session")
+def json_rows(rows: pa.Table) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = rows.to_pylist()
+    return found
+
+
+@pytest.fixture(scope="session")
+def tiny() -> dict[str, Any]:
+    return dict(TINY)

@@ -1,0 +1,171 @@
+"""The page in a real Chromium, against a real service."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
+LONG = 90_000
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    path = shutil.which("chromium")
+    if path is None:
+        reason = "there is no program 'chromium'; tests/system_programs.sh installs it"
+        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as p:
+        opened = p.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+class Page:
+    """An open page that remembers everything it should not do."""
+
+    def __init__(self, browser: Any, url: str, **options: Any) -> None:
+        self.url = url
+        self.context = browser.new_context(accept_downloads=True, **options)
+        self.page = self.context.new_page()
+        self.trouble: list[str] = []
+        # Chromium notes every answer of 400 and more on the console: those are meant here
+        self.page.on("console", lambda m: "status of 4" in m.text or self.trouble.append(f"{m.type}: {m.text}"))
+        self.page.on("pageerror", lambda e: self.trouble.append(f"error: {e}"))
+        self.page.on("dialog", lambda d: (self.trouble.append(f"dialog: {d.message}"), d.dismiss()))
+        own = ("blob:", "data:", url.split("/#")[0])
+        self.page.on("request", lambda r: r.url.startswith(own) or self.trouble.append(f"request: {r.url}"))
+        self.page.goto(url)
+
+    def text(self, selector: str) -> str:
+        found: str = self.page.locator(selector).first.inner_text()
+        return found
+
+    def close(self) -> None:
+        self.context.close()
+        assert self.trouble == []
+
+
+@pytest.fixture(scope="module")
+def empty(start) -> Any:
+    """A service without any model."""
+    return start()
+
+
+def strange(page: Page) -> int:
+    found = re.match(r"([\d,]+) rows? of", page.text("#threshold-text"))
+    assert found
+    return int(found.group(1).replace(",", ""))
+
+
+def test_from_an_empty_start_to_explained_rows_and_files(browser, empty, csv_bytes, tmp_path):
+    """Upload, correct a column, fit with live progress, reload in the middle, slide, click, download, score again."""
+    hostile = csv_bytes + b'50,-50,3,"<img src=x onerror=alert(1)>",ok\n'
+    (tmp_path / "first.csv").write_bytes(hostile)
+    opened = Page(browser, empty.url, viewport={"width": 1200, "height": 900})
+    page = opened.page
+    page.wait_for_selector("#example")
+    assert "Drop a table here" in opened.text("main")
+
+    page.set_input_files("#file", tmp_path / "first.csv")
+    page.wait_for_selector("#fit", timeout=LONG)
+    assert opened.text("h1") == "first.csv"
+    page.get_by_label("Use n", exact=True).uncheck()
+    page.get_by_label("Kind of colour").select_option("text")
+    page.select_option("#label", "state")
+    assert not page.get_by_label("Use state").is_checked()
+    assert page.locator(".values input:checked").input_value() == "ok"
+    page.fill("#steps", "600")
+    page.click("#fit")
+    page.wait_for_selector("#loss svg path", timeout=LONG)
+    address = page.url
+    page.reload()  # in the middle of the fit
+    page.wait_for_selector("#cancel")
+    assert page.url == address and opened.text("h1") == "Learning: first"
+    page.wait_for_selector("#loss svg path", timeout=LONG)  # the curve is back from its beginning
+    page.wait_for_selector("#threshold", timeout=LONG)
+
+    assert "known anomalies are found" in opened.text("#threshold-text")
+    before = strange(opened)
+    edge = page.locator("#beyond rect")
+    x = float(edge.get_attribute("x"))
+    page.focus("#threshold")
+    page.keyboard.press("Home")
+    assert strange(opened) > before and float(edge.get_attribute("x")) < x
+    page.keyboard.press("End")
+    assert strange(opened) <= 1
+    page.click("#reset")
+    assert strange(opened) == before
+    page.keyboard.press("Tab")
+    first = page.locator("#top tr.row").first
+    assert "<img src=x onerror=alert(1)>" in first.inner_text()
+    assert page.locator("main img").count() == 0
+    first.focus()
+    page.keyboard.press("Enter")
+    shown = opened.text("#top tr.explanation")
+    assert "times the alarm level" in shown and "Expected" in shown
+    first.click()
+    assert page.locator("#top tr.explanation").count() == 0
+    assert "changed" in opened.text("[aria-label='Has the table changed since training?']")
+
+    for label, name in (("Download as CSV", "scored.csv"), ("Download as Parquet", "scored.parquet")):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=label).click()
+        download.value.save_as(tmp_path / name)
+    table = pq.read_table(tmp_path / "scored.parquet")
+    assert table.num_rows == 201 and table.column_names[-3:] == ["score", "p_value", "anomaly"]
+    assert pcsv.read_csv(tmp_path / "scored.csv")["score"].to_pylist() == table["score"].to_pylist()
+    assert "'=1+1" in (tmp_path / "scored.csv").read_text()
+
+    page.click("nav a[href='#/models']")
+    page.get_by_role("link", name="first", exact=True).click()
+    page.wait_for_selector("#second-file", state="attached")
+    page.fill("#rate", "20")
+    page.get_by_role("button", name="Change").click()
+    page.wait_for_selector("#news:not([hidden])")
+    assert "promises at most 20" in opened.text("#news")
+    (tmp_path / "second.csv").write_bytes(csv_bytes)
+    page.set_input_files("#second-file", tmp_path / "second.csv")
+    page.wait_for_selector("#threshold", timeout=LONG)
+    assert opened.text("h1") == "second.csv: what is strange"
+    assert "20\u00a0%" in opened.text(".cards")
+    result = page.url
+    opened.close()
+
+    for scheme, colour in (("light", "rgb(245, 246, 248)"), ("dark", "rgb(17, 21, 27)")):
+        phone = Page(browser, result, viewport={"width": 360, "height": 740}, color_scheme=scheme)
+        phone.page.wait_for_selector("#threshold")
+        phone.page.locator("#top tr.row").first.click()
+        assert phone.page.evaluate("document.documentElement.scrollWidth") <= 360
+        assert phone.page.evaluate("getComputedStyle(document.body).backgroundColor") == colour
+        phone.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [(b"a,b\n1,2\n3\n", "line 3: 1 cells where the header has 2"), (b"PK\x03\x04zip", "is an archive"), (b"", "empty")],
+)
+def test_a_broken_file_is_explained_and_the_page_goes_on(browser, empty, tmp_path, content, says):
+    (tmp_path / "broken.csv").write_bytes(content)
+    opened = Page(browser, f"{empty.url}/#/")
+    page = opened.page
+    page.wait_for_selector("#file", state="attached")
+    page.set_input_files("#file", tmp_path / "broken.csv")
+    page.wait_for_selector("#news:not([hidden])", timeout=LONG)
+    assert says in opened.text("#news")
+    assert str(Path(empty.store)) not in opened.text("#news")
+    assert page.locator("#file").count() == 1  # ready for the next file
+    page.get_by_role("button", name="Close").click()
+    assert not page.locator("#news").is_visible()
+    opened.close()

@@ -1,0 +1,114 @@
+"""Files from strangers: refused in words or shown harmless, and the service stays up."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import io
+import zipfile
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ptad.service.formats import CSV, Encoder
+from ptad.service.problems import Problem
+from ptad.service.settings import Limits
+from ptad.service.store import Store
+from ptad.service.uploads import Uploads, shown_name
+
+
+def zip_bomb() -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("table.csv", b"a,b\n" + b"0,0\n" * 1_000_000)
+    return sink.getvalue()
+
+
+def dictionary_bomb() -> bytes:
+    """A few hundred kilobytes of Parquet that stand for 200 GB of text."""
+    text = pa.array(["x" * 200_000])
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * 1_000_000, pa.int32()), text)
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"a": column, "b": range(1_000_000)}), sink, compression="zstd")
+    return sink.getvalue()
+
+
+HOSTILE = {
+    "zip": (zip_bomb, "archive"),
+    "one line": (lambda: b"x" * (20 * 2**20), "first line"),
+    "wide header": (lambda: b",".join(b"c%d" % i for i in range(200_000)) + b"\n1\n", "more than 5,000 columns"),
+    "dictionary": (dictionary_bomb, "memory"),
+    "nothing": (lambda: b"", "empty"),
+    "header only": (lambda: b"a,b\n", "no rows"),
+    "ragged": (lambda: b"a,b\n1,2\n3\n", "line 3"),
+    "not text": (lambda: bytes(range(256)) * 50, "evil.csv"),
+    "broken parquet": (lambda: b"PAR1" + b"\x00" * 100 + b"PAR1", "evil.csv"),
+    "broken gzip": (lambda: gzip.compress(b"a,b\n1,2\n" * 1000)[:-10], "evil.csv"),
+    "twice gzip": (lambda: gzip.compress(gzip.compress(b"a,b\n1,2\n")), "twice"),
+    "same name twice": (lambda: b"a,a\n1,2\n", "duplicate"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_refused_in_words(service, name):
+    make, says = HOSTILE[name]
+    answer = service.upload(make(), "../../evil.csv")
+    assert answer.status_code == 400, answer.text
+    assert says in answer.json()["detail"]
+    assert "/" not in answer.json()["detail"].replace("N/A", "").split("evil.csv")[0]  # no path of this machine
+    assert service.http.get("/ready").status_code == 200
+    assert list((service.store / "tmp").iterdir()) == []
+
+
+def test_a_decompression_bomb_is_stopped_at_the_limit(tmp_path):
+    bomb = gzip.compress(b"a,b\n" + b"0,0\n" * 4_000_000)  # 16 MB out of a few kilobytes
+    store = Store(tmp_path / "store")
+
+    async def body():
+        yield bomb
+
+    with pytest.raises(Problem, match=r"bomb\.csv grows beyond 4,194,304 bytes when it is decompressed"):
+        asyncio.run(Uploads(store, Limits(table_bytes=2**22)).add("bomb.csv", body()))
+    assert list(store.tmp.iterdir()) == list(store.tables.iterdir()) == []
+    store.close()
+
+
+def test_markup_and_formulas_are_only_text(service):
+    rows = b"".join(b"%d,<script>alert(1)</script>,=cmd|calc\n" % i for i in range(30))
+    about = service.upload(b"n,<b>bold</b>,f\n" + rows, "<img src=x>.csv").json()
+    assert about["name"] == "<img src=x>.csv"  # JSON: text, which the page shows as text
+    assert about["columns"][1]["examples"] == ["<script>alert(1)</script>"]
+    assert service.http.delete(f"/v1/tables/{about['id']}").status_code == 204
+
+
+def test_columns_are_described(service, csv_bytes):
+    about = service.upload(csv_bytes, "C:\\files\\rows.csv").json()
+    assert (about["name"], about["rows"], about["format"]) == ("rows.csv", 200, "csv")
+    kinds = {column["name"]: column["kind"] for column in about["columns"]}
+    assert kinds == {"a": "number", "b": "number", "n": "number", "colour": "category", "state": "category"}
+    assert about["columns"][4]["values"] == [["ok", 180], ["bad", 20]]
+    assert service.http.get(f"/v1/tables/{about['id']}").json() == about
+    assert service.http.delete(f"/v1/tables/{about['id']}").status_code == 204
+    assert service.http.get(f"/v1/tables/{about['id']}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("../../etc/passwd", "passwd"),
+        ("a\\b.csv", "b.csv"),
+        ("\x00\x07", "table"),
+        ("x" * 300, "x" * 100),
+        ("\ud800a", "a"),
+    ],
+)
+def test_names_are_for_showing_only(given, shown):
+    assert shown_name(given) == shown
+
+
+def test_csv_neutralises_names_and_cells():
+    table = pa.table({"=a": ["+1", "+x", "-", None, "ok"], "n": [-1, 2, 3, 4, 5]})
+    encoder = Encoder(CSV, table.schema)
+    text = (b"".join(encoder.write(batch) for batch in table.to_batches()) + encoder.close()).decode()
+    assert text.splitlines() == ['"\'=a","n"', '"+1",-1', '"\'+x",2', '"\'-",3', ",4", '"ok",5']

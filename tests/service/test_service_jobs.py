@@ -1,0 +1,161 @@
+"""Jobs: from an upload to a model and a judged table; stopped, killed and resumed."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import time
+import zipfile
+
+import psutil
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
+import pytest
+
+from ptad import PTAD
+from ptad.engines.learning import fit_table
+
+pytestmark = pytest.mark.slow
+
+
+def events(service, job, after=0):
+    """All events of a job until it ends."""
+    found = []
+    with service.http.stream("GET", f"/v1/jobs/{job}/events", headers={"Last-Event-ID": str(after)}) as stream:
+        block = {}
+        for line in stream.iter_lines():
+            if not line:
+                if "event" in block:
+                    found.append((block["event"], json.loads(block["data"])))
+                block = {}
+            elif not line.startswith(":"):
+                name, _, value = line.partition(": ")
+                block[name] = value
+    return found
+
+
+@pytest.fixture(scope="module")
+def table(service, csv_bytes):
+    return service.upload(csv_bytes, "rows.csv").json()["id"]
+
+
+def test_from_upload_to_model_to_judged_table(service, table, tiny, csv_bytes, tmp_path):
+    wanted = {"table": table, "name": "mine", "label": "state", "normal": ["ok"], "config": tiny, "seed": 3}
+    answer = service.http.post("/v1/fits", json=wanted)
+    assert answer.status_code == 202
+    job = answer.json()
+    told = events(service, job["id"])
+    steps = [entry["step"] for kind, entry in told if kind == "progress" and "step" in entry]
+    assert steps[:4] == [5, 10, 15, 20] and all(e["loss"] > 0 for k, e in told if k == "progress" and "step" in e)
+    kind, final = told[-1]
+    assert (kind, final["state"], final["summary"]["rows_learned"]) == ("state", "done", 180)
+    assert len(events(service, job["id"], after=2)) < len(told)
+
+    # the model is the one that the command line would have made
+    (tmp_path / "rows.csv").write_bytes(csv_bytes)
+    parameters = {"config": tiny, "random_state": 3, "device": "auto", "verbose": 0}
+    fit_table(tmp_path / "rows.csv", tmp_path / "model", parameters, label="state", normal=["ok"])
+    blob = service.http.get(f"/v1/models/{job['model']}/download").content
+    with zipfile.ZipFile(io.BytesIO(blob)) as archive:
+        archive.extractall(tmp_path / "got")
+    rows = pcsv.read_csv(tmp_path / "rows.csv")
+    ours, theirs = PTAD.load(tmp_path / "model"), PTAD.load(tmp_path / "got" / "model")
+    assert ours.anomaly_score(rows).tolist() == theirs.anomaly_score(rows).tolist()
+
+    wanted = {"table": table, "model": job["model"], "label": "state", "normal": ["ok"], "top": 7}
+    scoring = service.http.post("/v1/scorings", json=wanted).json()
+    assert service.http.delete(f"/v1/tables/{table}").status_code == 409  # it is needed
+    assert service.http.get(f"/v1/jobs/{scoring['id']}/report").status_code == 409  # not yet
+    assert service.wait(scoring["id"])["summary"]["rows"] == 200
+    report = service.http.get(f"/v1/jobs/{scoring['id']}/report").json()
+    assert report["n_rows"] == 200 and len(report["top"]["rows"]) == 7
+    assert sum(report["scores"]["labelled"]["counts"]) == 20
+    parquet = pq.read_table(
+        io.BytesIO(service.http.get(f"/v1/jobs/{scoring['id']}/scores", params={"format": "parquet"}).content)
+    )
+    assert parquet["score"].to_pylist() == ours.anomaly_score(rows).tolist()
+    text = service.http.get(f"/v1/jobs/{scoring['id']}/scores").text
+    assert len(text.splitlines()) == 201 and "'=1+1" in text and '"=1+1"' not in text
+
+    assert service.http.delete(f"/v1/models/{job['model']}").status_code == 204
+    assert service.http.get(f"/v1/models/{job['model']}").status_code == 404
+    assert service.http.delete(f"/v1/jobs/{scoring['id']}").status_code == 204
+    assert not (service.store / "jobs" / scoring["id"]).exists()
+
+
+def test_wrong_wishes_are_refused_at_once_or_end_in_words(service, table, tiny):
+    for wish, says in (
+        ({"drop": ["zzz"]}, "no column 'zzz'"),
+        ({"label": "state"}, "belong together"),
+        ({"config": {"n_stepz": 3}}, "n_stepz"),
+        ({"config": {"n_steps": -3}}, "n_steps"),
+    ):
+        answer = service.http.post("/v1/fits", json={"table": table, **wish})
+        assert answer.status_code == 400 and says in answer.json()["detail"]
+    wish = {"table": table, "label": "state", "normal": ["fine"], "config": tiny}
+    failed = service.wait(service.http.post("/v1/fits", json=wish).json()["id"])
+    assert failed["state"] == "failed"
+    assert failed["error"].startswith("rows.csv has no normal rows") and "'ok', 'bad'" in failed["error"]
+
+
+def test_cancel_leaves_nothing(service, table, tiny):
+    job = service.http.post("/v1/fits", json={"table": table, "config": {**tiny, "n_steps": 100_000}}).json()
+    service.wait(job["id"], "running")
+    assert service.http.post(f"/v1/jobs/{job['id']}/cancel").json()["state"] == "cancelled"
+    assert service.http.post(f"/v1/jobs/{job['id']}/cancel").status_code == 409
+    assert service.http.get(f"/v1/models/{job['model']}").status_code == 404
+    assert not (service.store / "models" / job["model"]).exists()
+
+
+def test_killed_and_stopped_services_resume_a_fit(start, csv_bytes, tiny):
+    steps = {**tiny, "n_steps": 600, "patience": None}
+    service = start("--grace", 0)
+    table = service.upload(csv_bytes).json()["id"]
+    job = service.http.post("/v1/fits", json={"table": table, "config": steps}).json()["id"]
+    progress = service.store / "jobs" / job / "progress.jsonl"
+
+    def wait_for(lines):
+        for _ in range(3000):
+            if progress.exists() and progress.read_bytes().count(b"\n") >= lines:
+                return
+            time.sleep(0.02)
+        raise AssertionError(service.log.read_text())
+
+    wait_for(5)
+    service.stop(signal.SIGKILL)
+    told = progress.read_bytes().count(b"\n")
+    service = start("--grace", 0, store=service.store)
+    wait_for(told + 5)
+    assert b"goes on from its checkpoint" in progress.read_bytes()
+    began = time.monotonic()
+    assert service.stop(signal.SIGTERM) == 0  # in the middle of the fit: stops at the checkpoint
+    assert time.monotonic() - began < 15
+    assert json.loads((progress.parent / "job.json").read_bytes())["state"] == "waiting"
+    assert list((service.store / "models").iterdir()) == []
+    service = start(store=service.store)
+    done = service.wait(job)
+    assert (done["state"], done["attempts"]) == ("done", 3)
+    assert [m["id"] for m in service.http.get("/v1/models").json()] == [done["model"]]
+    assert not any(path.name.startswith(".") for path in service.store.rglob("*"))
+    (service.store.parent / "rows.csv").write_bytes(csv_bytes)
+    undisturbed = {"config": steps, "verbose": 0}
+    fit_table(service.store.parent / "rows.csv", service.store.parent / "model", undisturbed)
+    rows = pcsv.read_csv(io.BytesIO(csv_bytes))
+    ours = PTAD.load(service.store.parent / "model").anomaly_score(rows)
+    found = PTAD.load(service.store / "models" / done["model"] / "bundle").anomaly_score(rows)
+    assert ours.tolist() == found.tolist()
+    assert service.stop() == 0
+
+
+def test_a_killed_worker_is_started_again(service, table, tiny):
+    job = service.http.post("/v1/fits", json={"table": table, "config": {**tiny, "n_steps": 400}}).json()["id"]
+    progress = service.store / "jobs" / job / "progress.jsonl"
+    while not progress.exists():
+        time.sleep(0.02)
+    found = [p for p in psutil.Process(service.process.pid).children() if str(progress.parent) in p.cmdline()]
+    assert len(found) == 1
+    found[0].kill()
+    done = service.wait(job)
+    assert (done["state"], done["attempts"]) == ("done", 2)
+    service.http.delete(f"/v1/models/{done['model']}")

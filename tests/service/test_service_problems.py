@@ -1,0 +1,156 @@
+"""Whatever is wrong with a request, the answer is a problem that says so, and nothing else happens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from ptad.cli import app
+from ptad.errors import SettingError
+from ptad.service import ServiceSettings
+from ptad.service.app import create_app
+from ptad.service.store import Store
+
+SCORE = "/v1/models/tiny-model/score"
+JSON = {"Content-Type": "application/json"}
+
+
+def detail(answer, status):
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    body = answer.json()
+    assert body["status"] == status and body["title"] and body["detail"]
+    return body["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b"\xff\xfe", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b'{"rows": []}', "empty"),
+        (b'{"rows": 3}', 'no list "rows"'),
+        (b'{"rows": [1]}', "Row 0"),
+        (b'{"rows": [{"a": 1}]}', "has no column 'b'"),
+        (b'{"rows": [{"a": NaN, "b": 1, "n": 1, "colour": "x"}]}', "not JSON"),
+        (b'{"rows": [{"a": 1e999, "b": 1, "n": 1, "colour": "x"}]}', "infinity"),
+        (b'{"rows": [{"a": [1], "b": 1, "n": 1, "colour": "x"}]}', "not a list"),
+        (b'{"rows": [{"a": {"b": 1}, "b": 1, "n": 1, "colour": "x"}]}', "not an object"),
+        (b'{"rows": [{"a": 1, "b": 1, "n": 1, "colour": "\\ud800"}]}', "Unicode"),
+        (b'{"rows": [{"a": "two", "b": 1, "n": 1, "colour": "x"}]}', "'two' is not a number"),
+        (json.dumps({"rows": [{}] * 10_001}).encode(), "10001 rows"),
+    ],
+)
+def test_bad_rows(service, body, says):
+    assert says in detail(service.http.post(SCORE, content=body, headers=JSON), 400)
+
+
+def test_addresses_methods_and_kinds(service):
+    assert "openapi.json" in detail(service.http.get("/v1/nothing"), 404)
+    assert "GET /v1/models" in detail(service.http.get("/v1/models/none"), 404)
+    detail(service.http.put("/v1/models"), 405)
+    assert "application/json" in detail(service.http.post(SCORE, content=b"x", headers={"Content-Type": "a/b"}), 415)
+    assert "a-z0-9" in detail(service.http.get("/v1/models/..%5C..%5Cetc"), 422)
+    detail(service.http.get("/v1/models/../../etc/passwd"), 404)
+    detail(service.http.get("/page/..%2fapp.py"), 404)
+    detail(service.http.post("/v1/fits", json={"table": "t-1", "unknown": 1}), 422)
+    detail(service.http.post("/v1/fits", json={"table": "t-1"}), 404)
+    detail(service.http.patch("/v1/models/tiny-model", json={"false_alarm_rate": 2}), 422)
+
+
+def test_large_bodies_are_refused(service):
+    most = 16 * 2**20
+    assert "bytes" in detail(service.http.post("/v1/fits", content=b" " * (most + 1), headers=JSON), 413)
+    assert "bytes" in detail(service.http.post(SCORE, content=b" " * (most + 1), headers=JSON), 413)
+
+
+def test_every_answer_carries_the_security_headers(service):
+    for path in ("/", "/page/app.js", "/v1/models", "/v1/nothing", "/health"):
+        headers = service.http.get(path).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["x-frame-options"] == "DENY"
+        assert "server" not in headers
+
+
+def test_other_sites_are_kept_out(service):
+    assert "localhost" in detail(service.http.get("/v1/models", headers={"Host": "evil.example"}), 403)
+    foreign = {"Origin": "http://evil.example", **JSON}
+    assert "other sites" in detail(service.http.post(SCORE, content=b"{}", headers=foreign), 403)
+    own = {"Origin": service.url, **JSON}
+    detail(service.http.post(SCORE, content=b"{}", headers=own), 400)
+
+
+def test_rate_is_changed_without_learning_and_a_rate_without_support_is_refused(service, json_rows):
+    url = "/v1/models/tiny-model"
+    before = service.http.get(url).json()
+    changed = service.http.patch(url, json={"false_alarm_rate": 0.2}).json()
+    assert changed["false_alarm_rate"] == 0.2 and changed["threshold"] < before["threshold"]
+    assert service.http.post(SCORE, json={"rows": json_rows[:1]}).json()["threshold"] == changed["threshold"]
+    refused = service.http.patch(url, json={"false_alarm_rate": 1e-6})
+    assert "cannot be promised" in detail(refused, 400)
+    assert service.http.patch(url, json={"false_alarm_rate": "auto"}).json()["threshold"] == before["threshold"]
+    assert "named when the service was started" in detail(service.http.delete(url), 409)
+
+
+def test_operation(service):
+    assert service.http.get("/health").json() == {"status": "ok"}
+    assert service.http.get("/ready").json() == {"status": "ready"}
+    text = service.http.get("/metrics").text
+    assert 'ptad_requests_total{method="GET",route="/health",status="200"}' in text
+    assert "ptad_models " in text
+
+
+def test_a_token_is_asked_for_where_there_is_one(model_folder, tmp_path, caplog):
+    token = "correct-horse-battery"
+    caplog.set_level("INFO")
+    app = create_app(ServiceSettings(tmp_path / "s", (model_folder,), host="0.0.0.0", token=token, device="cpu"))
+
+    async def ask():
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client,
+        ):
+            for given in (None, "Bearer wrong", f"Basic {token}", "Bearer", f"Bearer {token}x", "bearer \xe9"):
+                headers = {} if given is None else {"Authorization": given.encode("latin-1")}
+                for path in ("/v1/models", "/metrics", "/v1/nothing"):
+                    assert "Authorization: Bearer" in detail(await client.get(path, headers=headers), 401)
+            assert (await client.get("/")).status_code == (await client.get("/health")).status_code == 200
+            known = {"Authorization": f"Bearer {token}"}
+            assert (await client.get("/v1/models", headers=known)).json()[0]["id"] == "tiny-model"
+
+    asyncio.run(ask())
+    assert token not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--host", "0.0.0.0"], "--token"),
+        (["--host", "192.168.1.5"], "--token"),
+        (["--token", "short"], "16 characters"),
+        (["--port", "70000"], "65535"),
+        (["/no/such/model", "--port", "0"], "no model folder"),
+    ],
+)
+def test_an_unsafe_or_wrong_start_is_refused(arguments, says, tmp_path):
+    done = CliRunner().invoke(app, ["serve", "--store", str(tmp_path / "s"), *arguments])
+    assert done.exit_code == 2
+    assert says in done.stderr and "Traceback" not in done.stderr
+
+
+def test_one_service_per_store(service):
+    with pytest.raises(SettingError, match="in use by another service"):
+        Store(service.store)
+
+
+def test_help_has_examples():
+    done = CliRunner().invoke(app, ["serve", "--help"])
+    assert done.exit_code == 0 and "ptad serve model --port 9000" in done.stdout
