@@ -23,6 +23,7 @@ TINY = Sizes(
     fit_columns_rows=40,
     repeats=1,
     calls=3,
+    mcm_steps=2,
     config={"n_steps": 3, "calibration": "none", "members": "single"},
 )
 
@@ -49,10 +50,10 @@ def test_bounds_are_judged() -> None:
 @pytest.mark.slow
 def test_parts_measure_and_keep_each_other(tmp_path: Path) -> None:
     out = tmp_path / "r.csv"
-    for parts in (["small", "latency"], ["knn"], ["small"]):
+    for parts in (["small", "latency"], ["knn", "fit"], ["small"]):
         (table,) = speed_tables(tmp_path, out, RunSettings(), parts, TINY)
     found = [row[0].text for row in table.rows]
-    assert found == ["knn"] * 5 + ["small"] + ["latency"] * 2
+    assert found == ["knn"] * 5 + ["fit"] * 3 + ["small"] + ["latency"] * 2
     assert all(float(row[2].text) > 0 for row in table.rows)
     assert read_speed(tmp_path / "speed.csv").rows == table.rows
 
