@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptad.benchmark.figures import draw_all
+from ptad.benchmark.figures import draw_all, sweep_figure
 from ptad.benchmark.report import beside_published, coverage_table, experiment_tables, value_table, write_tables
 from ptad.benchmark.statistics import compare, mean_ranks
 from ptad.benchmark.summary import summarise
@@ -130,6 +130,11 @@ def test_all_tables_and_figures(tmp_path: Path) -> None:
         for kind in ("average", "rank", "critical_difference")
     )
     assert all(path.read_bytes()[:4] == b"\x89PNG" for path in figures)
+    swept = [row(f"K = {k}", name, "own", 0.1 * k, experiment="counts") for k in (1, 2, 9) for name in NAMES[:2]]
+    drawn = sweep_figure(swept, "K = ", "K")
+    assert [label.get_text() for label in drawn.axes[0].get_xticklabels()] == ["1", "2", "9"]
+    assert list(drawn.axes[0].lines[0].get_ydata()) == pytest.approx([0.1, 0.2, 0.9])
+    assert (tmp_path / "counts_basis.png") in draw_all([*rows, *swept], tmp_path)
     with pytest.raises(DataError, match="no experiment 'ablation'"):
         experiment_tables(rows, "ablation")
     with pytest.raises(SettingError, match="png, svg or pdf"):

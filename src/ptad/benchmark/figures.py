@@ -1,4 +1,4 @@
-"""The figures of the comparison: average bars, mean-rank bars, critical-difference diagrams."""
+"""The figures of the comparison: average bars, mean-rank bars, critical differences; lines over a swept setting."""
 
 from __future__ import annotations
 
@@ -17,6 +17,13 @@ from ptad.errors import DataError, MissingExtraError, SettingError
 _OURS = "#b5482a"
 _OTHERS = "#5b7c99"
 _INK = "#222222"
+#: Experiments that sweep one number: (experiment, start of the variant's name) -> label of the axis.
+SWEEPS = {
+    ("counts", "K = "): "Basis vectors (K)",
+    ("counts", "M = "): "Prototypes (M)",
+    ("weights", "orthogonality "): "Orthogonality weight",
+    ("weights", "kappa = alpha = "): "Score weights (kappa = alpha)",
+}
 
 
 def draw_all(rows: Sequence[Row], directory: Path, suffix: str = "png") -> list[Path]:
@@ -40,7 +47,31 @@ def draw_all(rows: Sequence[Row], directory: Path, suffix: str = "png") -> list[
             figure.savefig(path, dpi=150, bbox_inches="tight")
             _pyplot().close(figure)
             written.append(path)
+    for (experiment, prefix), label in SWEEPS.items():
+        swept = [row for row in rows if row["experiment"] == experiment and str(row["variant"]).startswith(prefix)]
+        if swept:
+            figure = sweep_figure(swept, prefix, label)
+            path = directory / f"{experiment}_{label.split()[0].lower()}.{suffix}"
+            figure.savefig(path, dpi=150, bbox_inches="tight")
+            _pyplot().close(figure)
+            written.append(path)
     return written
+
+
+def sweep_figure(rows: Sequence[Row], prefix: str, label: str) -> Any:
+    """AUC-PR and AUC-ROC of every table over the swept setting, at equal steps: the values grow in multiples."""
+    figure, axes = _pyplot().subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+    for axis, metric in zip(axes, ("auc_pr", "auc_roc"), strict=True):
+        summary = summarise(rows, metric)
+        values = sorted(summary.methods, key=lambda name: float(name.removeprefix(prefix)))
+        for dataset in summary.datasets:
+            axis.plot(range(len(values)), [summary.value(v, dataset) for v in values], marker="o", ms=4, label=dataset)
+        axis.set_xticks(range(len(values)), [v.removeprefix(prefix) for v in values], fontsize=8)
+        axis.set_xlabel(label, fontsize=9)
+        axis.set_ylabel(TITLES[metric], fontsize=9)
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8, frameon=False)
+    return figure
 
 
 def average_figure(summary: Summary, result: Comparison) -> Any:
@@ -78,7 +109,9 @@ def critical_difference_figure(result: Comparison, metric: str) -> Any:
         # A group need not be contiguous: a bar may pass methods that do differ. Dots say who belongs to it.
         crossbar_props={"marker": "o", "markersize": 5, "linewidth": 1.5, "color": _INK},
     )
-    axes.set_title(f"Mean ranks by {TITLES[metric]}, {len(result.datasets)} tables; dots on one bar: p ≥ 0.05", fontsize=10)
+    axes.set_title(
+        f"Mean ranks by {TITLES[metric]}, {len(result.datasets)} tables; dots on one bar: p ≥ 0.05", fontsize=10
+    )
     return figure
 
 
