@@ -1,6 +1,6 @@
 """A Ray cluster of two nodes on this machine: throughput, and kills in the middle of scoring, the grid and training.
 
-    python benchmarks/cluster_faults.py [--kills 20] [--rows 20000]
+    python benchmarks/cluster_faults.py [--kills 20] [--rows 20000] [--only throughput,scoring,grid,training]
 
 Every job has to end with the rows of an undisturbed run: each row once, equal in every bit.
 """
@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from ptad.engines.ray.training import cluster_learner
 from ptad.tables import read_table, write_table
 
 chance = random.Random(0)
+say = partial(print, flush=True)
 
 
 class Killer(threading.Thread):
@@ -101,7 +103,7 @@ def throughput(folder: Path, rows: int) -> None:
     started = time.perf_counter()
     score_table(folder / "model", folder / "rows.parquet", folder / "local.parquet", batch_rows=1000)
     local = time.perf_counter() - started
-    print(f"local, one process: {rows / local:,.0f} rows/s")
+    say(f"local, one process: {rows / local:,.0f} rows/s")
     for workers in (1, 2):
         marks: list[tuple[float, int]] = []
 
@@ -126,6 +128,7 @@ def throughput(folder: Path, rows: int) -> None:
 
 def scoring(cluster: Any, folder: Path, kills: int) -> None:
     """Kill workers, then nodes, while rows are scored."""
+    score_table(folder / "model", folder / "rows.parquet", folder / "local.parquet")
     expected = read_table(folder / "local.parquet")
     for name, act, pause in (("worker", killing_worker("MapWorker"), 4.0), ("node", killing_node(cluster), 6.0)):
         left, jobs, started = kills, 0, time.perf_counter()
@@ -138,7 +141,7 @@ def scoring(cluster: Any, folder: Path, kills: int) -> None:
             assert found.rows == expected.num_rows
             assert read_table(out).equals(expected), f"rows differ after {killer.done} kills"
         seconds = time.perf_counter() - started
-        print(f"scoring: {kills} kills of a {name} in {jobs} jobs ({seconds:.0f} s): every row once, equal")
+        say(f"scoring: {kills} kills of a {name} in {jobs} jobs ({seconds:.0f} s): every row once, equal")
 
 
 def grid(cluster: Any, folder: Path, kills: int) -> None:
@@ -161,8 +164,9 @@ def grid(cluster: Any, folder: Path, kills: int) -> None:
         store = ResultStore(folder / f"grid-{name}.csv")
         with Killer(act, kills, 8.0) as killer:
             run_grid(cells, store, load, RunSettings(), execute=cluster_executor(None, None))
-        assert figures(store.read()) == expected and len(store.read()) == len(cells)
-        print(f"grid: {killer.done} kills of a {name}: {len(cells)} cells, each once, equal figures")
+        found = store.read()
+        assert figures(found) == expected and len(found) == len(cells), (found, expected)
+        say(f"grid: {killer.done} kills of a {name}: {len(cells)} cells, each once, equal figures")
 
 
 def training(folder: Path, kills: int) -> None:
@@ -173,7 +177,7 @@ def training(folder: Path, kills: int) -> None:
     learn = cluster_learner(folder / "undisturbed", workers=2)
     started = time.perf_counter()
     fit_table(source, folder / "undisturbed", parameters, learn=learn)
-    print(f"training: undisturbed in {time.perf_counter() - started:.0f} s")
+    say(f"training: undisturbed in {time.perf_counter() - started:.0f} s")
     home = folder / ".disturbed.ray" / "checkpoint"
     kill = killing_worker("RayTrainWorker")
 
@@ -185,7 +189,7 @@ def training(folder: Path, kills: int) -> None:
     new = make_rows(300)
     first, second = (PTAD.load(folder / name).anomaly_score(new) for name in ("undisturbed", "disturbed"))
     same = np.array_equal(first, second)
-    print(f"training: {killer.done} kills of a worker: resumed and ended; scores {'equal' if same else 'differ'}")
+    say(f"training: {killer.done} kills of a worker: resumed and ended; scores {'equal' if same else 'differ'}")
 
 
 def main() -> None:
@@ -193,6 +197,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--only", default="throughput,scoring,grid,training")
     options = parser.parse_args()
     logging.getLogger("ptad").setLevel(logging.ERROR)
     import ray
@@ -207,10 +212,14 @@ def main() -> None:
         cluster.second = cluster.add_node(**NODE)
         ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
         try:
-            throughput(folder, options.rows)
-            training(folder, min(3, options.kills))
-            grid(cluster, folder, options.kills)
-            scoring(cluster, folder, options.kills)
+            if "throughput" in options.only:
+                throughput(folder, options.rows)
+            if "scoring" in options.only:
+                scoring(cluster, folder, options.kills)
+            if "grid" in options.only:
+                grid(cluster, folder, options.kills)
+            if "training" in options.only:
+                training(folder, min(3, options.kills))
         finally:
             ray.shutdown()
             cluster.shutdown()

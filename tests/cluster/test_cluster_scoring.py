@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from faults import NODE, Saboteur, kill_worker
+from typer.testing import CliRunner
 
+from ptad.cli import app
 from ptad.engines.local import score_table
+from ptad.engines.ray.connection import connected
 from ptad.engines.ray.plan import make_units, read_unit
 from ptad.engines.ray.scoring import score_on_cluster
-from ptad.errors import SettingError
+from ptad.errors import MissingExtraError, SettingError
 from ptad.tables import Query, read_table
 
 # what Ray warns of on its own is not ours to mend
@@ -90,3 +94,26 @@ def test_folders_of_others_and_other_sources_are_refused(folder: Path, tmp_path:
         with pytest.raises(SettingError, match="reads files"):
             score_on_cluster(folder / "model", source, tmp_path / "out")
     shutil.rmtree(tmp_path)
+
+
+def test_missing_extra_and_wrong_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)  # other tests may be connected
+    with pytest.raises(SettingError, match="--workers must be at least 1"), connected(None, 0):
+        pass
+    with pytest.raises(SettingError, match=r"127\.0\.0\.1:1: no Ray cluster"), connected("127.0.0.1:1"):
+        pass
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"'ray'.*ptad\[ray\]"), connected():
+        pass
+
+
+def test_command_line_names_what_is_missing(folder: Path) -> None:
+    for arguments, message in (
+        (["--engine", "ray"], "--out"),
+        (["--engine", "spark", "--out", "x"], "local or ray"),
+        (["--workers", "2", "--out", "x"], "belong to --engine ray"),
+    ):
+        result = CliRunner().invoke(app, ["score", str(folder / "model"), str(folder / "csv"), *arguments])
+        assert result.exit_code == 2 and message in " ".join(result.stderr.split())

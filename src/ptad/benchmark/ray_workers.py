@@ -21,7 +21,7 @@ from ptad.benchmark.cell import Outcome, Task
 from ptad.benchmark.workers import Executor, TaskSource, run_tasks
 from ptad.engines.ray.connection import connected, worker_share
 
-_RETRIES = 5
+_RETRIES = 20  # a cell that dies by itself is no retry: it has a process of its own
 
 
 def cluster_executor(address: str | None, workers: int | None) -> Executor:

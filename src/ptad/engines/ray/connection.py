@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -34,6 +35,7 @@ def connected(address: str | None = None, workers: int | None = None) -> Iterato
         yield ray
         return
     address = address or os.environ.get("RAY_ADDRESS")
+    _check_reachable(address)
     own = {"num_cpus": workers, "include_dashboard": False} if address is None else {"address": address}
     try:
         ray.init(**own, log_to_driver=False, logging_level=logging.ERROR)
@@ -46,6 +48,19 @@ def connected(address: str | None = None, workers: int | None = None) -> Iterato
         yield ray
     finally:
         ray.shutdown()
+
+
+def _check_reachable(address: str | None) -> None:
+    """Raise at once if nobody listens there; Ray itself would wait for minutes."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not host:
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except (OSError, ValueError) as error:
+        raise SettingError(
+            f"--address {address}: no Ray cluster answers there: {error}. Check that it runs."
+        ) from error
 
 
 def worker_share(ray: Any, workers: int | None, device: str) -> tuple[int, float]:

@@ -28,7 +28,7 @@ from ptad.training import data_parallel
 
 logger = logging.getLogger("ptad")
 
-_RETRIES = 5
+_RETRIES = 10
 
 
 def cluster_learner(out: Path, address: str | None = None, workers: int | None = None) -> Learn:
