@@ -109,7 +109,7 @@ def test_cancel_leaves_nothing(service, table, tiny):
 
 
 def test_killed_and_stopped_services_resume_a_fit(start, csv_bytes, tiny):
-    steps = {**tiny, "n_steps": 600, "patience": None}
+    steps = {**tiny, "n_steps": 250, "patience": None}
     service = start("--grace", 0)
     table = service.upload(csv_bytes).json()["id"]
     job = service.http.post("/v1/fits", json={"table": table, "config": steps}).json()["id"]

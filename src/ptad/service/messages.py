@@ -12,7 +12,8 @@ Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,63}
 # a name is shown, never used as a path; NUL and half surrogates cannot be stored as JSON text everywhere
 Name = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f]+$")]
 Column = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
-Rate = Annotated[float, Field(gt=0, lt=1)] | Literal["auto"]
+# no number of rows that fits into this service supports a smaller one
+Rate = Annotated[float, Field(ge=1e-9, lt=1)] | Literal["auto"]
 Kind = Literal["number", "boolean", "duration", "category", "text", "datetime", "date", "time"]
 assert set(KINDS) == set(Kind.__args__)  # type: ignore[attr-defined]
 

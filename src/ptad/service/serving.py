@@ -41,9 +41,18 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
+class _NoTracebacks(logging.Filter):
+    """Tracebacks quote values; where an error came from is logged without them (see ``log_unexpected``)."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.exc_info is None
+
+
 def run(settings: ServiceSettings) -> None:
     """Serve until a signal comes."""
     import torch
+
+    logging.getLogger("uvicorn.error").addFilter(_NoTracebacks())
 
     # one thread scores, one serves: more threads of torch would only fight over the processors
     torch.set_num_threads(max(1, min(torch.get_num_threads(), (os.cpu_count() or 2) - 1)))

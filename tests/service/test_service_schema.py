@@ -1,0 +1,37 @@
+"""What schemathesis makes up from the OpenAPI description never ends in an error of the service.
+
+A few cases per address here; with ``--max-examples 100`` the same command makes more than 2,000.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+
+
+@pytest.mark.slow
+def test_no_made_up_request_is_an_error_of_the_service(service, tmp_path):
+    command = [
+        str(Path(sys.executable).parent / "schemathesis"),
+        "run",
+        f"{service.url}/openapi.json",
+        *("--max-examples", "2", "--seed", "1", "--checks", CHECKS, "--phases", "fuzzing", "--no-color"),
+        *("--exclude-path", "/v1/jobs/{job}/events", "--request-timeout", "30"),
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert "unexpected" not in service.log.read_text()
+
+
+def test_the_description_names_every_problem(service):
+    paths = service.http.get("/openapi.json").json()["paths"]
+    assert len(paths) >= 17
+    for path, operations in paths.items():
+        for method, operation in operations.items():
+            problem = operation["responses"]["422"]["content"]
+            assert list(problem) == ["application/problem+json"], (path, method)
