@@ -124,25 +124,34 @@ class Assessment:
 
     @property
     def parts(self) -> Parts:
+        return Parts(*(_rounded(part) for part in self.part_values()))
+
+    def part_values(self) -> tuple[Tensor, ...]:
+        """Return the fields of :class:`Parts` before rounding, each (n,)."""
         missing = self.missing.sum(dim=-1)
         neighbour = local = torch.zeros_like(missing)
         if (found := self.retrieved) is not None:
             neighbour, local = (e.sum(dim=-1).expand_as(missing) for e in (found.neighbour, found.local))
         score = self.network_score + missing + neighbour + local
         every = (score, self.errors.sum(dim=-1), self.basis, self.prototype, missing, neighbour, local)
-        return Parts(*(_rounded(part.mean(dim=0)) for part in every))
+        return tuple(part.mean(dim=0) for part in every)
+
+    def contribution_values(self) -> Tensor:
+        """Return what every cell adds to the score, before rounding, (n, d)."""
+        contributions = self.errors + self.missing + self._basis_share() + self._prototype_share()
+        if (found := self.retrieved) is not None:
+            contributions = contributions + found.neighbour + found.local
+        return contributions.mean(dim=0)
 
     def cells(self) -> Cells:
-        contributions = self.errors + self.missing + self._basis_share() + self._prototype_share()
         output = self.output
         if (retrieval := self.columns.retrieval) is None or (found := self.retrieved) is None:
             expected = self.columns.space.back(output.reconstructions.mean(dim=(0, 1)))
         else:
-            contributions = contributions + found.neighbour + found.local
             expected = retrieval.expected(found)
         nothing = torch.zeros_like(self.errors)
         return Cells(
-            contributions=_rounded(contributions.mean(dim=0)),
+            contributions=_rounded(self.contribution_values()),
             missing=_rounded(self.missing.mean(dim=0)),
             expected=_rounded(expected),
             masking_rate=_rounded(self._masking_rate().mean(dim=0)),

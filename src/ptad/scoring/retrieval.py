@@ -83,7 +83,7 @@ class Retrieval:
             difference = difference * seen.unsqueeze(1)
         gram = difference @ difference.transpose(1, 2)
         level = gram.diagonal(dim1=1, dim2=2).mean(dim=1) * self.ridge + 1e-12
-        gram.diagonal(dim1=1, dim2=2).add_(level.unsqueeze(1))
+        gram = gram + torch.diag_embed(level.unsqueeze(1).expand(gram.shape[:2]))
         # The ridge makes the matrix positive definite, so nothing has to be checked (and no device waited for).
         ones = torch.ones_like(gram[..., :1])
         solved = torch.linalg.solve_ex(gram, ones).result.squeeze(-1)

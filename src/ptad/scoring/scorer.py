@@ -78,14 +78,17 @@ class Scorer:
     @property
     def chunk_rows(self) -> int:
         """Rows scored at once: bounds the largest intermediate, so memory stays flat in the number of rows."""
-        config = self.network.config
+        config, n_features = self.network.config, self.network.n_features
         width = self.network.backbone.latent_dim * config.feedforward_factor
+        if config.backbone in ("npt", "transformer"):
+            width = max(width, config.n_heads * n_features**2)  # the logits between attributes
         largest = self.network.n_members * max(config.n_branches, self.space.n_passes) * width
+        on_cpu = self.device.type == "cpu"
+        n_rows = (2**20 if on_cpu else 2**25) // largest
         if self.retrieval is not None:
-            n_bank, n_features = self.retrieval.bank.shape
-            largest = max(largest, n_bank, 2 * self.retrieval.n_neighbours * n_features)
-        budget = 2**20 if self.device.type == "cpu" else 2**28
-        return max(1, min(65536, budget // largest + 1))
+            distances = max(len(self.retrieval.bank), 2 * self.retrieval.n_neighbours * n_features)
+            n_rows = min(n_rows, (2**20 if on_cpu else 2**27) // distances)
+        return max(1, min(65536, n_rows + 1))
 
     def parts(self, x: Matrix, context: Context = "reference") -> Parts:
         """Return the score parts of every row."""
@@ -108,13 +111,19 @@ class Scorer:
         with torch.inference_mode():
             for start in range(0, len(x), n_rows):
                 chunk = torch.from_numpy(x[start : start + n_rows]).to(self.device, torch.float64)
-                chunk = chunk.expand(self.network.n_members, -1, -1)
-                if context == "batch":
-                    output = self._output(chunk, self._own_reference(chunk))
-                    potentials = solve_potentials(self.network, output)
-                else:
-                    output, potentials = self._output(chunk, self.reference), self.potentials
-                yield assess(self.network, output, chunk, potentials, self, complete=complete)
+                if context == "reference":
+                    yield self.judge(chunk, complete=complete)
+                    continue
+                rows = chunk.expand(self.network.n_members, -1, -1)
+                output = self._output(rows, self._own_reference(rows))
+                potentials = solve_potentials(self.network, output)
+                yield assess(self.network, output, rows, potentials, self, complete=complete)
+
+    def judge(self, chunk: Tensor, *, complete: bool = False) -> Assessment:
+        """Judge encoded rows (n, d) in the reference context, as tensors; no operation waits for a value."""
+        rows = chunk.expand(self.network.n_members, -1, -1)
+        output = self._output(rows, self.reference)
+        return assess(self.network, output, rows, self.potentials, self, complete=complete)
 
     def _output(self, rows: Tensor, reference: Reference | None) -> Output:
         """Pass encoded rows through the network, as often as there are passes, and take each cell's best witness."""

@@ -13,6 +13,7 @@ hidden together, since they tell each other's value. Pass s also uses one P-spac
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -46,7 +47,7 @@ class Space:
         """Return the view of some members."""
         return Space(self.centre, self.unit, None if self.pass_of is None else self.pass_of[members])
 
-    @property
+    @cached_property
     def n_passes(self) -> int:
         return 1 if self.pass_of is None else int(self.pass_of.max()) + 1
 
@@ -57,7 +58,7 @@ class Space:
         passes = torch.arange(self.n_passes, device=z.device)
         hidden = self.pass_of.unsqueeze(1) == passes.view(1, -1, 1)
         repeated = z.unsqueeze(1).masked_fill(hidden.unsqueeze(2), torch.nan).flatten(1, 2)
-        branch = (passes % n_branches).repeat_interleave(z.shape[1]).expand(len(z), -1)
+        branch = (passes % n_branches).unsqueeze(1).expand(-1, z.shape[1]).flatten().expand(len(z), -1)
         return repeated, branch
 
     def gather(self, output: Output) -> Output:
