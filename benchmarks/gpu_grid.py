@@ -83,6 +83,9 @@ def main() -> None:
 
     def run(cells: list[Cell], title: str, reserve: float = 0.0) -> None:
         cells = [tiny(cell) for cell in cells] if options.tiny else cells
+        if options.max_steps:
+            cells = [shortened(cell, options.max_steps) for cell in cells]
+        cells = [cell for cell in cells if estimate(cell) <= options.heaviest]
         guess = sum(estimate(cell) for cell in cells)
         print(f"{title}: {len(cells)} cells, guessed {guess:.0f} s of one process, {left():.0f} s left", flush=True)
         if options.plan:
@@ -93,7 +96,7 @@ def main() -> None:
                 rows = run_grid(cells, store, loader, chosen, _announce if options.verbose else None)
                 print(f"  {len(rows)} rows {dict(Counter(row['status'] for row in rows))}, {left():.0f} s left")
 
-    with mps_daemon(options.device):
+    with mps_daemon(options.device if options.shared else "cpu"):
         if "main" in options.parts:
             run(first_cells(methods, tables), "seed 0")
         later = []
@@ -114,8 +117,8 @@ def main() -> None:
 
 
 def first_cells(methods: list[str], tables: list[str]) -> list[Cell]:
-    """Seed 0 under both scalings, costly cells first so that none starts last."""
-    return sorted(make_grid(methods, tables, [0]), key=lambda cell: -estimate(cell))
+    """Seed 0 under both scalings, cheap cells first: a budget that ends early then costs the fewest."""
+    return sorted(make_grid(methods, tables, [0]), key=estimate)
 
 
 def second_cells(methods: list[str], tables: list[str], rows: Iterable[Row]) -> list[Cell]:
@@ -166,6 +169,14 @@ def estimate(cell: Cell) -> float:
     step = 4.0 + 20.0 * min(float(batch) * cells_per_row / 200e6, 1.0)
     passes = min(info.columns, 64) if cell.method == "npt-ad" else 1
     return 2.0 + n_steps * step / 1000 + 8e-12 * n_test * passes * cells_per_row
+
+
+def shortened(cell: Cell, max_steps: int) -> Cell:
+    """The same cell with a lower ceiling on the steps of a deep peer; rows that meet it say so."""
+    if cell.method.startswith("ptad"):
+        return cell
+    training = {**dict(cell.settings.get("training", {})), "max_steps": max_steps}
+    return replace(cell, settings={**cell.settings, "training": training})
 
 
 def tiny(cell: Cell) -> Cell:
@@ -242,6 +253,14 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--jobs", type=int, default=12)
     parser.add_argument("--time-limit", type=float, default=400.0, help="seconds per cell")
+    parser.add_argument("--max-steps", type=int, help="ceiling on the steps of the deep peers; marks the rows it cuts")
+    parser.add_argument("--heaviest", type=float, default=1e9, help="leave out cells guessed to take more seconds")
+    parser.add_argument(
+        "--no-mps",
+        dest="shared",
+        action="store_false",
+        help="let the processes take turns on the GPU: slower, but a fault in one does not end the others",
+    )
     parser.add_argument("--parts", default="main,experiments,cost", help="any of main, experiments, cost")
     parser.add_argument(
         "--methods", default="", help="names separated by commas; the deep methods and the paper preset"

@@ -81,9 +81,16 @@ def test_prototypes_and_basis_vectors(model):
     drawn(display)
     network = model.scorer_.network
     assert display.basis_vectors.shape == (network.config.n_basis_vectors, model.schema_.n_encoded)
-    total = network.projection.basis_vectors[0].norm(dim=1).numpy()
-    np.testing.assert_allclose(np.linalg.norm(display.basis_vectors, axis=1), total, rtol=1e-6)
+    decoded = network.backbone.decode(network.projection.basis_vectors[:, None], None)[0]
+    np.testing.assert_allclose(display.basis_vectors, decoded[0, 0].abs().numpy())
     np.testing.assert_array_equal(display.prototypes, network.prototypes.prototypes[0].numpy())
+
+
+def test_basis_vectors_made_of_cells_are_drawn_by_their_length(make_detector, rows):
+    model = make_detector("paper").fit(rows)
+    display = plot.PrototypeDisplay.from_estimator(model)
+    total = model.scorer_.network.projection.basis_vectors[0].norm(dim=1).numpy()
+    np.testing.assert_allclose(np.linalg.norm(display.basis_vectors, axis=1), total, rtol=1e-6)
 
 
 def test_history_draws_every_part_that_was_trained(model):

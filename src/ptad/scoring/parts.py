@@ -246,7 +246,9 @@ def _part(
 
 
 def _share(squares: Tensor) -> Tensor:
-    return squares / squares.sum(dim=-1, keepdim=True).clamp_min(1e-30)
+    total = squares.sum(dim=-1, keepdim=True)
+    # A row of missing cells only has no errors to share by; its cells then share alike, so that they still add up.
+    return torch.where(total > 0.0, squares / total.clamp_min(1e-30), 1.0 / squares.shape[-1])
 
 
 def _rounded(values: Tensor) -> Array:

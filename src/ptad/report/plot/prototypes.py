@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+import torch
 from sklearn.utils.validation import check_is_fitted
 
-from ptad.errors import SettingError
 from ptad.estimator import PTAD
 from ptad.report.plot.canvas import grid_of_axes, name_ticks
 
@@ -18,7 +18,8 @@ class PrototypeDisplay:
     Parameters
     ----------
     basis_vectors : ndarray of shape (n_basis_vectors, n_columns)
-        Length of each basis vector's part that belongs to each column.
+        Length of each basis vector's part that belongs to each column; where the P-space is one of whole rows (the
+        backbones ``dense`` and ``mlp``), how far the row that it decodes to lies from the centre in each column.
     prototypes : ndarray of shape (n_prototypes, n_columns), optional
         Normal patterns of how much attention each column draws.
     columns : sequence of str
@@ -40,10 +41,13 @@ class PrototypeDisplay:
         """Draw the atoms of the first member."""
         check_is_fitted(estimator)
         network, names = estimator.scorer_.network, estimator.schema_.encoded_names
-        if network.config.backbone == "mlp":
-            raise SettingError("The P-space of the 'mlp' backbone has no columns to draw. Use backbone='npt'.")
-        vectors = network.projection.basis_vectors[0].cpu().numpy()
-        strength = np.linalg.norm(vectors.reshape(len(vectors), len(names), -1), axis=2)
+        vectors = network.projection.basis_vectors
+        if network.config.backbone in ("mlp", "dense"):
+            with torch.inference_mode():
+                strength = network.backbone.decode(vectors.unsqueeze(1), None)[0][0, 0].abs().cpu().numpy()
+        else:
+            cells = vectors[0].cpu().numpy().reshape(vectors.shape[1], len(names), -1)
+            strength = np.linalg.norm(cells, axis=2)
         atoms = None if network.prototypes is None else network.prototypes.prototypes[0].cpu().numpy()
         return cls(basis_vectors=strength, prototypes=atoms, columns=names).plot(ax)
 
