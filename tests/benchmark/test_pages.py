@@ -90,14 +90,19 @@ def test_all_pages(tmp_path: Path) -> None:
     for name in ("ablation", "weights", "cost", "masks"):
         (docs / "experiments" / f"{name}.md").write_text("<!-- begin results -->\n<!-- end results -->\n", "utf-8")
     (tmp_path / "masks.csv").write_text("a,b\n1,0.123456\n", encoding="utf-8")
-    written = update_pages(store.path, docs, {name: variant_order(name) for name in EXPERIMENTS}, READERS)
+    (tmp_path / "masks_soft.png").write_bytes(b"")
+    plans = {name: (variant_order(name), (*NAMES, "census")) for name in EXPERIMENTS}
+    written = update_pages(store.path, docs, plans, READERS)
     assert len(written) == 5
     main = (docs / "benchmark.md").read_text(encoding="utf-8")
     assert "| ptad-paper | own | **0.6600** | 0.7513 |" in main
     assert main.count("<details>") == main.count("</details>") >= 4
     assert NOT_YET in (docs / "experiments" / "weights.md").read_text(encoding="utf-8")
     assert "| full |" in (docs / "experiments" / "ablation.md").read_text(encoding="utf-8")
-    assert "| 1 | 0.1235 |" in (docs / "experiments" / "masks.md").read_text(encoding="utf-8")
+    assert "wine (2 of 8), " in (docs / "experiments" / "ablation.md").read_text(encoding="utf-8")
+    assert "census (0 of 8)." in (docs / "experiments" / "ablation.md").read_text(encoding="utf-8")
+    masks = (docs / "experiments" / "masks.md").read_text(encoding="utf-8")
+    assert "| 1 | 0.1235 |" in masks and "![masks, soft](../../masks_soft.png)" in masks
 
 
 def test_csv_table(tmp_path: Path) -> None:

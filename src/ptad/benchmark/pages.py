@@ -7,6 +7,7 @@ between the markers is written here, so that text and figures cannot drift apart
 from __future__ import annotations
 
 import csv
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -39,7 +40,10 @@ def update_page(path: Path, blocks: Mapping[str, str]) -> None:
 
 
 def update_pages(
-    results: Path, docs: Path, orders: Mapping[str, Sequence[str]], readers: Mapping[str, Callable[[Path], Table]]
+    results: Path,
+    docs: Path,
+    experiments: Mapping[str, tuple[Sequence[str], Sequence[str]]],
+    readers: Mapping[str, Callable[[Path], Table]],
 ) -> list[Path]:
     """Write the blocks of ``benchmark.md`` and ``experiments/*.md``.
 
@@ -49,8 +53,8 @@ def update_pages(
         The results file; ``full.csv`` and the files of the measurements are looked for beside it.
     docs : Path
         Folder of the documentation.
-    orders : mapping
-        Variants of every experiment in the order of its table.
+    experiments : mapping
+        Variants of every experiment in the order of its table, and the tables that it is planned for.
     readers : mapping
         For experiments with a file of their own, how to read it as a table; a plain CSV otherwise.
     """
@@ -59,13 +63,15 @@ def update_pages(
     update_page(main, main_blocks(rows, results.with_name("full.csv")))
     written = [main]
     for page in sorted((docs / "experiments").glob("*.md")):
-        if page.stem in orders:
-            blocks = {"results": experiment_block(rows, page.stem, orders[page.stem])}
+        if page.stem in experiments:
+            block = experiment_block(rows, page.stem, *experiments[page.stem])
         else:
             path = results.with_name(f"{page.stem}.csv")
-            table = readers.get(page.stem, csv_table)
-            blocks = {"results": to_markdown(table(path)) if path.is_file() else NOT_YET}
-        update_page(page, blocks)
+            block = to_markdown(readers.get(page.stem, csv_table)(path)) if path.is_file() else NOT_YET
+            for image in sorted(results.parent.glob(f"{page.stem}_*.png")):
+                place = os.path.relpath(image, page.parent).replace(os.sep, "/")
+                block += f"\n\n![{image.stem.replace('_', ', ')}]({place})"
+        update_page(page, {"results": block})
         written.append(page)
     return written
 
@@ -88,12 +94,18 @@ def main_blocks(rows: Sequence[Row], full: Path) -> dict[str, str]:
     }
 
 
-def experiment_block(rows: Sequence[Row], name: str, order: Sequence[str]) -> str:
-    """Averages beside the published ones, then the figures of every table, folded."""
+def experiment_block(rows: Sequence[Row], name: str, order: Sequence[str], planned: Sequence[str]) -> str:
+    """Averages beside the published ones, what is missing, then the figures of every table, folded."""
     chosen = current(row for row in rows if row["experiment"] == name)
     if not chosen:
         return NOT_YET
     parts = [to_markdown(averages_table(rows, name, order))]
+    measured = {(row["variant"], row["dataset"]) for row in chosen}
+    holes = [
+        f"{d} ({n} of {len(order)})" for d in planned if (n := sum((v, d) in measured for v in order)) < len(order)
+    ]
+    if holes:
+        parts.append(f"Planned but not measured in full, with the variants that were: {', '.join(holes)}.")
     parts += [_folded(table) for table in experiment_tables(rows, name, order)[:2]]
     parts.append(to_markdown(coverage_table(chosen)))
     return "\n\n".join(parts)

@@ -97,7 +97,8 @@ def tables(
         for path in write_tables(made, out):
             typer.echo(f"wrote {path}", err=True)
     if pages is not None:
-        for path in update_pages(results, pages, {name: variant_order(name) for name in EXPERIMENTS}, READERS):
+        plans = {name: (variant_order(name), EXPERIMENTS[name].datasets) for name in EXPERIMENTS}
+        for path in update_pages(results, pages, plans, READERS):
             typer.echo(f"wrote {path}", err=True)
 
 
