@@ -48,7 +48,7 @@ class Calibration:
             n = len(self.scores)
             raise SettingError(
                 f"A false_alarm_rate of {rate:g} cannot be promised from {n} calibration rows: the smallest possible "
-                f"is 1/({n} + 1) = {self.smallest_rate:.3g}. Fit with at least {math.ceil(1 / rate) - 1} calibration "
+                f"is 1/({n} + 1) = {self.smallest_rate:.3g}. Fit with at least {1 / rate - 1:.0f} calibration "
                 "rows, ask for a larger rate, or use 'auto'."
             )
         return rate

@@ -15,6 +15,7 @@ from ptad.benchmark.experiments.backbones import BACKBONES
 from ptad.benchmark.experiments.context import CONTEXT
 from ptad.benchmark.experiments.cost import cost_tables, read_cost
 from ptad.benchmark.experiments.counts import COUNTS
+from ptad.benchmark.experiments.default_parts import DEFAULT_PARTS
 from ptad.benchmark.experiments.distance import DISTANCE
 from ptad.benchmark.experiments.masks import mask_tables
 from ptad.benchmark.experiments.speed import PARTS, read_speed, speed_tables
@@ -31,7 +32,7 @@ __all__ = ["EXPERIMENTS", "MEASUREMENTS", "READERS", "run_experiment", "variant_
 
 #: Experiments that are grids of variants.
 EXPERIMENTS: dict[str, Experiment] = {
-    e.name: e for e in (ABLATION, BACKBONES, COUNTS, WEIGHTS, DISTANCE, ANOMALY_TYPES, CONTEXT)
+    e.name: e for e in (ABLATION, BACKBONES, COUNTS, WEIGHTS, DISTANCE, ANOMALY_TYPES, CONTEXT, DEFAULT_PARTS)
 }
 #: Experiments with a measurement of their own: ``(data folder, output file, settings) -> tables``.
 MEASUREMENTS: dict[str, Callable[[Path, Path, RunSettings], list[Table]]] = {
