@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt
+# one thread in each of two processes: more threads than cores make small tensors many times slower
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile
 # torch by its exact pin and before everything else: the pin is the CPU build, a range may pull in gigabytes of CUDA
 TORCH := $(shell grep -i '^torch==' constraints.txt)
 
@@ -26,11 +28,11 @@ imports: $(VENV)/.test
 	$(BIN)/lint-imports --no-cache
 
 fast-tests: $(VENV)/.test
-	$(BIN)/pytest -q -m "not slow"
+	$(PYTEST) -m "not slow"
 
 tests: $(VENV)/.test
 	sh tests/system_programs.sh
-	$(BIN)/pytest -q -m slow
+	$(PYTEST) -m slow
 
 # Write the golden scores anew after a change that is meant to alter numbers.
 golden: $(VENV)/.test

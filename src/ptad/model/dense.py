@@ -7,9 +7,9 @@ latent          (n_members, n_rows, latent_dim)
 masked_latents  (n_members, n_branches, n_rows, latent_dim)
 association     (n_members, n_rows, n_features)
 
-Attention between attributes spends d^2 small products per row. Here every attribute has a query and a key of one number,
-read from the row's state; their product is the diagonal of that attention, which is all that the association vector of
-section IV-B keeps of it. The product takes part in the reconstruction, so that it is learned.
+Attention between attributes spends d^2 small products per row. Here every attribute has a query and a key of one
+number, read from the row's state; their product is the diagonal of that attention, which is all that the association
+vector of section IV-B keeps of it. The product takes part in the reconstruction, so that it is learned.
 """
 
 from __future__ import annotations
