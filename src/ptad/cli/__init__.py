@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ptad._version import __version__
-from ptad.cli import benchmark, demo, evaluate, explain, fit, info, report, score, serve
+from ptad.cli import benchmark, demo, evaluate, explain, export, fit, info, report, score, serve
 from ptad.cli.commands import Commands
 
 app = typer.Typer(
@@ -43,6 +43,7 @@ app.command(epilog=explain.EXAMPLES)(explain.explain)
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command(epilog=report.EXAMPLES)(report.report)
 app.command(epilog=info.EXAMPLES)(info.info)
+app.command(epilog=export.EXAMPLES)(export.export)
 app.command(epilog=serve.EXAMPLES)(serve.serve)
 app.command(epilog=demo.EXAMPLES)(demo.demo)
 app.add_typer(benchmark.app)

@@ -1,0 +1,294 @@
+"""Scores tables with a model that ``ptad export`` wrote; needs numpy and onnxruntime, and nothing else.
+
+This file stands alone: import it as ``ptad.export.runner``, or copy it to where neither ptad nor torch is installed.
+
+    runner = Runner("model.onnx")
+    scored = runner.score({"speed": [10.2, None], "mode": ["a", "b"]})
+    scored.score, scored.anomaly, scored.p_value, scored.parts, scored.contributions
+
+    python runner.py model.onnx new.csv > scored.csv
+
+A table is a mapping of names to columns, a pandas, polars or Arrow table, or (for a model that learned from an array) a
+two-dimensional array. None, NaN and NA are missing values. Columns of numbers, truth values and categories are encoded;
+a model with dates, durations or free text is refused by name: for it, give :meth:`Runner.run` rows that ptad encoded.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnxruntime  # type: ignore[import-untyped]
+
+FORMAT, VERSION = "ptad-onnx", 1
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[nN]a[nN]|[+-]?(inf|Inf|infinity|Infinity)", flags=re.ASCII)
+TRUTHS = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
+NULL_WORDS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")  # of CSV files
+BOUND = 1e9  # where encoded values end without a clip
+
+
+class RunnerError(ValueError):
+    """A file or table that cannot be used; the message names the culprit and the remedy."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What the model says about some rows.
+
+    Attributes
+    ----------
+    score : ndarray
+        Anomaly scores: higher is more anomalous.
+    anomaly : ndarray of bool, or None
+        Whether the score exceeds the threshold; None for a model that was not calibrated.
+    p_value : ndarray or None
+        How often a normal row is at least this strange.
+    parts : dict
+        The parts of the score by name; they add up to it.
+    contributions : dict
+        What each column adds to the score: its cells' shares of the squared errors. They add up to the score.
+    """
+
+    score: np.ndarray
+    anomaly: np.ndarray | None
+    p_value: np.ndarray | None
+    parts: dict[str, np.ndarray]
+    contributions: dict[str, np.ndarray]
+
+
+class Runner:
+    """An exported model.
+
+    Parameters
+    ----------
+    path : path
+        The ONNX file.
+    n_threads : int
+        Threads of one call; 0 leaves it to onnxruntime.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, n_threads: int = 0) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = n_threads
+        options.log_severity_level = 3
+        self._session = onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
+        properties = self._session.get_modelmeta().custom_metadata_map
+        if properties.get("format") != FORMAT:
+            raise RunnerError(f"'{path}' was not written by ptad. Make one with: ptad export MODEL --out model.onnx")
+        if int(properties["format_version"]) > VERSION:
+            raise RunnerError(f"'{path}' was written by ptad {properties['ptad_version']}. Take that release's runner.")
+        self.properties: dict[str, str] = dict(properties)
+        self.schema: dict[str, Any] = json.loads(properties["schema"])
+        self.part_names: tuple[str, ...] = tuple(json.loads(properties["part_names"]))
+        self.names: tuple[str, ...] = tuple(column["name"] for column in self.schema["columns"])
+        self.threshold: float | None = json.loads(properties["threshold"])
+        self.false_alarm_rate: float | None = json.loads(properties["false_alarm_rate"])
+        self._calibration = np.array(json.loads(properties["calibration"]), dtype=np.float64)
+        self._chunk_rows = int(properties["chunk_rows"])
+        self._widths = [len(column["center"]) for column in self.schema["columns"]]
+
+    def score(self, table: Any) -> Scored:
+        """Score the rows of a table."""
+        score, parts, cells = self.run(self.encode(table))
+        anomaly = p_value = None
+        if self.threshold is not None:
+            anomaly = score > self.threshold
+            n = len(self._calibration)
+            p_value = (1.0 + n - np.searchsorted(self._calibration, score, side="left")) / (n + 1.0)
+        starts = np.cumsum([0, *self._widths[:-1]])
+        columns = np.add.reduceat(cells, starts, axis=1)
+        return Scored(
+            score=score,
+            anomaly=anomaly,
+            p_value=p_value,
+            parts=dict(zip(self.part_names, parts.T, strict=True)),
+            contributions=dict(zip(self.names, columns.T, strict=True)),
+        )
+
+    def run(self, x: np.ndarray, *, chunk_rows: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return score (n,), parts (n, p) and contributions (n, d) of encoded rows (n, d), NaN = missing.
+
+        Rows do not influence each other; ``chunk_rows`` of them at a time keep the memory flat.
+        """
+        x = np.ascontiguousarray(x, dtype=np.float32)
+        if x.ndim != 2 or x.shape[1] != sum(self._widths) or not len(x):
+            raise RunnerError(f"Encoded rows have shape (1 or more, {sum(self._widths)}). Got {x.shape} instead.")
+        step = chunk_rows or self._chunk_rows
+        found = [self._session.run(None, {"x": x[i : i + step]}) for i in range(0, len(x), step)]
+        score, parts, cells = (np.concatenate(each).astype(np.float64) for each in zip(*found, strict=True))
+        return score, parts, cells
+
+    def encode(self, table: Any) -> np.ndarray:
+        """Return the rows as the model sees them: float32 (n, d), NaN = missing."""
+        columns = _matched(table, self.schema)
+        gone = {text.strip() for text in self.schema["missing"]}
+        blocks = []
+        for entry in self.schema["columns"]:
+            name, kind = entry["name"], entry["kind"]
+            if kind not in _ENCODERS:
+                raise RunnerError(
+                    f"Column {name!r} is of kind {kind!r}, which this runner does not encode. Encode the rows with "
+                    "ptad (PTAD.load(model).schema_.encode) and give them to Runner.run, or fit the model without it."
+                )
+            blocks.append(_ENCODERS[kind](_cells(columns[name], gone), entry))
+        if len({len(block) for block in blocks}) > 1:
+            raise RunnerError("The columns of the table differ in length. Give every column one cell per row.")
+        block = np.concatenate(blocks, axis=1)
+        self._refuse_infinity(block)
+        center, scale = (np.concatenate([c[key] for c in self.schema["columns"]]) for key in ("center", "scale"))
+        clip, low, high = self.schema["clip"], -BOUND, BOUND
+        if clip is not None:
+            low, high = -clip, clip + (1.0 if self.schema["scaling"] == "minmax" else 0.0)
+        with np.errstate(over="ignore"):
+            scaled = np.clip((block - center) / scale, low, high)
+        return np.asarray(scaled, dtype=np.float32)
+
+    def _refuse_infinity(self, block: np.ndarray) -> None:
+        if len(found := np.argwhere(np.isinf(block))):
+            name = np.repeat(np.array(self.names, dtype=object), self._widths)[found[0][1]]
+            raise RunnerError(
+                f"Column {name!r}, row {found[0][0]} (counted from 0) is infinite. Replace it by a finite number or "
+                "by a missing value."
+            )
+
+
+def _matched(table: Any, schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns by name; those of an array, or for a model of an array, by position."""
+    if hasattr(table, "column_names"):
+        given = {str(name): table[name] for name in table.column_names}
+    elif isinstance(table, Mapping) or hasattr(table, "columns"):
+        given = {str(name): table[name] for name in (table if isinstance(table, Mapping) else table.columns)}
+    else:
+        array = np.asarray(table)
+        if array.ndim != 2:
+            raise RunnerError(f"A table or a two-dimensional array was expected, but got {array.ndim} dimensions.")
+        given = {f"x{i}": array[:, i] for i in range(array.shape[1])}
+        if len(given) == len(schema["inputs"]):
+            given = dict(zip(schema["inputs"], given.values(), strict=True))
+    if schema["from_array"]:
+        if len(given) != len(schema["inputs"]):
+            raise RunnerError(f"The model expects {len(schema['inputs'])} columns. The table has {len(given)}.")
+        return dict(zip(schema["inputs"], given.values(), strict=True))
+    absent = [c["name"] for c in schema["columns"] if c["name"] not in given]
+    if absent:
+        raise RunnerError(f"The table has no column {', '.join(map(repr, absent))}. Add or rename.")
+    if extra := [name for name in given if name not in schema["inputs"]]:
+        warnings.warn(f"Columns that were not there in training are ignored: {extra}", UserWarning, stacklevel=4)
+    return given
+
+
+def _cells(column: Any, gone: set[str]) -> np.ndarray:
+    """Return a column as an array of numbers, or of Python objects with None for the missing ones."""
+    array = np.asarray(column)
+    if array.dtype.kind in "biuf":
+        return array
+    cells = np.empty(len(array), dtype=object)
+    cells[:] = [None if _is_missing(cell, gone) else cell for cell in array.tolist()]
+    return cells
+
+
+def _is_missing(cell: Any, gone: set[str]) -> bool:
+    if isinstance(cell, str):
+        return cell.strip() in gone
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or cell != cell
+
+
+def _numbers(cells: np.ndarray, entry: dict[str, Any]) -> np.ndarray:
+    origin = entry.get("origin", 0)  # integers beyond 2**53 are counted from it
+    if cells.dtype.kind in "iu" and origin:
+        cells = cells.astype(object)
+    if cells.dtype.kind != "O":
+        return np.asarray(cells.astype(np.float64)[:, None] - origin)
+    return np.array([[_number(cell, origin, row, entry)] for row, cell in enumerate(cells)]).reshape(-1, 1)
+
+
+def _number(cell: Any, origin: int, row: int, entry: dict[str, Any]) -> float:
+    if cell is None:
+        return float("nan")
+    if isinstance(cell, int | np.integer):
+        return float(int(cell) - origin)
+    text = cell.strip() if isinstance(cell, str) else cell
+    if origin and isinstance(text, str) and re.fullmatch(r"[+-]?\d+", text, flags=re.ASCII):
+        return float(int(text) - origin)  # as a float it would lose its last digits
+    if not isinstance(text, str) or NUMBER.fullmatch(text):
+        try:
+            return float(text) - origin
+        except (TypeError, ValueError):
+            pass
+    raise _wrong(cell, row, entry, "a number")
+
+
+def _truths(cells: np.ndarray, entry: dict[str, Any]) -> np.ndarray:
+    if cells.dtype.kind == "O":
+        words = [TRUTHS.get(c.strip().lower(), 2.0) if isinstance(c, str) else c for c in cells]
+        values = _numbers(np.array(words, dtype=object), entry)
+    else:
+        values = cells.astype(np.float64)[:, None]
+    wrong = ~((values == 0.0) | (values == 1.0) | np.isnan(values))
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise _wrong(cells[row], row, entry, "true or false")
+    return values
+
+
+def _categories(cells: np.ndarray, entry: dict[str, Any]) -> np.ndarray:
+    """Return one column per known value and one for all others."""
+    place = {value: i for i, value in enumerate(entry["values"])}
+    texts = [None if c is None or c != c else _text(c, row, entry) for row, c in enumerate(cells.tolist())]
+    codes = np.array([place.get(t, len(place)) for t in texts], dtype=np.int64)  # type: ignore[arg-type]
+    block = np.zeros((len(codes), len(place) + 1))
+    block[np.arange(len(codes)), codes] = 1.0
+    block[np.array([t is None for t in texts], dtype=bool)] = np.nan
+    return block
+
+
+def _text(cell: Any, row: int, entry: dict[str, Any]) -> str:
+    """Return the category that a cell names: 3 and 3.0 are the same."""
+    if not isinstance(cell, float):
+        return str(cell)
+    if cell.is_integer() and abs(cell) < 1e15:
+        return str(int(cell)) if cell or str(cell) == "0.0" else "-0"
+    if 1e-4 <= abs(cell) < 1e15:
+        return str(cell)
+    raise _wrong(cell, row, entry, "a number with one way to write it; give it as text, as it was in training")
+
+
+_ENCODERS = {"number": _numbers, "boolean": _truths, "category": _categories}
+
+
+def _wrong(cell: Any, row: int, entry: dict[str, Any], form: str) -> RunnerError:
+    return RunnerError(
+        f"Column {entry['name']!r}, row {row} (counted from 0): {cell!r} is not {form}. Correct it, or make it missing."
+    )
+
+
+def read_csv(path: str | os.PathLike[str]) -> dict[str, list[str | None]]:
+    """Read a CSV file with a header; cells stay text, and NA, null and the like are missing."""
+    with open(path, newline="", encoding="utf-8-sig") as file:  # noqa: PTH123
+        header, *rows = [row for row in csv.reader(file) if row]
+    if ragged := [i for i, row in enumerate(rows) if len(row) != len(header)]:
+        raise RunnerError(f"'{path}', row {ragged[0]} (counted from 0) has another number of cells than the header.")
+    return {name: [None if row[j] in NULL_WORDS else row[j] for row in rows] for j, name in enumerate(header)}
+
+
+def main(arguments: Iterable[str]) -> None:
+    """Write score, p-value and flag of every row of a CSV file as CSV to standard output."""
+    model, table = arguments
+    scored = Runner(model).score(read_csv(table))
+    columns = {"score": scored.score, "p_value": scored.p_value, "anomaly": scored.anomaly}
+    known = {name: values.tolist() for name, values in columns.items() if values is not None}
+    out = csv.writer(sys.stdout)
+    out.writerow(known)
+    out.writerows(zip(*known.values(), strict=True))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

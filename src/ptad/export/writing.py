@@ -1,0 +1,115 @@
+"""A model folder in, a checked ONNX file out."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ptad._version import __version__
+from ptad.errors import MissingExtraError, SettingError
+from ptad.estimator import PTAD
+from ptad.export.graph import make_graph
+from ptad.scoring import PART_NAMES
+
+logger = logging.getLogger("ptad")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written.
+
+    Attributes
+    ----------
+    path : Path
+    bytes : int
+    parity : dict
+        Batch size to the largest difference from the model, relative to the row's score.
+    """
+
+    path: Path
+    bytes: int
+    parity: dict[int, float]
+
+
+def export_model(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Exported:
+    """Write the model of a folder as an ONNX file, once it has been found to say the same.
+
+    The file holds training rows (reference rows and the bank): treat it as you treat the data.
+    """
+    try:
+        import onnx
+        import onnxruntime  # type: ignore[import-untyped] # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(str(error.name), "onnx", "Exporting a model") from error
+    from ptad.export.parity import check_parity
+
+    target = Path(out)
+    staging = _staging(target)  # before the work: a path that cannot be written to is told at once
+    try:
+        model = PTAD.load(folder, device="cpu")
+        _refuse_batch_context(model, folder)
+        graph = make_graph(model.scorer_)
+        onnx.helper.set_model_props(graph, properties(model))
+        try:
+            staging.write_bytes(graph.SerializeToString())
+            parity = check_parity(model, staging)
+            staging.chmod(0o644)
+            staging.replace(target)
+        except OSError as error:
+            raise _unwritable(target, error) from error
+    finally:
+        staging.unlink(missing_ok=True)
+    logger.info("wrote %s; largest difference from the model %.1e", target, max(parity.values()))
+    return Exported(target, target.stat().st_size, parity)
+
+
+def properties(model: PTAD) -> dict[str, str]:
+    """Return the file's metadata: the schema, the promise and the versions, as text or JSON."""
+    calibration = model.calibration_
+    content: dict[str, Any] = {
+        "schema": model.schema_.to_json(),
+        "part_names": PART_NAMES,
+        "threshold": None if calibration is None else -model.offset_,
+        "false_alarm_rate": None if calibration is None else model.false_alarm_rate_,
+        "calibration": [] if calibration is None else calibration.scores.tolist(),
+        "chunk_rows": model.scorer_.chunk_rows,
+    }
+    return {
+        "format": "ptad-onnx",
+        "format_version": "1",
+        "ptad_version": __version__,
+        "torch_version": str(torch.__version__),
+        "preset": model.preset,
+        **{name: json.dumps(value, ensure_ascii=False) for name, value in content.items()},
+    }
+
+
+def _refuse_batch_context(model: PTAD, folder: str | os.PathLike[str]) -> None:
+    if model.context != "reference":
+        raise SettingError(
+            f"The model '{folder}' scores in context {model.context!r}: a row's score depends on the rows beside it, "
+            "which a graph over single rows cannot say. Fit with context='reference' to export."
+        )
+
+
+def _staging(target: Path) -> Path:
+    """Return a new file beside the target, so that the target is replaced at once or not at all."""
+    if target.is_dir():
+        raise SettingError(f"'{target}' is a folder. Name a file to write, such as '{target / 'model.onnx'}'.")
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+    except OSError as error:
+        raise _unwritable(target, error) from error
+    os.close(handle)
+    return Path(name)
+
+
+def _unwritable(target: Path, error: OSError) -> SettingError:
+    return SettingError(f"'{target}' cannot be written: {error.strerror or error}. Name a file in a writable folder.")

@@ -1,0 +1,125 @@
+"""The runner encodes, scores and flags as the model does, where neither torch nor ptad can be imported."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from ptad import PTAD
+from ptad.export import runner as runner_module
+from ptad.export.runner import Runner, RunnerError
+from ptad.tables import fit_schema
+
+Exported = tuple[Path, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def runner(exported: Exported) -> Runner:
+    return Runner(exported[0])
+
+
+def test_scores_flags_and_p_values_are_the_model_s(runner: Runner, mixed_model: PTAD, new_rows: pd.DataFrame) -> None:
+    scored = runner.score(new_rows)
+    np.testing.assert_array_equal(runner.encode(new_rows), mixed_model.schema_.encode(new_rows))
+    np.testing.assert_allclose(scored.score, mixed_model.anomaly_score(new_rows), rtol=1e-6)
+    np.testing.assert_allclose(scored.p_value, mixed_model.p_value(new_rows))
+    np.testing.assert_array_equal(scored.anomaly, mixed_model.predict(new_rows) == -1)
+    assert scored.anomaly is not None and scored.anomaly[[3, 8]].all() and not scored.anomaly.all()
+    for name, part in mixed_model.score_parts(new_rows).items():
+        np.testing.assert_allclose(scored.parts[name], part, rtol=1e-5, atol=1e-6)
+    assert list(scored.contributions) == list(mixed_model.schema_.names)
+    np.testing.assert_allclose(sum(scored.contributions.values()), scored.score, rtol=1e-5)
+
+
+def test_every_library_gives_the_same_rows(runner: Runner, new_rows: pd.DataFrame) -> None:
+    expected = runner.encode(new_rows)
+    records = {name: [None if pd.isna(v) else v for v in new_rows[name]] for name in new_rows}
+    for table in (records, pl.DataFrame(records), pa.table(records), new_rows.convert_dtypes(), new_rows[::-1][::-1]):
+        np.testing.assert_array_equal(runner.encode(table), expected)
+
+
+def test_needs_neither_torch_nor_ptad(
+    exported: Exported, mixed_model: PTAD, new_rows: pd.DataFrame, tmp_path: Path
+) -> None:
+    shutil.copy(str(runner_module.__file__), tmp_path / "runner.py")
+    new_rows.to_csv(tmp_path / "new.csv", index=False)
+    program = "import sys; sys.modules['torch'] = sys.modules['ptad'] = sys.modules['pandas'] = None\n"
+    program += "import runner; runner.main(sys.argv[1:])"
+    command = [sys.executable, "-c", program, str(exported[0]), "new.csv"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    np.testing.assert_allclose([float(r["score"]) for r in rows], mixed_model.anomaly_score(new_rows), rtol=1e-6)
+    np.testing.assert_allclose([float(r["p_value"]) for r in rows], mixed_model.p_value(new_rows))
+    assert [r["anomaly"] == "True" for r in rows] == (mixed_model.predict(new_rows) == -1).tolist()
+
+
+def test_metadata_holds_schema_promise_and_versions(runner: Runner, mixed_model: PTAD) -> None:
+    assert runner.schema == json.loads(json.dumps(mixed_model.schema_.to_json()))
+    assert runner.threshold == -mixed_model.offset_
+    assert runner.false_alarm_rate == mixed_model.false_alarm_rate_
+    assert {"ptad_version", "torch_version", "preset"} <= runner.properties.keys()
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("speed", "fast", "Column 'speed', row 2 .*'fast' is not a number"),
+        ("speed", float("inf"), "Column 'speed', row 2 .* infinite"),
+        ("on", 3, "Column 'on', row 2 .*3 is not true or false"),
+        ("mode", 1e300, "Column 'mode', row 2 .*text"),
+    ],
+)
+def test_wrong_cells_are_named(runner: Runner, new_rows: pd.DataFrame, column: str, value: Any, message: str) -> None:
+    table = {name: list(new_rows[name]) for name in new_rows}
+    table[column][2] = value
+    with pytest.raises(RunnerError, match=message):
+        runner.encode(table)
+
+
+def test_columns_are_matched_by_name(runner: Runner, new_rows: pd.DataFrame) -> None:
+    expected = runner.encode(new_rows)
+    np.testing.assert_array_equal(runner.encode(new_rows[new_rows.columns[::-1]]), expected)
+    with pytest.raises(RunnerError, match="no column 'mode'"):
+        runner.encode(new_rows.drop(columns="mode"))
+    with pytest.warns(UserWarning, match="'extra'"):
+        np.testing.assert_array_equal(runner.encode(new_rows.assign(extra=1)), expected)
+
+
+@pytest.mark.parametrize("scaling", ["standard", "minmax"])
+def test_encoding_is_the_schema_s(runner: Runner, scaling: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text that holds numbers, numbers that are categories, words that are truth values, names of missing values."""
+    n = 60
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "number text": [f" {v:.3f} " for v in rng.normal(size=n)],
+            "grade": rng.choice([1.0, 2.0, 2.5, -0.0, np.nan], n),
+            "code": rng.choice(["007", "x", "?"], n),
+            "truth": rng.choice(["True", "FALSE", "?"], n),
+        }
+    )
+    schema = fit_schema(table, scaling=scaling, missing=["?"], kinds={"grade": "category", "truth": "boolean"})
+    state = json.loads(json.dumps(schema.to_json()))
+    monkeypatch.setattr(runner, "schema", state)
+    monkeypatch.setattr(runner, "_widths", [len(c["center"]) for c in state["columns"]])
+    np.testing.assert_array_equal(runner.encode(table), schema.encode(table))
+
+
+def test_kinds_that_it_does_not_encode_are_refused_by_name(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pd.DataFrame({"day": pd.date_range("2024-01-01", periods=30), "a": np.arange(30.0)})
+    monkeypatch.setattr(runner, "schema", fit_schema(table).to_json())
+    with pytest.raises(RunnerError, match=r"Column 'day' is of kind 'datetime'.*Runner\.run"):
+        runner.encode(table)
