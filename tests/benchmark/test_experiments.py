@@ -49,7 +49,7 @@ def test_the_full_variant_is_the_paper_preset() -> None:
 
 def test_every_experiment_of_the_issue_is_there(tmp_path: Path) -> None:
     named = {"ablation", "backbones", "counts", "weights", "distance", "anomaly-types", "cost", "masks", "context"}
-    assert {*EXPERIMENTS, *MEASUREMENTS} == {*named, "typed-tables", "speed"}
+    assert {*EXPERIMENTS, *MEASUREMENTS} == {*named, "typed-tables", "speed", "default-parts"}
     with pytest.raises(SettingError, match=r"'ablations'.*ablation.*masks"):
         run_experiment("ablations", tmp_path, ResultStore(tmp_path / "r.csv"), [0], RunSettings())
 
