@@ -23,6 +23,11 @@ from ptad.model.attention import KeysValues
 from ptad.model.layers import Generators, Linear, Noise
 
 
+# A step of Adam moves every weight by the learning rate, so that a state moves with the number of inputs. Beyond this
+# many they share the rate: the weights are kept larger and the inputs smaller by the same factor.
+FULL_RATE_INPUTS = 1024
+
+
 class DenseBackbone(nn.Module):
     """Two layers up to the P-space, one beyond it, each column read out from the row's state."""
 
@@ -30,7 +35,9 @@ class DenseBackbone(nn.Module):
         super().__init__()
         width = config.dense_width
         self.latent_dim = width
+        self.input_scale = min(1.0, FULL_RATE_INPUTS / (2 * n_features))
         self.enter = Linear(generators, 2 * n_features, width)
+        self.enter.weight.data.div_(self.input_scale)
         self.encoder = Linear(generators, width, width)
         self.decoder = Linear(generators, width, width)
         self.value = Linear(generators, width, n_features)
@@ -38,7 +45,8 @@ class DenseBackbone(nn.Module):
         self.key = Linear(generators, width, n_features)
 
     def encode(self, x: Tensor, missing: Tensor, reference: KeysValues | None) -> tuple[Tensor, KeysValues | None]:
-        state = F.gelu(self.enter(torch.cat([x, missing], dim=-1)))
+        inputs = torch.cat([x, missing], dim=-1)
+        state = F.gelu(self.enter(inputs if self.input_scale == 1.0 else inputs * self.input_scale))
         return state + F.gelu(self.encoder(state)), None
 
     def decode(
