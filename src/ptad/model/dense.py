@@ -22,7 +22,6 @@ from ptad.config import Config
 from ptad.model.attention import KeysValues
 from ptad.model.layers import Generators, Linear, Noise
 
-
 # A step of Adam moves every weight by the learning rate, so that a state moves with the number of inputs. Beyond this
 # many they share the rate: the weights are kept larger and the inputs smaller by the same factor.
 FULL_RATE_INPUTS = 1024
