@@ -162,3 +162,11 @@ def test_a_refused_rate_leaves_no_half_fitted_detector(make_detector: Make, rows
         model.fit(rows)
     with pytest.raises(NotFittedError):
         model.anomaly_score(rows)
+
+
+def test_blocks_of_a_large_array_leave_no_trace(
+    detector: PTAD, rows: NDArray[np.float64], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = detector.anomaly_score(rows)
+    monkeypatch.setattr("ptad.estimator.BLOCK_ROWS", 7)
+    assert np.array_equal(detector.anomaly_score(rows), whole)

@@ -28,6 +28,8 @@ from ptad.tables import Schema, fit_schema
 
 logger = logging.getLogger("ptad")
 
+BLOCK_ROWS = 2**16  # rows of an array that are encoded at a time
+
 Array = NDArray[np.float64]
 
 
@@ -234,7 +236,13 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
 
     def _parts(self, X: Any) -> Parts:
         table = self._input(X)
-        return self.scorer_.parts(self.schema_.encode(table), self._context())
+        if not isinstance(table, np.ndarray) or self.context == "batch" or len(table) <= BLOCK_ROWS:
+            return self.scorer_.parts(self.schema_.encode(table), self._context())
+        # Rows are independent: encoding them block by block keeps the memory beside a large array flat.
+        blocks = range(0, len(table), BLOCK_ROWS)
+        return Parts.concatenate(
+            [self.scorer_.parts(self.schema_.encode(table[i : i + BLOCK_ROWS]), self._context()) for i in blocks]
+        )
 
     def _context(self) -> Any:
         return self.context
