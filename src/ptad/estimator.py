@@ -305,7 +305,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
             "n_features_in": self.n_features_in_,
             "feature_names_in": None if names is None else [str(name) for name in names],
             "n_members": scorer.network.n_members,
-            "network_unit": scorer.network_unit,
+            "network_factor": scorer.network_factor,
             "retrieval_units": None if scorer.retrieval is None else list(scorer.retrieval.units),
             "n_rows": len(self.held_out_scores_),
             "history": self.history_,
@@ -330,7 +330,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
             missing_rate=torch.from_numpy(columns.missing_rate).to(target),
             column_weight=torch.from_numpy(columns.indicator_weight(config)).to(target),
             space=Space(tensors["space.centre"], tensors["space.unit"], tensors.get("space.pass_of")),
-            network_unit=content["network_unit"],
+            network_factor=content["network_factor"],
             retrieval=(
                 make_retrieval(tensors["bank"].to(target), config, content["retrieval_units"])
                 if "bank" in tensors

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -88,7 +87,7 @@ def fit_matrix(
     if config.n_neighbours:
         rows = np.random.default_rng(seeds[0]).permutation(len(x))[: config.n_bank]
         retrieval = make_retrieval(torch.from_numpy(x[rows]).to(device), config)
-    space = make_space(x, columns, config, device, retrieval, seeds)
+    space = make_space(x, columns, config, device, seeds)
     groups = torch.from_numpy(columns.groups).to(device)
     on_device = space(torch.from_numpy(x).to(device))
 
@@ -110,38 +109,36 @@ def fit_matrix(
         for network, batch in trained
         for position, m in enumerate(batch)
     }
-    unit = 1.0 if retrieval is None else _network_unit(x, members, singles, config)
+    factor = 1.0 if retrieval is None else _network_factor(x, members, singles, config)
     held_out = np.full(len(x), np.nan)
     for m, member in enumerate(members):
         if len(member.calibration):
             # A calibration row may lie in the bank: retrieval passes over its copy, and judges it as if it were new.
-            judge = replace(singles[m], retrieval=retrieval, network_unit=unit)
+            judge = replace(singles[m], retrieval=retrieval, network_factor=factor)
             held_out[member.calibration] = judge.parts(x[member.calibration]).score
 
     chosen = [m for _, batch in trained for m in batch if members[m].scores]
     network = join_members([singles[m].network for m in chosen])
     scorer = freeze(network, [members[m] for m in chosen], [seeds[m] for m in chosen], space.of(chosen))
-    scorer = replace(scorer, retrieval=retrieval, network_unit=unit)
+    scorer = replace(scorer, retrieval=retrieval, network_factor=factor)
     _check_scores(scorer, x[members[chosen[0]].train[:256]])
     judged = held_out[~np.isnan(held_out)]
     return Fitted(scorer, Calibration(judged) if len(judged) else None, history, held_out)
 
 
-def _network_unit(x: Matrix, members: list[Member], singles: dict[int, Scorer], config: Config) -> float:
-    """Return what the network's score is divided by to stand beside the retrieved rows' with its weight.
+def _network_factor(x: Matrix, members: list[Member], singles: dict[int, Scorer], config: Config) -> float:
+    """Return the factor by which the network's score stands beside the retrieved rows' with its weight.
 
-    The unit is a normal row's mean. Where the network does much better on the rows it learned from than on others, it
-    has learned them by heart, and weighs less.
+    They are in units of a normal row's mean, and so is it then. Where the network does much better on the rows it
+    learned from than on others, it has learned them by heart, and weighs less.
     """
-    if not config.network_weight:
-        return math.inf
     means = []
     for m, scorer in singles.items():
         seen, unseen = members[m].train, members[m].calibration
         inside = scorer.parts(x[seen[:N_PROBES]]).network.mean()
         means.append((inside, scorer.parts(x[unseen[:N_PROBES]]).network.mean() if len(unseen) else inside))
     inside, outside = np.mean(means, axis=0).clip(1e-12)
-    return float(outside / (config.network_weight * min(1.0, inside / outside)))
+    return float(config.network_weight * min(1.0, inside / outside) / outside)
 
 
 def make_space(
@@ -149,17 +146,17 @@ def make_space(
     columns: Columns,
     config: Config,
     device: torch.device,
-    retrieval: Retrieval | None,
     seeds: Sequence[int],
 ) -> Space:
     """Return the network's view of the rows: as they are, or in one common unit, whole or with hidden columns."""
     n_features = x.shape[1]
     centre, unit = np.zeros(n_features), np.ones(n_features)
     if config.common_unit:
-        weight = column_weights(torch.from_numpy(x))[0].numpy() if retrieval is None else retrieval.weight.cpu().numpy()
-        centre = np.nan_to_num(np.nanmean(x, axis=0, dtype=np.float64))
-        spread = np.nan_to_num(np.nanvar(x, axis=0, dtype=np.float64)) * weight**2
-        unit = weight / max(np.sqrt(spread.mean()), 1e-9)
+        observed = ~np.isnan(x)
+        centre = x.sum(axis=0, where=observed, dtype=np.float64) / np.maximum(observed.sum(axis=0), 1)
+        filled = np.where(observed, x, centre)  # a missing cell is an average one, for the spread and the weights
+        weight = column_weights(torch.from_numpy(filled))[0].numpy()
+        unit = weight / max(np.sqrt((filled.var(axis=0) * weight**2).mean()), 1e-9)
     pass_of = None
     if config.n_passes:
         n_columns = int(columns.groups[-1]) + 1

@@ -59,7 +59,7 @@ def golden_scores(case: str) -> dict[str, list[float]]:
         if config.n_passes
         else Space(torch.zeros(N_FEATURES), torch.ones(N_FEATURES)),
         retrieval=Retrieval(bank, config.n_neighbours, config.neighbour_ridge) if config.n_neighbours else None,
-        network_unit=4.0 if config.n_neighbours else 1.0,
+        network_factor=0.25 if config.n_neighbours else 1.0,
     )
     x = 2.0 * wave((N_ROWS, N_FEATURES), 0.9).float()
     x[2, 1] = x[4, 0] = float("nan")

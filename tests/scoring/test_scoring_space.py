@@ -53,3 +53,13 @@ def test_two_valued_columns_are_discounted_in_the_common_unit(make_detector: Mak
     space = make_detector(n_steps=3).fit(table).scorer_.space
     assert (space.unit[:4] == space.unit[0]).all()
     assert float(space.unit[4] / space.unit[0]) < 0.5
+
+
+def test_missing_values_leave_the_units_finite(make_detector: Make, rows: Rows) -> None:
+    """Gaps beside a two-valued column, with and without retrieved rows."""
+    table = np.column_stack([rows, (rows[:, 0] > 0).astype(float)])
+    table[::5, 1] = np.nan
+    for n_neighbours in (0, 4):
+        model = make_detector(n_steps=3, n_neighbours=n_neighbours).fit(table)
+        assert torch.isfinite(model.scorer_.space.unit).all()
+        assert np.isfinite(model.anomaly_score(table)).all()

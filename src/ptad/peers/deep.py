@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from ptad.peers.protocol import FloatArray, check_matrix, resolve_device
 from ptad.peers.training import RuleFactory, TrainingSettings, train
 
 
-class DeepPeer:
+class DeepPeer(ABC):
     """Base of the deep peers. A child says what the net, the loss and the score are.
 
     Parameters
@@ -92,20 +93,23 @@ class DeepPeer:
     def _own_params(self) -> dict[str, Any]:
         return {}
 
+    @abstractmethod
     def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
-        raise NotImplementedError
+        """The untrained net."""
 
-    def _before_training(self, rows: Tensor) -> None:
+    def _before_training(self, rows: Tensor) -> None:  # noqa: B027, a hook that most leave alone
         """Called with the random start in place."""
 
+    @abstractmethod
     def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
-        raise NotImplementedError
+        """The loss of one minibatch."""
 
-    def _after_training(self, rows: Tensor) -> None:
+    def _after_training(self, rows: Tensor) -> None:  # noqa: B027, a hook that most leave alone
         """Called with the trained net; statistics of the training rows belong here, not into scoring."""
 
+    @abstractmethod
     def _score(self, batch: Tensor) -> Tensor:
-        raise NotImplementedError
+        """The anomaly score of every row."""
 
     def _training_for(self, n_rows: int, n_features: int) -> tuple[TrainingSettings, str]:
         """The settings for a table of this shape, and the reason where they had to be cut."""

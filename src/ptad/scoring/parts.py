@@ -82,7 +82,7 @@ class Columns(Protocol):
 
     missing_rate: Tensor
     column_weight: Tensor
-    network_unit: float
+    network_factor: float
     space: Space
     retrieval: Retrieval | None
 
@@ -195,7 +195,7 @@ def assess(
 ) -> Assessment:
     """Judge the encoded rows ``x`` (n_members, n, d) by the output that belongs to them."""
     config = network.config
-    unit = columns.network_unit
+    factor = columns.network_factor
     basis, basis_index = _part(
         output.basis_squared if config.scores_basis else None,
         potentials.basis,
@@ -210,11 +210,11 @@ def assess(
         network=network,
         columns=columns,
         output=output,
-        errors=cell_errors(output, columns.space(x)) / unit,
+        errors=cell_errors(output, columns.space(x)) * factor,
         missing=missing_errors(x, columns) * (columns.retrieval.indicator_scale if columns.retrieval else 1.0),
-        basis=config.basis_score_weight / unit * basis,
+        basis=config.basis_score_weight * factor * basis,
         basis_index=basis_index,
-        prototype=config.prototype_score_weight / unit * prototype,
+        prototype=config.prototype_score_weight * factor * prototype,
         prototype_index=prototype_index,
         retrieved=None if columns.retrieval is None else columns.retrieval(x[0], complete=complete),
     )

@@ -47,8 +47,8 @@ class Scorer:
         The network's own view of the rows.
     retrieval : Retrieval, optional
         Reconstruction from retrieved training rows; with it, all parts are in units of a normal row's mean.
-    network_unit : float
-        What the network's score is divided by.
+    network_factor : float
+        What the network's score is multiplied by.
     """
 
     network: Network
@@ -57,7 +57,7 @@ class Scorer:
     column_weight: Tensor
     space: Space
     retrieval: Retrieval | None = None
-    network_unit: float = 1.0
+    network_factor: float = 1.0
     usual_falls: NDArray[np.float64] | None = field(default=None, init=False)  # see ``attribution``
 
     def __post_init__(self) -> None:
