@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,16 @@ TINY = {
     "n_reference": 32,
     "sinkhorn_iterations": 5,
 }
+
+
+CHROMIUM_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -115,3 +126,17 @@ def same_parameters() -> Callable[[PTAD, PTAD], bool]:
         return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
 
     return same
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A real Chromium; its absence is an error in CI and a skip elsewhere."""
+    path = shutil.which("chromium")
+    if path is None:
+        reason = "there is no program 'chromium'; tests/system_programs.sh installs it"
+        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as p:
+        opened = p.chromium.launch(executable_path=path, args=CHROMIUM_ARGUMENTS)
+        yield opened
+        opened.close()
