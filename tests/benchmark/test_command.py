@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from ptad.benchmark.catalogue import dataset_info
 from ptad.benchmark.store import ResultStore
 from ptad.cli import app
 
@@ -18,8 +19,9 @@ RUNNER = CliRunner()
 def folder(tmp_path: Path) -> Path:
     rng = np.random.default_rng(0)
     for name in ("wine", "glass"):
-        X = rng.normal(size=(40, 3))
-        y = np.arange(40) < 6
+        info = dataset_info(name)
+        X = rng.normal(size=(info.rows, info.columns))
+        y = np.arange(info.rows) < info.anomalies
         X[y] += 4.0
         np.savez(tmp_path / f"{name}.npz", X=X, y=y)
     return tmp_path
@@ -61,8 +63,10 @@ def test_mistakes_exit_with_2(folder: Path, arguments: list[str], message: str) 
 
 
 def test_data_command(folder: Path) -> None:
+    np.savez(folder / "pima.npz", X=np.ones((40, 3)), y=np.arange(40) < 6)
     checked = RUNNER.invoke(app, ["benchmark", "data", "--check", str(folder)])
-    assert checked.exit_code == 2
-    assert "wine               wrong" in checked.output and "missing" in checked.output
+    assert checked.exit_code == 2 and "18 of 20 data sets are not usable" in checked.output
+    assert "wine               ok" in checked.output and "census             missing" in checked.output
+    assert "pima               wrong" in checked.output
     listed = RUNNER.invoke(app, ["benchmark", "data", "--list", str(folder)])
     assert listed.exit_code == 0 and "census" in listed.output

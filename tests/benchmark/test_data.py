@@ -30,12 +30,28 @@ def test_catalogue_has_the_twenty_tables() -> None:
 
 
 def test_loads_npz_and_mat_alike(tmp_path: Path) -> None:
-    np.savez(tmp_path / "wine.npz", X=X, y=Y.astype(np.uint8))
-    savemat(tmp_path / "glass.mat", {"X": X, "y": Y.astype(float)[:, None]})
-    for name in ("wine", "glass"):
-        data = load_dataset(tmp_path, name)
+    np.savez(tmp_path / "a.npz", X=X, y=Y.astype(np.uint8))
+    savemat(tmp_path / "b.mat", {"X": X, "y": Y.astype(float)[:, None]})
+    for path in (tmp_path / "a.npz", tmp_path / "b.mat"):
+        data = load_file(path)
+        assert data.name == path.stem
         assert np.array_equal(data.X, X) and data.X.dtype == np.float32
         assert np.array_equal(data.y, Y) and data.y.dtype == bool
+
+
+def test_a_mat_file_of_a_catalogued_table_is_found(tmp_path: Path) -> None:
+    table, labels = np.random.default_rng(0).normal(size=(129, 13)), np.arange(129) < 10
+    savemat(tmp_path / "wine.mat", {"X": table, "y": labels.astype(float)[:, None]}, do_compression=True)
+    data = load_dataset(tmp_path, "wine")
+    assert np.array_equal(data.X, table.astype(np.float32)) and np.array_equal(data.y, labels)
+
+
+def test_another_table_under_a_known_name_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "wine.npz", X=X, y=Y)
+    with pytest.raises(
+        DataError, match=r"wine\.npz: rows, columns, anomalies are \(12, 2, 3\), expected \(129, 13, 10\)"
+    ):
+        load_dataset(tmp_path, "wine")
 
 
 @pytest.mark.parametrize(
@@ -48,7 +64,11 @@ def test_loads_npz_and_mat_alike(tmp_path: Path) -> None:
         ({"X": X, "y": np.zeros(12)}, "all rows are normal rows"),
         ({"X": X, "y": np.ones(12)}, "all rows are anomalies"),
         ({"X": np.where(X == 5, np.nan, X), "y": Y}, "row 2, column 1"),
+        ({"X": X.astype(float) * 1e39, "y": Y}, "single precision"),
         ({"X": X[:5], "y": Y[:5]}, "only 2 normal rows"),
+        ({"X": X[:, :0], "y": Y}, "rows and columns"),
+        ({"X": X + 1j, "y": Y}, "X must hold real numbers, its type is complex"),
+        ({"X": X, "y": np.array(["no"] * 12)}, "y must hold real numbers"),
     ],
 )
 def test_bad_files_are_named(tmp_path: Path, arrays: dict[str, np.ndarray], message: str) -> None:
@@ -66,8 +86,28 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "glass.mat").write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + b"\x00" * 512)
     with pytest.raises(DataError, match=r"v7\.3 .HDF5."):
         load_dataset(tmp_path, "glass")
+    np.save(tmp_path / "a.npy", X)
+    (tmp_path / "a.npy").rename(tmp_path / "wbc.npz")
+    with pytest.raises(DataError, match=r"wbc\.npz holds a single array"):
+        load_dataset(tmp_path, "wbc")
     with pytest.raises(DataError, match=r"neither pima\.npz nor pima\.mat"):
         load_dataset(tmp_path, "pima")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".mat"])
+def test_damaged_files_are_named_wherever_the_damage_is(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"wine{suffix}"
+    arrays = {"X": np.random.default_rng(0).normal(size=(60, 4)), "y": np.arange(60)[:, None] < 9.0}
+    np.savez_compressed(path, **arrays) if suffix == ".npz" else savemat(path, arrays, do_compression=True)
+    whole = path.read_bytes()
+    refused = 0
+    for start in range(0, len(whole), len(whole) // 30):
+        path.write_bytes(whole[:start] + bytes(b ^ 0xFF for b in whole[start : start + 20]) + whole[start + 20 :])
+        try:
+            load_file(path)
+        except DataError as error:  # nothing else may come out
+            refused += str(path) in str(error)
+    assert refused > 15
 
 
 def test_check_folder_says_what_is_missing_or_wrong(tmp_path: Path) -> None:

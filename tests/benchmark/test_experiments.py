@@ -92,7 +92,7 @@ def test_cost_rows() -> None:
 
 def test_movement_with_the_batch(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
-    np.savez(tmp_path / "cardio.npz", X=rng.normal(size=(160, 3)), y=np.arange(160) < 20)
+    np.savez(tmp_path / "cardio.npz", X=rng.normal(size=(1831, 21)), y=np.arange(1831) < 176)
     config = {"n_steps": 10, "embedding_dim": 4, "n_heads": 2, "batch_size": 64, "calibration": "none"}
     (table,) = movement_tables(tmp_path, RunSettings(), config={**config, "members": "single"})
     moved = {row[0].text: float(row[1].text) for row in table.rows}

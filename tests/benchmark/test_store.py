@@ -63,6 +63,17 @@ def test_torn_line_is_left_out_and_repaired(tmp_path: Path, caplog: pytest.LogCa
     assert "line 3 is incomplete" in caplog.text
 
 
+def test_a_row_torn_inside_quotes_swallows_no_other(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path / "r.csv")
+    for seed in (0, 1):
+        store.append(make_row(seed=seed, settings='{"k": 5, "scaling": "none"}'))
+    whole = store.path.read_bytes()
+    store.path.write_bytes(whole[: whole.rindex(b"scaling")])
+    for seed in (2, 3):
+        store.append(make_row(seed=seed, settings='{"k": 5}'))
+    assert [row["seed"] for row in store.read()] == [0, 2, 3]
+
+
 def test_other_versions_and_foreign_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     path.write_text("a,b\n1,2\n")

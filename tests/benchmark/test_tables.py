@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from ptad.benchmark.figures import draw_all, sweep_figure
 from ptad.benchmark.report import beside_published, coverage_table, experiment_tables, value_table, write_tables
 from ptad.benchmark.statistics import compare, mean_ranks
 from ptad.benchmark.summary import summarise
-from ptad.benchmark.tables import BEST, Table, TableCell, to_html, to_latex, to_markdown
+from ptad.benchmark.tables import BEST, Table, TableCell, latex_input, to_html, to_latex, to_markdown
 from ptad.errors import DataError, SettingError
 
 NAMES = ("breastw", "cardio", "glass", "pima", "wbc", "wine")
@@ -115,6 +116,39 @@ def test_renderings_escape() -> None:
     latex = to_latex(table)
     assert r"50 \% \& more" in latex and r"a\_b" in latex and r"\textbf{0.5 $\pm$ 0.1}$^{1}$" in latex
     assert "x&lt;y" in to_html(table) and "<strong>0.5 ± 0.1</strong><sup>1</sup>" in to_html(table)
+
+
+def test_latex_is_sound_whatever_the_texts_hold() -> None:
+    """Every row has its columns, and no sign keeps a meaning that LaTeX would give it."""
+    nasty = r"a_b & 5% #1 $x {y} \z ~t ^u <v> – ± ≥"
+    table = Table(nasty, ["m", nasty, "c"], [[TableCell(nasty), TableCell("1", BEST, (1, 2)), TableCell("")]], [nasty])
+    latex = latex_input([table])
+    plain = latex.replace(r"\\", "")
+    body = plain.split(r"\toprule")[1].split(r"\bottomrule")[0]
+    lines = [line for line in body.splitlines() if "&" in line]
+    assert [len(re.findall(r"(?<!\\)&", line)) for line in lines] == [2, 2]
+    assert not re.search(r"(?<!\\)#|(?<!\\)_|[~–±≥]", plain)
+    assert len(re.findall(r"(?<!\\)\$", plain)) % 2 == 0
+    assert len(re.findall(r"(?<!\\)\{", plain)) == len(re.findall(r"(?<!\\)\}", plain))
+    assert r"\textbackslash{}z" in latex and latex.startswith(r"% \usepackage{booktabs,graphicx}")
+
+
+def test_html_is_a_page(browser: Any, tmp_path: Path) -> None:
+    paths = write_tables(experiment_tables(grid()), tmp_path)
+    page = browser.new_page()
+    page.goto(paths[2].as_uri())
+    assert page.title() == "Benchmark tables"
+    assert page.evaluate("[document.characterSet, document.compatMode]") == ["UTF-8", "CSS1Compat"]
+    assert page.locator("figure").count() == page.locator("table").count() == 9
+    cells = page.locator("figure").first.locator("tbody tr").first.locator("th, td").all_inner_texts()
+    assert cells == ["Breastw", "0.5100 ± 0.014", "0.3100 ± 0.014", "0.6100 ± 0.014"]
+    assert page.locator("figure").first.locator("tbody strong").first.inner_text() == "0.6100 ± 0.014"
+
+
+def test_notes_give_the_first_sentence_only() -> None:
+    reason = "OutOfMemoryError: CUDA out of memory. Tried to allocate 62.51 GiB. Process 594 has 66.00 MiB in use."
+    rows = [*grid(), row("gmm", "wine", "own", None, status="failed", reason=reason)]
+    assert coverage_table(rows).notes == ["failed: OutOfMemoryError: CUDA out of memory"]
 
 
 def test_all_tables_and_figures(tmp_path: Path) -> None:

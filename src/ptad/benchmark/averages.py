@@ -9,12 +9,11 @@ from importlib.resources import files
 
 import numpy as np
 
-from ptad.benchmark.catalogue import catalogue
+from ptad.benchmark.catalogue import catalogue, dataset_title
 from ptad.benchmark.statistics import mean_ranks
 from ptad.benchmark.store import MEASURED, Row
-from ptad.benchmark.summary import current, published, summarise
+from ptad.benchmark.summary import current, experiment_rows, published, short_reason, summarise
 from ptad.benchmark.tables import BEST, PLAIN, Notes, Table, TableCell
-from ptad.peers import peer_names
 
 #: Printed by the paper under PTAD's own name; here it is the preset that follows it.
 _PAPER_NAMES = {"ptad-paper": "ptad"}
@@ -32,16 +31,13 @@ def published_experiments() -> dict[tuple[str, str, str], tuple[float, float]]:
 
 def averages_table(rows: Sequence[Row], experiment: str, order: Sequence[str] = ()) -> Table:
     """Mean AUC-PR and AUC-ROC of every variant over the tables that all share, the paper's beside them, mean ranks."""
-    chosen = current(row for row in rows if row["experiment"] == experiment)
-    places = {name: place for place, name in enumerate(order or peer_names())}
-    chosen.sort(key=lambda row: places.get(str(row["variant"]), len(places)))
+    chosen = experiment_rows(rows, experiment, order)
     notes = Notes()
     pr, roc = (summarise(chosen, metric) for metric in ("auc_pr", "auc_roc"))
     methods, shared = pr.complete()
     averages = [np.array([[s.value(m, d) for m in methods] for d in shared]) for s in (pr, roc)]
     body = []
     for place, method in enumerate(methods):
-        seeds = [pr.figures[method, d].n_seeds for d in shared]
         printed = _published(experiment, method, shared)
         cells = [TableCell(method), TableCell(pr.scaling[method])]
         for index, values in enumerate(averages):
@@ -50,9 +46,7 @@ def averages_table(rows: Sequence[Row], experiment: str, order: Sequence[str] = 
             cells.append(TableCell("" if not shared else f"{means[place]:.4f}", BEST if best else PLAIN))
             cells.append(TableCell("" if printed is None else f"{printed[index]:.4f}"))
             cells.append(TableCell("" if not shared else f"{mean_ranks(values)[place]:.2f}"))
-        cells.append(
-            TableCell("" if not seeds else str(min(seeds)) + (f" to {max(seeds)}" if min(seeds) < max(seeds) else ""))
-        )
+        cells.append(TableCell(_span([pr.figures[method, d].n_seeds for d in shared])))
         body.append(cells)
     notes.number(f"over the {len(shared)} tables that all were measured on: {', '.join(shared) or 'none'}")
     missing = [m for m in pr.methods if m not in methods]
@@ -60,6 +54,11 @@ def averages_table(rows: Sequence[Row], experiment: str, order: Sequence[str] = 
         notes.number(f"measured on too few tables to be averaged: {', '.join(missing)}")
     header = ["Method", "Scaling", "AUC-PR", "paper", "rank", "AUC-ROC", "paper", "rank", "Seeds"]
     return Table("Averages", header, body, notes.texts)
+
+
+def _span(counts: Sequence[int]) -> str:
+    """``3``, or ``1 to 3`` where they differ."""
+    return " to ".join(str(count) for count in sorted({min(counts), max(counts)})) if counts else ""
 
 
 def _published(experiment: str, method: str, shared: Sequence[str]) -> tuple[float, float] | None:
@@ -82,7 +81,7 @@ def full_size_table(capped: Sequence[Row], full: Sequence[Row]) -> Table:
     body = []
     for row in sorted(current(full), key=lambda r: (r["dataset"], r["variant"])):
         other = small.get(_cell(row))
-        texts = [_title(str(row["dataset"])), row["variant"], row["scaling"], row["n_train"], row["n_test"]]
+        texts = [dataset_title(str(row["dataset"])), row["variant"], row["scaling"], row["n_train"], row["n_test"]]
         texts += [_figures(row), "" if other is None else _figures(other)]
         texts += ["" if row["fit_seconds"] is None else f"{row['fit_seconds']:.1f} / {row['score_seconds']:.1f}"]
         body.append([TableCell("" if text is None else str(text)) for text in texts])
@@ -100,7 +99,7 @@ def twin_table(rows: Sequence[Row]) -> Table:
             twins = float(np.mean([r["twin_share"] for r in own]))
             prevalence = next((r["prevalence"] for r in own if r["prevalence"] is not None), float("nan"))
             texts = [
-                _title(name),
+                dataset_title(name),
                 row["n_train"],
                 row["n_test"],
                 row["n_features"],
@@ -125,9 +124,5 @@ def _cell(row: Row) -> tuple[object, ...]:
 
 def _figures(row: Row) -> str:
     if row["status"] not in MEASURED:
-        return f"{row['status']}: {row['reason']}"
+        return short_reason(row)
     return f"{row['auc_pr']:.4f} / {row['auc_roc']:.4f}"
-
-
-def _title(dataset: str) -> str:
-    return catalogue()[dataset].title if dataset in catalogue() else dataset

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ptad.benchmark.catalogue import dataset_title
 from ptad.benchmark.report import TITLES
 from ptad.benchmark.statistics import Comparison, compare
 from ptad.benchmark.store import Row
@@ -35,27 +36,26 @@ def draw_all(rows: Sequence[Row], directory: Path, suffix: str = "png") -> list[
         raise DataError("The results hold no rows of the main comparison. Make some with 'ptad benchmark run'.")
     directory.mkdir(parents=True, exist_ok=True)
     written = []
+    for name, figure in _named_figures(rows, chosen):
+        path = directory / f"{name}.{suffix}"
+        figure.savefig(path, dpi=150, bbox_inches="tight")
+        _pyplot().close(figure)
+        written.append(path)
+    return written
+
+
+def _named_figures(rows: Sequence[Row], main: Sequence[Row]) -> Iterator[tuple[str, Any]]:
+    """File names and figures, drawn one at a time."""
     for metric in ("auc_pr", "auc_roc"):
-        summary = summarise(chosen, metric)
+        summary = summarise(main, metric)
         result = compare(summary)
-        for kind, figure in (
-            ("average", average_figure(summary, result)),
-            ("rank", rank_figure(result, metric)),
-            ("critical_difference", critical_difference_figure(result, metric)),
-        ):
-            path = directory / f"{metric}_{kind}.{suffix}"
-            figure.savefig(path, dpi=150, bbox_inches="tight")
-            _pyplot().close(figure)
-            written.append(path)
+        yield f"{metric}_average", average_figure(summary, result)
+        yield f"{metric}_rank", rank_figure(result, metric)
+        yield f"{metric}_critical_difference", critical_difference_figure(result, metric)
     for (experiment, prefix), label in SWEEPS.items():
         swept = [row for row in rows if row["experiment"] == experiment and str(row["variant"]).startswith(prefix)]
         if swept:
-            figure = sweep_figure(swept, prefix, label)
-            path = directory / f"{experiment}_{label.split()[0].lower()}.{suffix}"
-            figure.savefig(path, dpi=150, bbox_inches="tight")
-            _pyplot().close(figure)
-            written.append(path)
-    return written
+            yield f"{experiment}_{label.split()[0].lower()}", sweep_figure(swept, prefix, label)
 
 
 def sweep_figure(rows: Sequence[Row], prefix: str, label: str) -> Any:
@@ -65,7 +65,8 @@ def sweep_figure(rows: Sequence[Row], prefix: str, label: str) -> Any:
         summary = summarise(rows, metric)
         values = sorted(summary.methods, key=lambda name: float(name.removeprefix(prefix)))
         for dataset in summary.datasets:
-            axis.plot(range(len(values)), [summary.value(v, dataset) for v in values], marker="o", ms=4, label=dataset)
+            heights = [summary.value(value, dataset) for value in values]
+            axis.plot(range(len(values)), heights, marker="o", ms=4, label=dataset_title(dataset))
         axis.set_xticks(range(len(values)), [v.removeprefix(prefix) for v in values], fontsize=8)
         axis.set_xlabel(label, fontsize=9)
         axis.set_ylabel(TITLES[metric], fontsize=9)

@@ -16,9 +16,9 @@ import numpy as np
 
 from ptad.benchmark.averages import averages_table, full_size_table, twin_table
 from ptad.benchmark.claims import claim_table
-from ptad.benchmark.report import beside_published, coverage_table, experiment_tables
+from ptad.benchmark.report import BESIDE_PUBLISHED, coverage_table, experiment_tables
 from ptad.benchmark.store import ResultStore, Row
-from ptad.benchmark.summary import current, summarise
+from ptad.benchmark.summary import experiment_rows
 from ptad.benchmark.tables import Table, TableCell, to_markdown
 from ptad.errors import DataError
 
@@ -78,25 +78,22 @@ def update_pages(
 
 def main_blocks(rows: Sequence[Row], full: Path) -> dict[str, str]:
     """The blocks of the page of the main comparison."""
-    tables = experiment_tables(rows)
-    chosen = current(row for row in rows if row["experiment"] == "main")
-    details = [_folded(table) for table in tables if not table.title.startswith("Coverage")]
-    both = [beside_published(summarise(chosen, metric)) for metric in ("auc_pr", "auc_roc")]
-    shown = {table.title for table in both}
+    *tables, coverage = experiment_tables(rows)
+    printed = [table for table in tables if table.title.endswith(BESIDE_PUBLISHED)]
     return {
         "averages": to_markdown(averages_table(rows, "main")),
         "claims": to_markdown(claim_table(rows)),
-        "details": "\n\n".join(d for d, t in zip(details, tables, strict=False) if t.title not in shown),
-        "published": "\n\n".join(_folded(table) for table in both),
-        "coverage": to_markdown(coverage_table(chosen)),
+        "details": "\n\n".join(_folded(table) for table in tables if table not in printed),
+        "published": "\n\n".join(_folded(table) for table in printed),
+        "coverage": to_markdown(coverage),
         "full-size": to_markdown(full_size_table(rows, ResultStore(full).read())),
-        "twins": to_markdown(twin_table(chosen)),
+        "twins": to_markdown(twin_table(experiment_rows(rows, "main"))),
     }
 
 
 def experiment_block(rows: Sequence[Row], name: str, order: Sequence[str], planned: Sequence[str]) -> str:
     """Averages beside the published ones, what is missing, then the figures of every table, folded."""
-    chosen = current(row for row in rows if row["experiment"] == name)
+    chosen = experiment_rows(rows, name, order)
     if not chosen:
         return NOT_YET
     parts = [to_markdown(averages_table(rows, name, order))]

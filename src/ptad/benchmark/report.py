@@ -7,13 +7,22 @@ from pathlib import Path
 
 import numpy as np
 
-from ptad.benchmark.catalogue import catalogue
+from ptad.benchmark.catalogue import catalogue, dataset_title
 from ptad.benchmark.statistics import compare, mean_ranks
-from ptad.benchmark.store import Row
-from ptad.benchmark.summary import Summary, current, published, summarise
-from ptad.benchmark.tables import BEST, PLAIN, SECOND, Notes, Table, TableCell, to_html, to_latex, to_markdown
+from ptad.benchmark.store import MEASURED, STATUSES, Row
+from ptad.benchmark.summary import Summary, experiment_rows, published, short_reason, summarise
+from ptad.benchmark.tables import (
+    BEST,
+    PLAIN,
+    SECOND,
+    Notes,
+    Table,
+    TableCell,
+    html_page,
+    latex_input,
+    markdown_page,
+)
 from ptad.errors import DataError
-from ptad.peers import peer_names
 
 TITLES = {
     "auc_pr": "AUC-PR",
@@ -22,26 +31,24 @@ TITLES = {
     "auc_pr_at_5": "AUC-PR at a prevalence of 5 %",
 }
 
+BESIDE_PUBLISHED = "ours / published"
+
 
 def experiment_tables(rows: Sequence[Row], experiment: str = "main", order: Sequence[str] = ()) -> list[Table]:
-    """All tables of one experiment; the main one is also set beside the published figures and tested.
+    """All tables of one experiment; the main one is also set beside the published figures.
 
-    ``order`` lists variants in the order of their columns; by default that of the registry of methods, since the order
-    of the rows is that in which parallel workers happened to finish.
+    ``order`` lists variants in the order of their columns; by default that of the registry of methods.
     """
-    chosen = current(row for row in rows if row["experiment"] == experiment)
+    chosen = experiment_rows(rows, experiment, order)
     if not chosen:
         known = sorted({str(row["experiment"]) for row in rows})
         raise DataError(f"The results hold no experiment {experiment!r}. They hold: {', '.join(known) or 'nothing'}.")
-    places = {name: place for place, name in enumerate(order or peer_names())}
-    chosen.sort(key=lambda row: places.get(str(row["variant"]), len(places)))
     tables = [value_table(summarise(chosen, metric)) for metric in ("auc_pr", "auc_roc")]
     if experiment == "main":
         tables += [beside_published(summarise(chosen, metric)) for metric in ("auc_pr", "auc_roc")]
     tables += [value_table(summarise(chosen, metric)) for metric in ("auc_pr_at_1", "auc_pr_at_5")]
-    tables += [
-        _tests(summary) for summary in (summarise(chosen, m) for m in ("auc_pr", "auc_roc")) if _testable(summary)
-    ]
+    compared = [summarise(chosen, metric) for metric in ("auc_pr", "auc_roc")]
+    tables += [p_value_table(summary) for summary in compared if _testable(summary)]
     tables.append(coverage_table(chosen))
     return tables
 
@@ -54,20 +61,14 @@ def value_table(summary: Summary) -> Table:
         values = [summary.value(method, dataset) for method in summary.methods]
         emphasis = _emphasis(values, largest=True)
         cells = [_figure_cell(summary, m, dataset, e, notes) for m, e in zip(summary.methods, emphasis, strict=True)]
-        rows.append([TableCell(_title(dataset)), *cells])
+        rows.append([TableCell(dataset_title(dataset)), *cells])
     methods, shared = summary.complete()
     if shared:
         matrix = np.array([[summary.value(m, d) for m in methods] for d in shared])
-        averages, ranks = (
-            dict(zip(methods, matrix.mean(0), strict=True)),
-            dict(zip(methods, mean_ranks(matrix), strict=True)),
-        )
+        averages, ranks = (dict(zip(methods, v, strict=True)) for v in (matrix.mean(0), mean_ranks(matrix)))
         mark: tuple[int, ...] = (notes.number(f"over the {len(shared)} tables that all methods were measured on"),)
         if few := [method for method in summary.methods if method not in methods]:
-            mark = (
-                *mark,
-                notes.number(f"without {', '.join(few)}: measured on too few tables"),
-            )
+            mark = (*mark, notes.number(f"without {', '.join(few)}: measured on too few tables"))
         for label, figures, largest, digits in (("Average", averages, True, 4), ("Mean rank", ranks, False, 2)):
             values = [figures.get(method, float("nan")) for method in summary.methods]
             texts = ["" if np.isnan(value) else f"{value:.{digits}f}" for value in values]
@@ -88,7 +89,7 @@ def beside_published(summary: Summary) -> Table:
     notes = Notes()
     rows = []
     for dataset in (*summary.datasets, "average"):
-        cells = [TableCell(_title(dataset) if dataset != "average" else "Average")]
+        cells = [TableCell("Average" if dataset == "average" else dataset_title(dataset))]
         for method in methods:
             ours = _average(summary, method) if dataset == "average" else summary.value(method, dataset)
             cell = printed.get((source[method], dataset))
@@ -102,7 +103,7 @@ def beside_published(summary: Summary) -> Table:
     n_tables = len(summary.datasets)
     if n_tables < len(catalogue()):
         notes.number(f"our averages are over {n_tables} tables, the published ones over {len(catalogue())}")
-    title = f"{TITLES.get(summary.metric, summary.metric)}, ours / published"
+    title = f"{TITLES.get(summary.metric, summary.metric)}, {BESIDE_PUBLISHED}"
     return Table(title, ["Data set", *methods], rows, notes.texts)
 
 
@@ -112,30 +113,25 @@ def coverage_table(rows: Sequence[Row]) -> Table:
     body = []
     for variant in dict.fromkeys(str(row["variant"]) for row in rows):
         own = [row for row in rows if row["variant"] == variant]
-        counts = [sum(row["status"] == status for row in own) for status in ("ok", "capped", "failed", "timeout")]
-        skipped = sum(row["status"] == "skipped" for row in own)
-        reasons = dict.fromkeys(
-            f"{row['status']}: {row['reason']}" for row in own if row["status"] not in ("ok", "capped")
-        )
+        counts = [len(own), *(sum(row["status"] == status for row in own) for status in STATUSES)]
+        reasons = dict.fromkeys(short_reason(row) for row in own if row["status"] not in MEASURED)
         marks = tuple(notes.number(reason) for reason in reasons)
-        cells = [TableCell(str(count)) for count in (len(own), *counts, skipped)]
-        body.append([TableCell(variant, marks=marks), *cells])
-    header = ["Method", "cells", "ok", "capped", "failed", "timeout", "skipped"]
-    return Table("Coverage of the grid", header, body, notes.texts)
+        body.append([TableCell(variant, marks=marks), *(TableCell(str(count)) for count in counts)])
+    return Table("Coverage of the grid", ["Method", "cells", *STATUSES], body, notes.texts)
 
 
 def write_tables(tables: Sequence[Table], directory: Path) -> list[Path]:
-    """Write all tables as tables.md, tables.tex and tables.html."""
+    """Write all tables as tables.md, tables.tex (to be included in a document) and tables.html (a page)."""
     directory.mkdir(parents=True, exist_ok=True)
     written = []
-    for suffix, render in (("md", to_markdown), ("tex", to_latex), ("html", to_html)):
+    for suffix, render in (("md", markdown_page), ("tex", latex_input), ("html", html_page)):
         path = directory / f"tables.{suffix}"
-        path.write_text("\n\n".join(render(table) for table in tables) + "\n", encoding="utf-8")
+        path.write_text(render(tables), encoding="utf-8")
         written.append(path)
     return written
 
 
-def _tests(summary: Summary) -> Table:
+def p_value_table(summary: Summary) -> Table:
     """Holm-corrected Wilcoxon p-values of all pairs, best mean rank first."""
     result = compare(summary)
     rows = []
@@ -184,8 +180,3 @@ def _emphasis(values: Sequence[float], largest: bool) -> list[str]:
         else:
             marks.append(PLAIN)
     return marks
-
-
-def _title(dataset: str) -> str:
-    info = catalogue().get(dataset)
-    return info.title if info else dataset

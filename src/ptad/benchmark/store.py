@@ -78,16 +78,15 @@ class ResultStore:
         if not self.path.exists():
             return []
         latest: dict[tuple[Any, ...], Row] = {}
-        with self.path.open("rb") as binary:
-            self._check_header(binary)
-        with self.path.open(newline="", encoding="utf-8") as file:
-            reader = csv.reader(file)
-            next(reader)
-            for fields in reader:
+        with self.path.open("rb") as file:
+            self._check_header(file)
+            # Line by line: a row torn inside a quoted field must not swallow the rows after it.
+            for number, line in enumerate(file, 2):
+                fields = next(csv.reader([line.decode("utf-8", "replace")]), [])
                 if len(fields) != len(COLUMNS):
-                    logger.warning("%s, line %d is incomplete and left out.", self.path, reader.line_num)
+                    logger.warning("%s, line %d is incomplete and left out.", self.path, number)
                     continue
-                row = _from_fields(fields, f"{self.path}, line {reader.line_num}")
+                row = _from_fields(fields, f"{self.path}, line {number}")
                 latest[cell_key(row)] = row
         return list(latest.values())
 
@@ -103,6 +102,7 @@ class ResultStore:
         return len(new)
 
     def _check_header(self, file: io.BufferedIOBase | io.BufferedRandom) -> None:
+        """Read the first line, or refuse the file."""
         file.seek(0)
         first = file.readline()
         if first == _header():

@@ -11,6 +11,7 @@ from importlib.resources import files
 import numpy as np
 
 from ptad.benchmark.store import MEASURED, Row
+from ptad.peers import peer_names
 
 #: The share of the tables that a method must be measured on to take part in averages, ranks and tests.
 MOST = 0.75
@@ -129,6 +130,21 @@ def current(rows: Iterable[Row]) -> list[Row]:
     return list(chosen.values())
 
 
+def experiment_rows(rows: Iterable[Row], experiment: str, order: Sequence[str] = ()) -> list[Row]:
+    """The current rows of one experiment, its variants in the given order.
+
+    By default that of the registry of methods: rows stand in the order in which parallel workers happened to finish.
+    """
+    places = {name: place for place, name in enumerate(order or peer_names())}
+    chosen = current(row for row in rows if row["experiment"] == experiment)
+    return sorted(chosen, key=lambda row: places.get(str(row["variant"]), len(places)))
+
+
+def short_reason(row: Row) -> str:
+    """Status and reason of a cell for a note: the first sentence, since what follows is advice or a memory dump."""
+    return f"{row['status']}: {str(row['reason']).split('. ')[0]}"
+
+
 def _precedence(row: Row) -> tuple[bool, str]:
     return row["status"] in MEASURED, str(row.get("finished_at") or "")
 
@@ -162,7 +178,7 @@ def _figure(cells: Sequence[Row], metric: str) -> Figure:
     values = [row[metric] for row in cells if row["status"] in MEASURED and row[metric] is not None]
     lost = [row for row in cells if row["status"] not in MEASURED]
     capped = [row for row in cells if row["status"] == "capped"]
-    reasons = tuple(dict.fromkeys(f"{row['status']}: {row['reason']}" for row in (*lost, *capped)))
+    reasons = tuple(dict.fromkeys(short_reason(row) for row in (*lost, *capped)))
     mean = float(np.mean(values)) if values else None
     std = float(np.std(values, ddof=1)) if len(values) > 1 else None
     return Figure(mean, std, len(values), bool(capped), len(lost), reasons)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 #: Emphasis of a cell: best, second best, or none.
@@ -124,7 +125,55 @@ def to_html(table: Table) -> str:
     return "\n".join(lines)
 
 
+_TEX_SIGNS = str.maketrans(
+    {
+        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": "$<$",
+        ">": "$>$",
+        "≥": r"$\geq$",
+        "±": r"$\pm$",
+        "–": "--",
+        "−": "$-$",
+    }
+)
+
+
 def _tex(text: str) -> str:
-    for sign in "&%$#_{}":
-        text = text.replace(sign, "\\" + sign)
-    return text.replace("±", r"$\pm$").replace("−", "-")
+    return text.translate(_TEX_SIGNS)
+
+
+def markdown_page(tables: Sequence[Table]) -> str:
+    """All tables, one below the other."""
+    return "\n\n".join(map(to_markdown, tables)) + "\n"
+
+
+def latex_input(tables: Sequence[Table]) -> str:
+    """All tables, for ``\\input`` into a document."""
+    needs = "% \\usepackage{booktabs,graphicx} in the preamble, then \\input this file."
+    return "\n\n".join([needs, *map(to_latex, tables)]) + "\n"
+
+
+_STYLE = """
+body { font: 14px/1.4 system-ui, sans-serif; margin: 2rem; color: #222 }
+figure { margin: 0 0 3rem; overflow-x: auto }
+figcaption { font-weight: 600; margin-bottom: .5rem }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums }
+th, td { padding: .2rem .6rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #ddd }
+th:first-child { text-align: left; position: sticky; left: 0; background: #fff }
+ol { font-size: 12px; color: #555 }
+"""
+
+
+def html_page(tables: Sequence[Table]) -> str:
+    """All tables as one page without any other file."""
+    return "\n".join(
+        [
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            f"<title>Benchmark tables</title>\n<style>{_STYLE}</style>\n</head>\n<body>",
+            *map(to_html, tables),
+            "</body>\n</html>\n",
+        ]
+    )
