@@ -10,7 +10,7 @@ import re
 import pytest
 
 from ptad.report import write_report
-from ptad.report.writing import make_page
+from ptad.report.writing import SCRIPTS, asset, make_page
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
@@ -59,3 +59,22 @@ def test_nothing_points_outside(page):
 
 def test_title_is_escaped():
     assert "<title>&lt;b&gt; &amp; &quot;x&quot;</title>" in make_page({"title": '<b> & "x"'})
+
+
+def test_modules_can_share_one_scope_and_come_in_order():
+    """The report puts the modules into one script: no name twice, and nothing needed before it is there."""
+    seen: set[str] = set()
+    for name in (*SCRIPTS, "page.js"):
+        text = asset(name)
+        needed = {
+            word.strip()
+            for found in re.findall(r"^import \{([^}]*)\} from '\./[a-z_]+\.js';$", text, re.M)
+            for word in found.split(",")
+        }
+        assert needed <= seen, name
+        own = re.findall(r"^(?:export )?(?:const|let|function|class) (\w+)", text, re.M)
+        assert len(own) == len(set(own)) and not seen & set(own), name
+        seen |= set(own)
+    script = re.search(r"<script>(.*?)</script>", make_page({"title": ""}), re.S)
+    assert script
+    assert not re.search(r"^(import|export)\b", script.group(1), re.M)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import signal
 import time
 import zipfile
@@ -15,6 +16,7 @@ import pytest
 
 from ptad import PTAD
 from ptad.engines.learning import fit_table
+from ptad.service.jobs import _got_further
 
 pytestmark = pytest.mark.slow
 
@@ -133,7 +135,7 @@ def test_killed_and_stopped_services_resume_a_fit(start, csv_bytes, tiny):
     assert list((service.store / "models").iterdir()) == []
     service = start(store=service.store)
     done = service.wait(job)
-    assert (done["state"], done["attempts"]) == ("done", 3)
+    assert (done["state"], done["attempts"]) == ("done", 2)  # that it was asked to stop is no attempt
     assert [m["id"] for m in service.http.get("/v1/models").json()] == [done["model"]]
     assert not any(path.name.startswith(".") for path in service.store.rglob("*"))
     (service.store.parent / "rows.csv").write_bytes(csv_bytes)
@@ -157,3 +159,15 @@ def test_a_killed_worker_is_started_again(service, table, tiny):
     done = service.wait(job)
     assert (done["state"], done["attempts"]) == ("done", 2)
     service.http.delete(f"/v1/models/{done['model']}")
+
+
+def test_attempts_that_get_further_are_not_counted_against_a_fit(tmp_path):
+    (tmp_path / "checkpoint").mkdir()
+    checkpoint = tmp_path / "checkpoint" / "members-0.safetensors"
+    checkpoint.touch()
+    os.utime(checkpoint, (1, 1))
+    (tmp_path / "task.json").touch()  # written when an attempt begins
+    assert not _got_further(tmp_path)
+    checkpoint.touch()
+    os.utime(tmp_path / "task.json", (1, 1))
+    assert _got_further(tmp_path)

@@ -1,38 +1,44 @@
-// Building blocks. Text from the table only ever becomes textContent; no markup is made from strings.
+// Building blocks. Text from a table only ever becomes text nodes; no markup is made from strings.
 
-const data = JSON.parse(document.getElementById('data').textContent);
-const byId = (id) => document.getElementById(id);
-
-function make(tag, options = {}, ...children) {
+export function make(tag, options = {}, ...children) {
   const node = document.createElement(tag);
   if (options.text !== undefined) node.textContent = options.text;
   if (options.class) node.className = options.class;
-  for (const [name, value] of Object.entries(options.attributes || {})) node.setAttribute(name, value);
+  if (options.id) node.id = options.id;
+  for (const [name, value] of Object.entries(options.attributes || {})) {
+    if (value === true) node.setAttribute(name, '');
+    else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value);
+  }
+  // set one by one: the content policy forbids style attributes
   for (const [name, value] of Object.entries(options.variables || {})) node.style.setProperty(name, value);
-  node.append(...children);
+  for (const [name, value] of Object.entries(options.on || {})) node.addEventListener(name, value);
+  node.append(...children.filter((child) => child !== null && child !== undefined));
   return node;
 }
 
-function draw(tag, attributes = {}, ...children) {
+export function draw(tag, attributes = {}, ...children) {
   const node = document.createElementNS('http://www.w3.org/2000/svg', tag);
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
   node.append(...children);
   return node;
 }
 
+export const write = (text, attributes) => draw('text', attributes, text);
+
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
-const count = (n) => whole.format(n);
-const plural = (n, one, many) => `${count(n)} ${n === 1 ? one : many}`;
+export const count = (n) => whole.format(n);
+export const plural = (n, one, many) => `${count(n)} ${n === 1 ? one : many}`;
+export const sum = (values) => values.reduce((a, b) => a + b, 0);
 
 // Three digits that matter, never in scientific notation unless it cannot be helped.
-function short(x) {
+export function short(x) {
   if (x === 0) return '0';
   const size = Math.abs(x);
   if (size >= 1e7 || size < 1e-4) return x.toExponential(1);
   return new Intl.NumberFormat('en', { maximumSignificantDigits: 3 }).format(x);
 }
 
-function percent(share) {
+export function percent(share) {
   if (share > 0 && share < 0.0001) return 'less than 0.01\u00a0%';
   if (share < 1 && share > 0.999) return 'more than 99.9\u00a0%';
   const size = Math.abs(share);
@@ -40,30 +46,36 @@ function percent(share) {
   return `${new Intl.NumberFormat('en', { maximumFractionDigits: digits }).format(100 * share)}\u00a0%`;
 }
 
-const oneIn = (p) => (p >= 0.1 ? `${count(Math.max(1, 10 * p))} in 10` : `1 in ${count(1 / p)}`);
+export const oneIn = (p) => (p >= 0.1 ? `${count(Math.max(1, 10 * p))} in 10` : `1 in ${count(1 / p)}`);
 
-function bar(share, label, kind = '') {
-  const fill = make('i', { class: kind, variables: { '--size': `${Math.max(0, Math.min(100, 100 * share))}%` } });
-  fill.setAttribute('aria-hidden', 'true');
+export function bar(share, label, kind = '') {
+  const fill = make('i', { class: kind, variables: { '--size': `${Math.max(0, Math.min(100, 100 * share))}%` }, attributes: { 'aria-hidden': 'true' } });
   return make('div', { class: 'bar' }, fill, make('span', { text: label }));
 }
 
-function pairs(entries) {
+export const card = (value, text) => make('div', { class: 'card' }, make('b', { text: value }), make('span', { text }));
+
+export function pairs(entries) {
   const list = make('dl', { class: 'pairs' });
-  for (const [name, value] of entries) {
-    list.append(make('div', {}, make('dt', { text: name }), make('dd', { text: value })));
-  }
+  for (const [name, value] of entries) list.append(make('div', {}, make('dt', { text: name }), make('dd', { text: value })));
   return list;
 }
 
-function folded(summary, ...children) {
-  return make('details', {}, make('summary', { text: summary }), ...children);
+export const folded = (summary, ...children) => make('details', {}, make('summary', { text: summary }), ...children);
+export const sheet = (title, ...children) => make('section', { class: 'sheet', attributes: { 'aria-label': title } }, make('h2', { text: title }), ...children);
+// A wide table scrolls by itself, also with the keyboard, and never the page.
+export const scroller = (id, label, ...children) => make('div', { id, class: 'scroll', attributes: { role: 'region', 'aria-label': label, tabindex: '0' } }, ...children);
+export const heading = (text, kind = '') => make('th', { text, class: kind, attributes: { scope: 'col' } });
+
+export function legend(...entries) {
+  return make('ul', { class: 'legend' }, ...entries.map(([kind, text]) => make('li', {}, kind ? make('i', { class: kind }) : null, text)));
 }
 
 // Charts are drawn for the width they have, and again when it changes.
-function responsive(container, paint) {
+export function responsive(container, paint) {
   let width = 0;
   const fit = () => {
+    if (!container.clientWidth) return;
     const now = Math.max(240, Math.round(container.clientWidth));
     if (now !== width) { width = now; paint(now); }
   };
@@ -72,10 +84,14 @@ function responsive(container, paint) {
 }
 
 // Long tables start short; one button shows the rest.
-function limited(container, lines, n, what) {
+export function limited(container, lines, n, what) {
   if (lines.length <= n) return;
   lines.slice(n).forEach((line) => { line.hidden = true; });
   const button = make('button', { class: 'more', text: `Show all ${count(lines.length)} ${what}`, attributes: { type: 'button' } });
-  button.addEventListener('click', () => { lines.forEach((line) => { line.hidden = false; }); button.remove(); });
+  button.addEventListener('click', () => {
+    lines.forEach((line) => { line.hidden = false; });
+    button.remove();
+    container.focus(); // the keyboard goes on where the button was
+  });
   container.after(button);
 }

@@ -1,13 +1,18 @@
 // The strangest rows: a table that sorts by any heading and opens an explanation under a row.
 
-const top = data.top;
-const nameOf = (j) => top.names[j];
-// A cell that makes up half of an alarm is as red as it gets.
-const heat = (contribution) => Math.max(0, Math.min(1, contribution / Math.max(scores.threshold / 2, 1e-30)));
+import { bar, count, limited, make, oneIn, percent, plural, short, sum } from './dom.js';
 
-const share = (contribution, row) => (row.score > 0 ? contribution / row.score : 0);
+const FIRST_ROWS = 20; // shown before one asks for more
+const REASONS = 10;
+const shareOf = (contribution, row) => (row.score > 0 ? contribution / row.score : 0);
+const observedText = (value) => (value === null ? 'missing' : value);
 
-function rowTable(container) {
+// Fills the container; returns a function that marks the rows that are no alarm at a level.
+export function rowTable(container, data) {
+  const { top, scores } = data;
+  const nameOf = (j) => top.names[j];
+  // A cell that makes up half of an alarm is as red as it gets.
+  const heat = (contribution) => Math.max(0, Math.min(1, contribution / Math.max(scores.threshold / 2, 1e-30)));
   const labelled = Boolean(scores.labelled);
   const headings = [
     { text: 'Row', key: (r) => r.row, number: true },
@@ -15,96 +20,84 @@ function rowTable(container) {
     { text: 'As strange as', key: (r) => r.p, number: true, title: 'How often a normal row is at least this strange' },
     ...(labelled ? [{ text: 'Known as', key: (r) => Number(r.anomaly) }] : []),
     { text: 'Main reason', key: (r) => nameOf(r.cells[0][0]) },
-    ...top.columns.map((j, i) => ({ text: nameOf(j), key: (r) => r.shown[i][1], title: 'Sorts by how strange the cell is' })),
+    ...top.columns.map((j, i) => ({ text: nameOf(j), key: (r) => r.shown[i][1], title: `${nameOf(j)}: sorts by how strange the cell is` })),
   ];
   const body = make('tbody');
-  const heads = headings.map((heading, i) => {
-    const button = make('button', { text: heading.text, attributes: { type: 'button' } });
-    if (heading.title) button.title = heading.title;
-    const th = make('th', { class: heading.number ? 'number' : '', attributes: { scope: 'col', 'aria-sort': i === 1 ? 'descending' : 'none' } }, button);
-    button.addEventListener('click', () => sort(i));
-    return th;
+  const heads = headings.map((head, i) => {
+    const button = make('button', { text: head.text, attributes: { type: 'button', title: head.title }, on: { click: () => sort(i) } });
+    return make('th', { class: head.number ? 'number' : '', attributes: { scope: 'col', 'aria-sort': i === 1 ? 'descending' : 'none' } }, button);
   });
-  const lines = top.rows.map((row) => line(row));
+  const lines = top.rows.map((row) => ({ row, tr: line(row) }));
 
   function line(row) {
-    const tr = make('tr', { class: 'row', attributes: { tabindex: '0', 'aria-expanded': 'false', 'aria-label': `Row ${row.row}, score ${short(row.score)}. Press Enter for the explanation` } });
-    tr.append(make('td', { text: count(row.row), class: 'number' }), make('td', { text: short(row.score), class: 'number' }), make('td', { text: oneIn(row.p), class: 'number' }));
+    const opener = make('button', { class: 'opener', text: count(row.row), attributes: { type: 'button', 'aria-expanded': 'false', 'aria-label': `Why row ${row.row} is strange` } });
+    const tr = make('tr', { class: 'row' }, make('td', { class: 'number' }, opener), make('td', { text: short(row.score), class: 'number' }), make('td', { text: oneIn(row.p), class: 'number' }));
     if (labelled) tr.append(make('td', { text: row.anomaly ? 'anomaly' : 'normal' }));
     tr.append(make('td', { text: nameOf(row.cells[0][0]) }));
     for (const [j, contribution, observed] of row.shown) {
-      const text = data.values_shown ? (observed === null ? 'missing' : observed) : percent(share(contribution, row));
-      const td = make('td', { text, class: 'heat', variables: { '--heat': `${Math.round(65 * heat(contribution))}%` } });
-      td.title = `${nameOf(j)}: ${percent(share(contribution, row))} of the score`;
-      tr.append(td);
+      const text = data.values_shown ? observedText(observed) : percent(shareOf(contribution, row));
+      tr.append(make('td', { text, class: observed === null && data.values_shown ? 'heat none' : 'heat', variables: { '--heat': `${Math.round(65 * heat(contribution))}%` },
+        attributes: { title: `${nameOf(j)}: ${data.values_shown ? `${text}, ` : ''}${percent(shareOf(contribution, row))} of the score` } }));
     }
-    tr.addEventListener('click', () => toggle(tr, row));
-    tr.addEventListener('keydown', (event) => {
-      if (event.target !== tr || (event.key !== 'Enter' && event.key !== ' ')) return;
-      event.preventDefault();
-      toggle(tr, row);
-    });
-    return { row, tr };
+    // the whole row takes a click, the button in it the keyboard
+    tr.addEventListener('click', () => toggle(tr, opener, row));
+    return tr;
   }
 
-  function toggle(tr, row) {
-    const open = tr.getAttribute('aria-expanded') === 'true';
-    tr.setAttribute('aria-expanded', String(!open));
+  function toggle(tr, opener, row) {
+    const open = opener.getAttribute('aria-expanded') === 'true';
+    opener.setAttribute('aria-expanded', String(!open));
     if (open) { tr.nextSibling.remove(); return; }
-    const cell = make('td', { class: 'detail', attributes: { colspan: headings.length } }, explanation(row));
-    tr.after(make('tr', { class: 'explanation' }, cell));
+    tr.after(make('tr', { class: 'explanation' }, make('td', { class: 'detail', attributes: { colspan: headings.length } }, explanation(data, row))));
   }
 
   function sort(i) {
-    const key = headings[i].key;
+    const { key } = headings[i];
     const was = heads[i].getAttribute('aria-sort');
-    // numbers and strangeness are read from the top, names from A
-    const text = typeof key(top.rows[0]) === 'string';
+    const text = typeof key(top.rows[0]) === 'string'; // numbers are read from the top, names from A
     const direction = was === 'none' ? (text ? 'ascending' : 'descending') : was === 'descending' ? 'ascending' : 'descending';
     const sign = direction === 'ascending' ? 1 : -1;
     heads.forEach((th, k) => th.setAttribute('aria-sort', k === i ? direction : 'none'));
-    const compare = (a, b) => (text ? key(a.row).localeCompare(key(b.row)) : key(a.row) - key(b.row));
-    lines.sort((a, b) => sign * compare(a, b));
+    const opened = new Map(lines.map(({ tr }) => [tr, tr.nextSibling?.classList.contains('explanation') ? tr.nextSibling : null]));
+    lines.sort((a, b) => sign * (text ? key(a.row).localeCompare(key(b.row)) : key(a.row) - key(b.row)));
     const few = lines.some(({ tr }) => tr.hidden);
     lines.forEach(({ tr }, k) => {
-      tr.hidden = few && k >= 20;
-      const opened = tr.getAttribute('aria-expanded') === 'true' ? tr.nextSibling : null;
+      tr.hidden = few && k >= FIRST_ROWS;
       body.append(tr);
-      if (opened) { body.append(opened); opened.hidden = tr.hidden; }
+      const below = opened.get(tr);
+      if (below) { below.hidden = tr.hidden; body.append(below); }
     });
   }
 
   body.append(...lines.map(({ tr }) => tr));
   container.append(make('table', {}, make('thead', {}, make('tr', {}, ...heads)), body));
-  limited(container, lines.map(({ tr }) => tr), 20, 'rows');
-  const fit = () => container.style.setProperty('--visible', `${container.clientWidth}px`);
-  new ResizeObserver(fit).observe(container);
-  fit();
+  limited(container, lines.map(({ tr }) => tr), FIRST_ROWS, 'rows');
+  // an explanation is as wide as what is seen of the table, however far that is scrolled
+  new ResizeObserver(() => container.style.setProperty('--visible', `${container.clientWidth}px`)).observe(container);
   return (index) => {
     for (const { row, tr } of lines) tr.classList.toggle('below', row.score <= scores.edges[index]);
   };
 }
 
-function explanation(row) {
-  const times = row.score / Math.max(scores.threshold, 1e-30);
+function explanation(data, row) {
+  const { top, scores, values_shown: shown } = data;
   const box = make('div', { attributes: { role: 'region', 'aria-label': `Explanation of row ${row.row}` } });
   box.append(make('p', {
-    text: `Row ${count(row.row)} has a score of ${short(row.score)}, ${short(times)} times the alarm level of the promised rate. `
+    text: `Row ${count(row.row)} has a score of ${short(row.score)}, ${short(row.score / Math.max(scores.threshold, 1e-30))} times the alarm level of the promised rate. `
       + `About ${oneIn(row.p)} normal rows ${row.p <= 1 / (data.learned.n_calibration + 0.5) ? 'or fewer ' : ''}would be at least this strange.`,
   }));
-  const grid = make('div', { class: 'reasons' });
-  const head = data.values_shown ? ['Column', 'Observed', 'Expected', 'Share of the score'] : ['Column', '', '', 'Share of the score'];
+  const grid = make('div', { class: shown ? 'reasons' : 'reasons valueless' });
+  const head = shown ? ['Column', 'Observed', 'Expected', 'Share of the score'] : ['Column', 'Share of the score'];
   grid.append(...head.map((text) => make('div', { text, class: 'head' })));
   const largest = Math.max(...row.cells.map((c) => c[1]), 1e-30);
-  for (const [j, contribution, observed, expected] of row.cells.slice(0, 10)) {
-    const shown = data.values_shown
-      ? [observed === null ? 'missing' : observed, expected === null ? 'a new value' : expected] : ['', ''];
-    grid.append(make('div', { text: nameOf(j), class: 'column' }), make('div', { text: shown[0], class: data.values_shown ? 'observed' : '' }), make('div', { text: shown[1], class: data.values_shown ? 'expected' : '' }),
-      bar((contribution / largest) * 0.8, percent(share(contribution, row))));
+  for (const [j, contribution, observed, expected] of row.cells.slice(0, REASONS)) {
+    grid.append(make('div', { text: top.names[j], class: 'column' }));
+    if (shown) grid.append(make('div', { text: observedText(observed), class: 'observed' }), make('div', { text: expected === null ? 'a new value' : expected, class: 'expected' }));
+    grid.append(bar((contribution / largest) * 0.8, percent(shareOf(contribution, row))));
   }
-  const others = row.rest + sum(row.cells.slice(10).map((c) => c[1]));
   box.append(grid);
-  const n = data.learned.n_columns - Math.min(10, row.cells.length);
-  if (n > 0) box.append(make('p', { class: 'quiet', text: `The other ${plural(n, 'column', 'columns')} make up ${percent(Math.max(0, share(others, row)))}.` }));
+  const others = row.rest + sum(row.cells.slice(REASONS).map((c) => c[1]));
+  const n = data.learned.n_columns - Math.min(REASONS, row.cells.length);
+  if (n > 0) box.append(make('p', { class: 'quiet', text: `The other ${plural(n, 'column', 'columns')} make up ${percent(Math.max(0, shareOf(others, row)))}.` }));
   return box;
 }

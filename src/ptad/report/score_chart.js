@@ -1,15 +1,9 @@
-// The histogram of scores and the slider over it. Bin i holds scores in (edges[i - 1], edges[i]].
+// The histogram of scores with the alarm level over it. Bin i holds the scores in (edges[i - 1], edges[i]].
 
-const scores = data.scores;
-const beyond = (counts) => {
-  const totals = new Array(scores.edges.length);
-  let sum = counts[counts.length - 1];
-  for (let i = scores.edges.length - 1; i >= 0; i -= 1) { totals[i] = sum; sum += counts[i]; }
-  return totals;
-};
-const strangeBeyond = beyond(scores.counts);
-const knownBeyond = scores.labelled ? beyond(scores.labelled.counts) : null;
-const sum = (values) => values.reduce((a, b) => a + b, 0);
+import { count, draw, legend, responsive, short, sum, write } from './dom.js';
+
+const HEIGHT = 260;
+const MARGIN = { left: 52, right: 12, top: 8, bottom: 40 };
 
 // The largest of 1, 2, 5, 10, 20, ... that is not above x, and at least 1.
 function rounded(x) {
@@ -17,16 +11,14 @@ function rounded(x) {
   return power * (x >= 5 * power ? 5 : x >= 2 * power ? 2 : 1);
 }
 
-function scoreChart(container) {
-  const height = 260;
-  const margin = { left: 52, right: 12, top: 8, bottom: 40 };
+// Paints into the container; returns a function that moves the alarm level to an edge.
+export function scoreChart(container, scores) {
   const low = Math.log(Math.max(scores.edges[0], 1e-9));
   const high = Math.log(Math.max(scores.edges[scores.edges.length - 1], 1e-9));
   let clip = null;
   let mark = null;
   let scale = null;
   let index = scores.threshold_index;
-
   const place = (edge) => scale(Math.max(Math.log(edge), low));
 
   // Fine bins are joined into bars of equal width on the logarithmic axis.
@@ -42,8 +34,8 @@ function scoreChart(container) {
   }
 
   function paint(width) {
-    const inner = { w: width - margin.left - margin.right, h: height - margin.top - margin.bottom };
-    scale = (value) => margin.left + (high > low ? (value - low) / (high - low) : 0.5) * inner.w;
+    const inner = { w: width - MARGIN.left - MARGIN.right, h: HEIGHT - MARGIN.top - MARGIN.bottom };
+    scale = (value) => MARGIN.left + (high > low ? (value - low) / (high - low) : 0.5) * inner.w;
     const bars = Math.max(20, Math.min(90, Math.floor(inner.w / 9), scores.counts.length));
     const shown = joined(scores.counts, bars);
     const usual = joined(scores.usual, bars);
@@ -52,35 +44,24 @@ function scoreChart(container) {
     // A few strange rows among many would be invisible on a plain axis.
     const logarithmic = most > 300;
     const size = (n) => inner.h * (logarithmic ? Math.log1p(n) / Math.log1p(most) : n / most);
-    const bottom = margin.top + inner.h;
-
-    const svg = draw('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': 'Histogram of the scores of all rows, with the alarm level' });
+    const bottom = MARGIN.top + inner.h;
+    const across = (y) => draw('line', { x1: MARGIN.left, x2: width - MARGIN.right, y1: y, y2: y, class: 'stroke-line' });
+    const svg = draw('svg', { viewBox: `0 0 ${width} ${HEIGHT}`, role: 'img', 'aria-label': 'Histogram of the scores of all rows, with the alarm level' });
     const ticks = logarithmic ? [1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8] : [1, 2, 3, 4, 5].map((k) => k * rounded(most / 4));
-    for (const tick of new Set(ticks.filter((t) => t <= most && t > 0))) {
+    for (const tick of new Set(ticks.filter((t) => t <= most))) {
       const y = bottom - size(tick);
-      svg.append(draw('line', { x1: margin.left, x2: width - margin.right, y1: y, y2: y, class: 'stroke-line' }));
-      const label = draw('text', { x: margin.left - 6, y: y + 4, 'text-anchor': 'end' });
-      label.textContent = tick >= 1e6 ? `${tick / 1e6}M` : count(tick);
-      svg.append(label);
+      svg.append(across(y), write(tick >= 1e6 ? `${tick / 1e6}M` : count(tick), { x: MARGIN.left - 6, y: y + 4, 'text-anchor': 'end' }));
     }
     const step = inner.w / bars;
-    const columns = (kind) => shown.map((n, i) => draw('rect', {
-      x: margin.left + i * step + 0.5, y: bottom - size(n), width: Math.max(1, step - 1), height: size(n), class: kind,
-    }));
-    clip = draw('rect', { x: 0, y: 0, width, height });
-    const defs = draw('defs', {}, draw('clipPath', { id: 'beyond' }, clip));
-    svg.append(defs, draw('g', {}, ...columns('fill-normal')), draw('g', { 'clip-path': 'url(#beyond)' }, ...columns('fill-strange')));
-
-    let path = '';
-    usual.forEach((n, i) => {
-      const y = bottom - size(n * stretch);
-      path += `${i ? 'L' : 'M'}${margin.left + i * step} ${y}L${margin.left + (i + 1) * step} ${y}`;
-    });
-    svg.append(draw('path', { d: path, class: 'stroke-usual' }));
-    mark = draw('line', { y1: margin.top, y2: bottom, class: 'stroke-mark' });
-    svg.append(mark, draw('line', { x1: margin.left, x2: width - margin.right, y1: bottom, y2: bottom, class: 'stroke-line' }));
+    const columns = (kind) => shown.map((n, i) => draw('rect', { x: MARGIN.left + i * step + 0.5, y: bottom - size(n), width: Math.max(1, step - 1), height: size(n), class: kind }));
+    clip = draw('rect', { x: 0, y: 0, width, height: HEIGHT });
+    svg.append(draw('defs', {}, draw('clipPath', { id: 'beyond' }, clip)), draw('g', {}, ...columns('fill-normal')), draw('g', { 'clip-path': 'url(#beyond)' }, ...columns('fill-strange')));
+    const path = usual.map((n, i) => `${i ? 'L' : 'M'}${MARGIN.left + i * step} ${bottom - size(n * stretch)}h${step}`).join('');
+    mark = draw('line', { y1: MARGIN.top, y2: bottom, class: 'stroke-mark' });
+    svg.append(draw('path', { d: path, class: 'stroke-usual' }), mark, across(bottom));
     axis(svg, bottom, width);
-    container.replaceChildren(legend(logarithmic), svg);
+    container.replaceChildren(legend(['is-normal', 'rows that look normal'], ['is-strange', 'rows beyond the alarm level'], ['is-line', 'normal rows in training'],
+      ['', logarithmic ? 'Upwards: rows, each line ten times the one below' : 'Upwards: rows']), svg);
     move(index);
   }
 
@@ -94,21 +75,10 @@ function scoreChart(container) {
         const x = place(value);
         if (Math.log(value) < low || Math.log(value) > high || x - last < 46 || x > width - 16) continue;
         last = x;
-        const label = draw('text', { x, y: bottom + 16, 'text-anchor': 'middle' });
-        label.textContent = short(value);
-        svg.append(label);
+        svg.append(write(short(value), { x, y: bottom + 16, 'text-anchor': 'middle' }));
       }
     }
-    const title = draw('text', { x: (width + margin.left) / 2, y: bottom + 34, 'text-anchor': 'middle' });
-    title.textContent = 'score (each step to the right is a multiple)';
-    svg.append(title);
-  }
-
-  function legend(logarithmic) {
-    const entry = (kind, text) => make('li', {}, make('i', { class: kind }), text);
-    return make('ul', { class: 'legend' }, entry('is-normal', 'rows that look normal'), entry('is-strange', 'rows beyond the alarm level'),
-      entry('is-line', 'what normal rows looked like in training'),
-      make('li', { text: logarithmic ? 'Upwards: rows, each line ten times the one below' : 'Upwards: rows' }));
+    svg.append(write('score (each step to the right is a multiple)', { x: (width + MARGIN.left) / 2, y: bottom + 34, 'text-anchor': 'middle' }));
   }
 
   function move(to) {
@@ -122,18 +92,4 @@ function scoreChart(container) {
 
   responsive(container, paint);
   return move;
-}
-
-function thresholdText(index) {
-  const n = strangeBeyond[index];
-  const rate = index === scores.threshold_index ? data.rate : scores.rates[index];
-  const parts = [`${plural(n, 'row', 'rows')} of ${count(data.n_rows)} (${percent(n / data.n_rows)}) `
-    + `${n === 1 ? 'is' : 'are'} strange at a score above ${short(scores.edges[index])}. `
-    + `Of normal rows, at most ${percent(rate)} would raise an alarm.`];
-  if (knownBeyond) {
-    const all = sum(scores.labelled.counts);
-    parts.push(` ${count(knownBeyond[index])} of the ${count(all)} known anomalies are found (${percent(knownBeyond[index] / Math.max(1, all))});`
-      + ` ${n ? percent(knownBeyond[index] / n) : 'none'} of the alarms are right.`);
-  }
-  return parts.join('');
 }

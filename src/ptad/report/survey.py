@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from ptad.scoring import Explanation
 
 # Strange rows per batch whose columns are looked at, which costs one scoring per column; they stand for the others.
 EXPLAINED_PER_BATCH = 64
+_REASONS = b"reasons"
 
 Array = NDArray[np.float64]
 Progress = Callable[[int, int | None], None]
@@ -38,8 +40,40 @@ class Label:
         return is_anomaly(batch.column(place), self.normal, (), self.column)
 
 
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """What the model says of a batch: all that is costly to find out, so that it can be kept and counted in later.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_rows,)
+        The score of every row.
+    first_reason, share : ndarray of shape (n_columns,)
+        Over the strange rows of the batch, as in :class:`Survey`.
+    """
+
+    scores: Array
+    first_reason: Array
+    share: Array
+
+    def to_batch(self) -> pa.RecordBatch:
+        """Return it as one record batch with a row per row of the table; the sums over columns travel as metadata."""
+        reasons = {"first_reason": self.first_reason.tolist(), "share": self.share.tolist()}
+        schema = pa.schema([("score", pa.float64())], metadata={_REASONS: json.dumps(reasons)})
+        return pa.RecordBatch.from_arrays([pa.array(self.scores)], schema=schema)
+
+    @classmethod
+    def from_batch(cls, batch: pa.RecordBatch) -> Judgement:
+        """Return what :meth:`to_batch` was given."""
+        reasons = json.loads(batch.schema.metadata[_REASONS])
+        return cls(batch.column("score").to_numpy(), np.array(reasons["first_reason"]), np.array(reasons["share"]))
+
+
 class Survey:
     """What is known about a table after its batches were added.
+
+    ``add`` is ``judge``, which asks the model, and then ``count_in``, which only counts: whoever has kept the judgement
+    of a batch counts it in without asking again.
 
     Attributes
     ----------
@@ -73,18 +107,28 @@ class Survey:
             if progress is not None:
                 progress(self.n_rows, getattr(batches, "n_rows", None))
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Score a batch and count it in."""
-        anomalous = None if self.label is None else self.label.anomalous(batch)
+    def add(self, batch: pa.RecordBatch) -> Judgement:
+        """Score a batch, count it in and return what the model says of it."""
+        judgement = self.judge(batch)
+        self.count_in(batch, judgement)
+        return judgement
+
+    def judge(self, batch: pa.RecordBatch) -> Judgement:
+        """Ask the model about a batch; nothing is counted."""
         rows = self._features(batch)
-        x = self.model.schema_.encode(rows)
-        scores = self.model.scorer_.parts(x, _context(self.model)).score
-        self.drift.add(x)
-        if anomalous is None:
-            anomalous = np.zeros(len(scores), dtype=bool)
+        scores = self.model.scorer_.parts(self.model.schema_.encode(rows), _context(self.model)).score
+        return Judgement(scores, *self._reasons(rows, np.flatnonzero(scores > self.threshold)))
+
+    def count_in(self, batch: pa.RecordBatch, judgement: Judgement) -> None:
+        """Count a batch in, the next one in the order of the table."""
+        scores = judgement.scores
+        anomalous = np.zeros(len(scores), dtype=bool) if self.label is None else self.label.anomalous(batch)
+        rows = self._features(batch)
+        self.drift.add(self.model.schema_.encode(rows))
         self.normal.add(scores[~anomalous])
         self.anomalous.add(scores[anomalous])
-        self._add_reasons(rows, np.flatnonzero(scores > self.threshold))
+        self.first_reason += judgement.first_reason
+        self.share += judgement.share
         self._keep_top(rows, scores, anomalous)
         self.n_rows += len(scores)
 
@@ -109,16 +153,18 @@ class Survey:
             self.ignored = [name for name in batch.schema.names if name not in wanted and name != label]
         return batch.select(kept)
 
-    def _add_reasons(self, rows: pa.RecordBatch, strange: NDArray[np.int64]) -> None:
+    def _reasons(self, rows: pa.RecordBatch, strange: NDArray[np.int64]) -> tuple[Array, Array]:
+        """Return how often each column is the main reason of a strange row, and the sum of its shares of the scores."""
+        first, shares = np.zeros(len(self.share)), np.zeros(len(self.share))
         if not len(strange):
-            return
+            return first, shares
         looked_at = strange[:: -(-len(strange) // EXPLAINED_PER_BATCH)]
-        explanation = self.model.explain(rows.take(pa.array(looked_at)))
-        cells = explanation.contribution_values
+        cells = self.model.explain(rows.take(pa.array(looked_at))).contribution_values
         weight = len(strange) / len(looked_at)
-        self.first_reason += weight * np.bincount(np.argmax(cells, axis=1), minlength=cells.shape[1])
+        first += weight * np.bincount(np.argmax(cells, axis=1), minlength=cells.shape[1])
         raising = np.maximum(cells, 0.0)  # a column that makes a row more normal drives no alarm
-        self.share += weight * (raising / raising.sum(axis=1, keepdims=True)).sum(axis=0)
+        shares += weight * (raising / raising.sum(axis=1, keepdims=True)).sum(axis=0)
+        return first, shares
 
     def _keep_top(self, rows: pa.RecordBatch, scores: Array, anomalous: NDArray[np.bool_]) -> None:
         best = np.argsort(-scores, kind="stable")[: self.top]

@@ -13,6 +13,7 @@ import hashlib
 import html
 import json
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -30,7 +31,17 @@ from ptad.report.content import ReportSettings, make_content
 from ptad.report.survey import Label, Survey
 from ptad.tables import scan_table
 
-SCRIPTS = ("dom.js", "score_chart.js", "row_table.js", "panels.js", "page.js")
+# the page of the service is made of the same files
+STYLE = "base.css"
+SCRIPTS = (
+    "dom.js",
+    "score_chart.js",
+    "loss_chart.js",
+    "row_table.js",
+    "level.js",
+    "panels.js",
+    "drift_table.js",
+)
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
@@ -92,8 +103,8 @@ def write_report(
 
 def make_page(content: dict[str, Any]) -> str:
     """Return the whole page for this content."""
-    style = _asset("page.css")
-    script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in SCRIPTS) + "\n})();"
+    style = asset(STYLE)
+    script = "(() => {\n'use strict';\n" + "\n".join(_inlined(name) for name in (*SCRIPTS, "page.js")) + "\n})();"
     data = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_ESCAPES)
     policy = "; ".join(
         [
@@ -106,7 +117,7 @@ def make_page(content: dict[str, Any]) -> str:
         ]
     )
     parts = {"policy": policy, "title": html.escape(content["title"]), "style": style, "script": script, "data": data}
-    page = _asset("page.html")
+    page = asset("page.html")
     # split at the marks first: a part that looks like a mark stays what it is
     pieces = page.split("@@")
     return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))
@@ -134,8 +145,14 @@ def _batches(table: Any, model: PTAD, encoding: str) -> tuple[Iterable[pa.Record
     return frame.to_arrow().to_batches(max_chunksize=rows_per_batch(model)), "a table in memory"
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return a file that the page is made of."""
     return resources.files("ptad.report").joinpath(name).read_text(encoding="utf-8").strip()
+
+
+def _inlined(name: str) -> str:
+    """Return a module as a part of one script, in whose scope all modules stand one after the other."""
+    return re.sub(r"^(?:import [^;]*;\n|export )", "", asset(name), flags=re.MULTILINE)
 
 
 def _digest(text: str) -> str:

@@ -13,6 +13,7 @@ from fastapi import FastAPI, Request
 from starlette.responses import Response
 
 from ptad._version import __version__
+from ptad.report.writing import SCRIPTS, STYLE, asset
 from ptad.service import asking, keeping, working
 from ptad.service.context import Context, context_of
 from ptad.service.guard import Guard
@@ -113,17 +114,16 @@ def _add_operation(app: FastAPI, metrics: Metrics) -> None:
 
 def _add_page(app: FastAPI) -> None:
     """Serve the files of the page from memory: no path of a request reaches the file system."""
-    files: dict[str, tuple[bytes, str]] = {}
+    files = {name: asset(name).encode() for name in (STYLE, *SCRIPTS)}
     for file in resources.files("ptad.service").joinpath("page").iterdir():
-        kind = TYPES.get(file.name.rpartition(".")[2])
-        if kind is not None:
-            files[file.name] = (file.read_bytes(), kind)
+        if file.name.rpartition(".")[2] in TYPES:
+            files[file.name] = file.read_bytes()
 
     def answer(name: str) -> Response:
         if name not in files:
             raise Problem(404, "The page has no such file.")
-        content, kind = files[name]
-        return Response(content, headers={"content-type": kind, "cache-control": "no-cache"})
+        kind = TYPES[name.rpartition(".")[2]]
+        return Response(files[name], headers={"content-type": kind, "cache-control": "no-cache"})
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:

@@ -83,6 +83,7 @@ def _checked(source: Source, path: Path, spec: dict[str, Any]) -> Source:
         raise DataError(f"{path} is an archive. Unpack it and send the table inside; .gz .bz2 .zst .lz4 .xz are read.")
     if source.compression is None:
         return source
+    source.check_first_line()
     plain, most = path.with_name("plain"), spec["table_bytes"]
     size = 0
     try:

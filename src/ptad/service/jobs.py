@@ -176,7 +176,7 @@ class Jobs:
         if job["kind"] == "fit" and (self.store.models / job["model"]).exists():
             self._finish_fit(job, read_json(folder / RESULT) or {})  # killed between the model and the note of it
             return
-        if job["attempts"] >= MOST_ATTEMPTS:
+        if job["attempts"] >= MOST_ATTEMPTS and not _got_further(folder):
             self._set(
                 job,
                 state="failed",
@@ -222,8 +222,6 @@ class Jobs:
         if job["kind"] == "score":
             entry = self.models.get(job["model"])
             task |= {"bundle": str(entry.bundle.absolute()), "model_name": entry.about["name"]}
-            if task.get("false_alarm_rate") is None:
-                task["false_alarm_rate"] = entry.about.get("false_alarm_rate")
         write_json(folder / "task.json", task)
 
     async def _watch(self, identifier: str, process: asyncio.subprocess.Process) -> None:
@@ -251,7 +249,8 @@ class Jobs:
             else:
                 self._set(job, state="done", ended=time.time(), summary=result["summary"])
         elif self.stopping.is_set():
-            self._set(job, state="waiting")  # it goes on from its checkpoint at the next start
+            # it goes on from its checkpoint at the next start; that it was asked to stop counts for nothing
+            self._set(job, state="waiting", attempts=job["attempts"] - 1)
         else:
             # killed by something else, such as the system when memory ran out: once more, from the checkpoint
             logger.warning("the worker of job %s ended with code %s", job["id"], code)
@@ -309,6 +308,12 @@ class Jobs:
     def _count(self) -> None:
         for state in (*OPEN, *FINAL):
             self.metrics.jobs.labels(state).set(sum(job["state"] == state for job in self.entries.values()))
+
+
+def _got_further(folder: Path) -> bool:
+    """Whether the last attempt left a checkpoint: then it is not the job that ends its workers."""
+    begun = (folder / "task.json").stat().st_mtime_ns
+    return any(path.stat().st_mtime_ns > begun for path in (folder / "checkpoint").glob("*.safetensors"))
 
 
 def _signal(process: asyncio.subprocess.Process, number: int) -> None:

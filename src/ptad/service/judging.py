@@ -1,68 +1,130 @@
-"""Judging a whole table for the page: what the report says of it, and a file with the scores, in one pass."""
+"""Judging a whole table for the page: what the report says of it, and a file with the scores, in one pass.
+
+What the model says of a batch is kept until the end, as the local engine keeps its scores: a worker that was killed
+goes on where it stood. The scored file gets its name as the last act, so where it is, everything is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from ptad.engines.local import added_schema, load_model, rows_per_batch
-from ptad.errors import DataError
+from ptad._version import __version__
+from ptad.engines.local import added_schema, load_model, rows_from, rows_per_batch
+from ptad.engines.resume import PartStore
+from ptad.errors import DataError, UserError
 from ptad.estimator import PTAD
 from ptad.report.content import ReportSettings, make_content
-from ptad.report.survey import Label, Survey
-from ptad.service.store import write_json
-from ptad.tables import TableWriter, scan_table
+from ptad.report.survey import Judgement, Label, Survey
+from ptad.service.store import read_json, write_json
+from ptad.storage import MANIFEST
+from ptad.tables import TableScan, TableWriter, scan_table
 
 CONTENT, SCORED = "content.json", "scored.parquet"
+MOST_ROWS = 2048  # in a batch: progress is seen, and little is lost by a kill
+
+Progress = Callable[[int, int | None], None]
 
 
-class ScoringSurvey(Survey):
-    """A survey that remembers the scores of the last batch, so that they need not be computed twice."""
+def judge_table(folder: Path, task: dict[str, Any], progress: Progress, note: Callable[[str], None]) -> dict[str, Any]:
+    """Judge a table; leave what the page shows and the scored rows in the folder, and return a summary.
 
-    last_scores: NDArray[np.float64]
-
-    def _keep_top(self, rows: pa.RecordBatch, scores: NDArray[np.float64], anomalous: NDArray[np.bool_]) -> None:
-        self.last_scores = scores
-        super()._keep_top(rows, scores, anomalous)
-
-
-def judge_table(folder: Path, task: dict[str, Any], progress: Callable[[int, int | None], None]) -> dict[str, Any]:
-    """Judge a table; leave what the page shows and the scored rows in the folder, and return a summary."""
+    Parameters
+    ----------
+    folder : Path
+        The folder of the job.
+    task : dict
+        What the service wrote for the worker.
+    progress : callable(rows_done, rows_in_all or None)
+        Called after every batch.
+    note : callable(text)
+        Called once if an earlier run had got somewhere.
+    """
+    if (folder / SCORED).exists():  # killed after the last act
+        return _summary(read_json(folder / CONTENT))
     model = load_model(task["bundle"], device=task["device"], false_alarm_rate=task["false_alarm_rate"])
     if model.calibration_ is None:
         model.set_false_alarm_rate("auto")  # refuses with the reason
     settings = ReportSettings(top=task["top"], label=task["label"], normal=tuple(task["normal"]))
     label = None if settings.label is None else Label(settings.label, settings.normal)
-    survey = ScoringSurvey(model, settings.top, label)
-    scan = scan_table(
-        task["source"], batch_rows=min(rows_per_batch(model), 2048), schema=model.schema_, missing=model.schema_.missing
-    )
-    prefix = "ptad_" if set(added_schema(0).names) & set(scan.schema.names) else ""
-    added = added_schema(0, prefix)
-    clash = set(added.names) & set(scan.schema.names)
-    if clash:
-        raise DataError(f"The table already has a column {sorted(clash)[0]!r}. Rename it.")
-    schema = pa.schema([*scan.schema, *added])
-    for left_over in folder.glob(f".{SCORED}.*"):  # of a worker that was killed
-        left_over.unlink()
-    with TableWriter(folder / SCORED, schema) as writer:
-        for batch in scan:
-            survey.add_all([batch])
-            found = _judged(model, survey.last_scores)
-            writer.write(pa.RecordBatch.from_arrays([*batch.columns, *found], schema=schema))
-            progress(survey.n_rows, scan.n_rows)
-    if label is not None and not survey.normal.counts.sum():
-        raise DataError(f"No row is normal by the label column {label.column!r}. Name the value of normal rows.")
-    content = make_content(survey, settings, task["source_name"], task["model_name"])
+    # scores in the context of their batch depend on it: those batches stay as the command line has them
+    rows = rows_per_batch(model) if model.context == "batch" else min(rows_per_batch(model), MOST_ROWS)
+    scan = scan_table(task["source"], batch_rows=rows, schema=model.schema_, missing=model.schema_.missing)
+    schema = _output_schema(scan)
+    store = PartStore(folder / SCORED, _belongs_to(task, model, scan, rows))
+    survey = Survey(model, settings.top, label)
+    try:
+        with TableWriter(store.staging, schema) as writer:
+            for batch, judgement in _judged(survey, scan, store, note):
+                with rows_from(survey.n_rows):
+                    survey.count_in(batch, judgement)
+                found = _columns(model, judgement)
+                writer.write(pa.RecordBatch.from_arrays([*batch.columns, *found], schema=schema))
+                progress(survey.n_rows, scan.n_rows)
+        if label is not None and not survey.normal.counts.sum():
+            raise DataError(f"No row is normal by the label column {label.column!r}. Name the value of normal rows.")
+        content = make_content(survey, settings, task["source_name"], task["model_name"])
+    except UserError:
+        store.discard()  # the table or the wish has to change: nothing of this will be asked for again
+        raise
     write_json(folder / CONTENT, content)
-    return {"rows": survey.n_rows, "strange": survey.n_strange, "false_alarm_rate": float(model.false_alarm_rate_)}
+    store.finish()
+    return _summary(content)
 
 
-def _judged(model: PTAD, scores: NDArray[np.float64]) -> list[pa.Array]:
+def _judged(
+    survey: Survey, scan: TableScan, store: PartStore, note: Callable[[str], None]
+) -> Iterator[tuple[pa.RecordBatch, Judgement]]:
+    """Yield every batch with its judgement, from the store where an earlier run has left it there."""
+    start = resumed = 0
+    for batch in scan:
+        kept = store.get(start, batch.num_rows)
+        if kept is not None:
+            judgement = Judgement.from_batch(kept)
+            resumed += batch.num_rows
+        else:
+            if resumed:
+                note(f"goes on after the {resumed:,} rows that were judged before")
+                resumed = 0
+            with rows_from(start):
+                judgement = survey.judge(batch)
+            store.put(start, judgement.to_batch())
+        yield batch, judgement
+        start += batch.num_rows
+
+
+def _output_schema(scan: TableScan) -> pa.Schema:
+    """The table's own columns and the added ones, under names that are free."""
+    own = set(scan.schema.names)
+    added = next((names for prefix in ("", "ptad_") if not own & set((names := added_schema(0, prefix)).names)), None)
+    if added is None:
+        clash = sorted(own & set(added_schema(0, "ptad_").names))[0]
+        raise DataError(f"The table already has a column {clash!r}. Rename it.")
+    return pa.schema([*scan.schema, *added])
+
+
+def _belongs_to(task: dict[str, Any], model: PTAD, scan: TableScan, rows: int) -> dict[str, Any]:
+    """Everything that a judgement depends on; what belongs to anything else is thrown away."""
+    return {
+        "ptad": __version__,
+        "model": hashlib.sha256((Path(task["bundle"]) / MANIFEST).read_bytes()).hexdigest(),
+        "device": model.scorer_.device.type,
+        "false_alarm_rate": float(model.false_alarm_rate_),
+        "label": task["label"],
+        "batch_rows": rows,
+        "sources": [list(source.state) for source in scan.sources],
+    }
+
+
+def _columns(model: PTAD, judgement: Judgement) -> list[pa.Array]:
     assert model.calibration_ is not None
+    scores = judgement.scores
     return [pa.array(scores), pa.array(model.calibration_.p_value(scores)), pa.array(scores > -model.offset_)]
+
+
+def _summary(content: dict[str, Any]) -> dict[str, Any]:
+    return {"rows": content["n_rows"], "strange": content["n_strange"], "false_alarm_rate": content["rate"]}

@@ -66,7 +66,7 @@ def _score(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
     from ptad.service.judging import judge_table
 
     progress = Progress(folder / "progress.jsonl")
-    return {"summary": judge_table(folder, task, progress.rows)}
+    return {"summary": judge_table(folder, task, progress.rows, progress.note)}
 
 
 class Progress(logging.Handler):
@@ -89,15 +89,19 @@ class Progress(logging.Handler):
             self._last = int(step)  # type: ignore[call-overload]
             self._append({"group": self._group, "step": step, "steps": n_steps, "loss": float(loss)})  # type: ignore[arg-type]
         elif record.msg.startswith("resuming"):
-            self._append({"note": "goes on from its checkpoint"})
+            self.note("goes on from its checkpoint")
         elif record.levelno >= logging.WARNING:
-            self._append({"note": record.getMessage()[:300]})
+            self.note(record.getMessage()[:300])
 
     def rows(self, done: int, total: int | None) -> None:
         """Note how many rows are done, a few times a second."""
         if done == total or time.monotonic() - self._told > 0.3:
             self._told = time.monotonic()
             self._append({"rows": done, "total": total})
+
+    def note(self, text: str) -> None:
+        """Note something that whoever waits should know."""
+        self._append({"note": text})
 
     def _append(self, entry: dict[str, Any]) -> None:
         with self.path.open("ab") as file:

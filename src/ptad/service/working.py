@@ -70,7 +70,8 @@ async def start_scoring(request: Request, wanted: ScoringRequest) -> Any:
     entry = context.models.get(wanted.model)
     if wanted.label is not None and wanted.label not in [column["name"] for column in table["columns"]]:
         raise DataError(f"{table['name']} has no column {wanted.label!r}, named as the label.")
-    spec = {**wanted.model_dump(), "false_alarm_rate": None}
+    # the promise at the time of the request: a change of it meanwhile must not make two halves of one judgement
+    spec = {**wanted.model_dump(), "false_alarm_rate": entry.about.get("false_alarm_rate")}
     title = f"{table['name']} by {entry.about['name']}"
     return context.jobs.public(context.jobs.add("score", spec, title))
 

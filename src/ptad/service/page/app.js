@@ -19,7 +19,7 @@ const ROUTES = [
 let current = null;
 
 class View {
-  constructor() { this.nodes = []; this.leave = () => {}; this.move = () => {}; }
+  constructor() { this.leave = () => {}; }
 
   title(text) {
     document.title = `${text} · ptad`;

@@ -1,9 +1,10 @@
 // The start: a place to drop a file, and what is there already.
 
 import { get } from './api.js';
-import { dropZone, make, sheet } from './dom.js';
+import { make, sheet } from './dom.js';
 import { exampleFile } from './example.js';
 import { modelLine } from './models.js';
+import { dropZone } from './parts.js';
 import { bringIn, go } from './shell.js';
 import { jobLine } from './work.js';
 

@@ -1,7 +1,9 @@
 // The list of models, and one model: its promise, its columns, and a second table for it.
 
 import { download, get, send } from './api.js';
-import { count, dropZone, folded, make, pairs, percent, plural, sheet, short, when } from './dom.js';
+import { count, folded, make, pairs, percent, plural, sheet, short } from './dom.js';
+import { KIND_NAMES } from './panels.js';
+import { dropZone, when } from './parts.js';
 import { attempt, bringIn, go, say } from './shell.js';
 
 export const modelLine = (model) => make('li', {},
@@ -28,7 +30,7 @@ export async function showModel(view, id) {
     make('p', { class: 'lead', text: `Knows ${plural(model.columns.length, 'column', 'columns')}${model.rows_learned ? ` from ${plural(model.rows_learned, 'row', 'rows')}` : ''}.${calibrated ? ` Of normal rows, at most ${percent(model.false_alarm_rate)} raise an alarm.` : ' It has no alarm level.'}` }),
     sheet('Judge another table', zone),
     calibrated ? rateSheet(id, model) : null,
-    sheet('Columns', pairs(model.columns.map((c) => [c.name, c.missing_rate ? `${c.kind}, ${percent(c.missing_rate)} missing` : c.kind])),
+    sheet('Columns', pairs(model.columns.map((c) => [c.name, [KIND_NAMES[c.kind][0], c.missing_rate ? `${percent(c.missing_rate)} missing` : null].filter(Boolean).join(', ')])),
       Object.keys(model.left_out).length ? folded(`Columns left out (${count(Object.keys(model.left_out).length)})`, pairs(Object.entries(model.left_out))) : null),
     sheet('Details', pairs([['preset', model.preset], ['alarm level (score)', calibrated ? short(model.threshold) : 'none'], ['rows that set it', count(model.calibration_rows)], ['parameters', count(model.parameters)],
       ['size', `${short(model.bytes / 1e6)} MB`], ['written by', `ptad ${model.ptad_version}`]]),

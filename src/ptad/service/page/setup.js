@@ -1,10 +1,9 @@
 // A table that has just come in: its columns and their problems, what is normal, and the start of a fit.
 
 import { get, send } from './api.js';
-import { count, make, percent, plural, sheet } from './dom.js';
+import { count, heading, make, percent, plural, scroller, sheet } from './dom.js';
+import { KIND_NAMES } from './panels.js';
 import { attempt, go } from './shell.js';
-
-const KINDS = { number: 'number', boolean: 'yes or no', category: 'category', text: 'text', datetime: 'date and time', date: 'date', time: 'time of day', duration: 'duration' };
 
 export async function showSetup(view, id) {
   const [table, models] = await Promise.all([get(`/v1/tables/${id}`), get('/v1/models')]);
@@ -53,7 +52,7 @@ function columnTable(table) {
   const used = new Map();
   const body = make('tbody');
   for (const [i, column] of table.columns.entries()) {
-    const select = make('select', { attributes: { 'aria-label': `Kind of ${column.name}` } }, ...Object.entries(KINDS).map(([value, text]) => make('option', { text, attributes: { value, selected: value === column.kind } })));
+    const select = make('select', { attributes: { 'aria-label': `Kind of ${column.name}` } }, ...Object.entries(KIND_NAMES).map(([value, [text]]) => make('option', { text, attributes: { value, selected: value === column.kind } })));
     const use = make('input', { id: `use-${i}`, attributes: { type: 'checkbox', 'aria-label': `Use ${column.name}` } });
     use.checked = !column.problem;
     const tr = make('tr', { class: use.checked ? '' : 'out' }, make('td', { class: 'use' }, use), make('td', { class: 'name', text: column.name }), make('td', {}, column.kind ? select : make('span', { class: 'quiet', text: 'none' })),
@@ -66,8 +65,7 @@ function columnTable(table) {
     body.append(tr);
   }
   const heads = ['Use', 'Column', 'Kind', 'For example', 'Missing', 'Remark'];
-  const node = make('div', { class: 'scroll', attributes: { role: 'region', 'aria-label': 'Columns', tabindex: '0' } },
-    make('table', { class: 'columns' }, make('thead', {}, make('tr', {}, ...heads.map((text) => make('th', { text, attributes: { scope: 'col' } })))), body));
+  const node = scroller('columns', 'Table of the columns', make('table', { class: 'columns' }, make('thead', {}, make('tr', {}, ...heads.map((text) => heading(text)))), body));
   const choice = () => {
     const given = {};
     const drop = [];

@@ -8,7 +8,7 @@ const news = document.getElementById('news');
 export function say(text, isError = true) {
   news.replaceChildren(make('p', { text }), make('button', { text: 'Close', attributes: { type: 'button' }, on: { click: () => { news.hidden = true; } } }));
   news.hidden = false;
-  news.style.setProperty('border-color', isError ? 'var(--strange)' : 'var(--good)');
+  news.classList.toggle('good', !isError);
   if (isError) news.scrollIntoView({ block: 'nearest' });
 }
 

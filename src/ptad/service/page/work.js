@@ -1,8 +1,9 @@
 // A job while it runs, and the list of jobs.
 
 import { follow, get, send } from './api.js';
-import { lossChart } from './charts.js';
-import { count, make, percent, sheet, short, when } from './dom.js';
+import { count, make, percent, sheet, short } from './dom.js';
+import { lossChart } from './loss_chart.js';
+import { when } from './parts.js';
 import { attempt, go, say } from './shell.js';
 
 const STATES = { waiting: 'waiting', running: 'under way', done: 'done', failed: 'failed', cancelled: 'cancelled' };
@@ -22,7 +23,7 @@ export async function showJob(view, id) {
   const cancel = make('button', { id: 'cancel', class: 'danger', text: 'Stop and throw away', attributes: { type: 'button' }, on: { click: () => attempt(() => send('POST', `/v1/jobs/${id}/cancel`)) } });
   const actions = make('div', { class: 'actions more' }, cancel);
   view.add(make('p', {}, tag), sheet(fit ? 'Progress' : 'Rows', note, meter, remark, actions), fit ? sheet('How well the rows are understood', chart) : null);
-  const draw = fit ? lossChart(chart) : null;
+  const draw = fit ? lossOf(chart) : null;
   const progress = (share, text) => {
     meter.classList.remove('unknown');
     fill.style.setProperty('--size', `${100 * share}%`);
@@ -49,6 +50,23 @@ export async function showJob(view, id) {
   view.leave = follow(id, (event, data) => (event === 'state' ? onState(data) : onProgress(data)), (error) => {
     remark.textContent = error ? (error.status ? error.message : 'The service cannot be reached just now; trying again …') : '';
   });
+}
+
+// Collects what a fit tells into curves, one per group of members.
+function lossOf(container) {
+  const show = lossChart(container, { empty: 'The curve begins with the first steps.', live: true });
+  const curves = [];
+  return ({ group, step, steps, loss }) => {
+    curves.length = Math.min(curves.length, group + 1);
+    const curve = curves[group] || { step: [], total: [] };
+    // a fit that went on from a checkpoint tells some steps again
+    const known = curve.step.findIndex((s) => s >= step);
+    if (known >= 0) { curve.step.length = known; curve.total.length = known; }
+    curve.step.push(step);
+    curve.total.push(loss);
+    curves[group] = curve;
+    show(curves.filter(Boolean), steps);
+  };
 }
 
 // A fresh model is first shown what it learned from, once.

@@ -1,0 +1,120 @@
+"""A judged table survives a kill: finished batches are not scored again, and what comes out is the same."""
+
+from __future__ import annotations
+
+import io
+import time
+
+import psutil
+import pyarrow.parquet as pq
+import pytest
+
+from ptad.errors import DataError
+from ptad.report.survey import Survey
+from ptad.service import judging
+from ptad.service.judging import CONTENT, SCORED, judge_table
+from ptad.service.store import read_json
+from ptad.tables import write_table
+
+
+class Killed(BaseException):
+    """Ends a run as a kill does: nothing catches it."""
+
+
+@pytest.fixture
+def task(model_folder, rows, tmp_path):
+    write_table(rows, tmp_path / "data.csv")
+    return {
+        "bundle": str(model_folder),
+        "device": "cpu",
+        "false_alarm_rate": 0.1,
+        "top": 20,
+        "label": "state",
+        "normal": ["ok"],
+        "source": str(tmp_path / "data.csv"),
+        "source_name": "data.csv",
+        "model_name": "tiny",
+    }
+
+
+@pytest.fixture
+def judged_batches(monkeypatch):
+    """The numbers of rows of every batch that the model was asked about; batches have 30 rows."""
+    found: list[int] = []
+    judge = Survey.judge
+    monkeypatch.setattr(judging, "MOST_ROWS", 30)
+    monkeypatch.setattr(Survey, "judge", lambda self, batch: (found.append(batch.num_rows), judge(self, batch))[1])
+    return found
+
+
+def run(folder, task, kill_after=None):
+    folder.mkdir(exist_ok=True)
+    notes = []
+
+    def progress(done, total):
+        assert total == 200
+        if done == kill_after:
+            raise Killed
+
+    return judge_table(folder, task, progress, notes.append), notes
+
+
+def result(folder):
+    content = read_json(folder / CONTENT)
+    content.pop("made")
+    return content, pq.read_table(folder / SCORED)
+
+
+def test_a_killed_judgement_goes_on_where_it_stood(task, judged_batches, tmp_path):
+    whole, notes = run(tmp_path / "whole", task)
+    assert judged_batches == [30] * 6 + [20] and notes == []
+    judged_batches.clear()
+    with pytest.raises(Killed):
+        run(tmp_path / "job", task, kill_after=120)
+    assert judged_batches == [30] * 4
+    assert not (tmp_path / "job" / SCORED).exists()
+    judged_batches.clear()
+    resumed, notes = run(tmp_path / "job", task)
+    assert judged_batches == [30, 30, 20]
+    assert notes == ["goes on after the 120 rows that were judged before"]
+    assert resumed == whole and result(tmp_path / "job") == result(tmp_path / "whole")
+    assert sorted(path.name for path in (tmp_path / "job").iterdir()) == [CONTENT, SCORED]
+
+    judged_batches.clear()  # killed after all was done, before the service heard of it
+    assert run(tmp_path / "job", task) == (whole, []) and judged_batches == []
+
+
+@pytest.mark.parametrize("change", [{"false_alarm_rate": 0.2}, {"label": None, "normal": []}])
+def test_parts_of_another_wish_are_not_used(task, judged_batches, tmp_path, change):
+    with pytest.raises(Killed):
+        run(tmp_path / "job", task, kill_after=120)
+    judged_batches.clear()
+    _, notes = run(tmp_path / "job", task | change)
+    assert len(judged_batches) == 7 and notes == []
+
+
+def test_a_mistake_leaves_nothing(task, tmp_path):
+    with pytest.raises(DataError, match="No row is normal"):
+        run(tmp_path / "job", task | {"normal": ["fine"]})
+    assert list((tmp_path / "job").iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_killed_worker_does_not_score_again(service, rows, model, tmp_path):
+    write_table(rows.take([i % 200 for i in range(12_000)]), tmp_path / "long.parquet")
+    table = service.upload((tmp_path / "long.parquet").read_bytes(), "long.parquet").json()["id"]
+    job = service.http.post("/v1/scorings", json={"table": table, "model": "tiny-model"}).json()["id"]
+    folder = service.store / "jobs" / job
+    for _ in range(3000):
+        if len(list(folder.glob(f".{SCORED}.partial/*.arrow"))) >= 2:
+            break
+        time.sleep(0.01)
+    workers = [p for p in psutil.Process(service.process.pid).children() if str(folder) in p.cmdline()]
+    assert len(workers) == 1
+    workers[0].kill()
+    done = service.wait(job)
+    assert (done["state"], done["attempts"]) == ("done", 2)
+    assert '"goes on after the ' in (folder / "progress.jsonl").read_text()
+    blob = service.http.get(f"/v1/jobs/{job}/scores", params={"format": "parquet"}).content
+    assert pq.read_table(io.BytesIO(blob))["score"].to_pylist() == model.anomaly_score(rows).tolist() * 60
+    assert not list(service.store.glob("jobs/*/.*"))
