@@ -8,13 +8,17 @@ Every job has to end with the rows of an undisturbed run: each row once, equal i
 from __future__ import annotations
 
 import argparse
+import io
 import logging
 import os
 import random
+import re
+import subprocess
 import sys
 import tempfile
 import threading
 import time
+import urllib.request
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -22,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "cluster"))
@@ -40,6 +45,7 @@ from ptad.engines.ray.training import cluster_learner
 from ptad.tables import read_table, write_table
 
 chance = random.Random(0)
+UNIT = 4096  # rows of a batch, and of a unit of the cluster, where speed is measured
 say = partial(print, flush=True)
 
 
@@ -102,12 +108,38 @@ def make_rows(n: int) -> pa.Table:
     return pa.table({"key": np.arange(n), **columns, "kind": np.array(list("abc"))[rng.integers(0, 3, n)]})
 
 
-def throughput(folder: Path, rows: int) -> None:
-    """Rows per second of the local engine and of one and two workers, in one run."""
+def alone(folder: Path, rows: int) -> None:
+    """Rows per second of one process of this machine, and of the service, before there is a cluster."""
     started = time.perf_counter()
-    score_table(folder / "model", folder / "rows.parquet", folder / "local.parquet", batch_rows=1000)
-    local = time.perf_counter() - started
-    say(f"local, one process: {rows / local:,.0f} rows/s")
+    score_table(folder / "larger", folder / "rows.parquet", folder / "local.parquet", batch_rows=UNIT)
+    taken = time.perf_counter() - started
+    say(f"local, one process: {rows / taken:,.0f} rows/s ({taken:.1f} s)")
+    program = str(Path(sys.executable).parent / "ptad")
+    command = [program, "serve", str(folder / "larger"), "--store", str(folder / "store"), "--port", "0"]
+    log = folder / "service.log"
+    with log.open("w") as file:
+        service = subprocess.Popen(command, stderr=file)
+    try:
+        while "ready:" not in log.read_text():
+            time.sleep(0.1)
+        url = re.search(r"http://\S+", log.read_text())[0] + "/v1/models/larger/score"  # type: ignore[index]
+        body = (folder / "rows.parquet").read_bytes()
+        kind = {"Content-Type": "application/vnd.apache.parquet"}
+        started = time.perf_counter()
+        request = urllib.request.Request(url, body, kind)
+        with urllib.request.urlopen(request) as answer:
+            content = answer.read()
+        taken = time.perf_counter() - started
+    finally:
+        service.terminate()
+        service.wait(60)
+    scores = pq.read_table(io.BytesIO(content))["score"]
+    assert scores.equals(read_table(folder / "local.parquet")["score"])
+    say(f"service, one upload: {rows / taken:,.0f} rows/s ({taken:.1f} s), the scores of the local engine")
+
+
+def throughput(folder: Path, rows: int) -> None:
+    """Rows per second of one and two workers of the cluster."""
     for workers in (1, 2):
         marks: list[tuple[float, int]] = []
 
@@ -116,18 +148,17 @@ def throughput(folder: Path, rows: int) -> None:
 
         started = time.perf_counter()
         score_on_cluster(
-            folder / "model",
+            folder / "larger",
             folder / "rows.parquet",
             folder / f"out{workers}",
             workers=workers,
-            batch_rows=1000,
+            batch_rows=UNIT,
             progress=mark,
         )
         whole = time.perf_counter() - started
+        assert read_table(folder / f"out{workers}").equals(read_table(folder / "local.parquet"))
         steady = (marks[-1][1] - marks[0][1]) / (marks[-1][0] - marks[0][0])
-        print(
-            f"Ray, {workers} workers: {rows / whole:,.0f} rows/s with start-up ({whole:.1f} s), {steady:,.0f} without"
-        )
+        say(f"Ray, {workers} workers: {rows / whole:,.0f} rows/s with start-up ({whole:.1f} s), {steady:,.0f} without")
 
 
 def scoring(cluster: Any, folder: Path, kills: int) -> None:
@@ -163,37 +194,63 @@ def grid(cluster: Any, folder: Path, kills: int) -> None:
     def figures(found: list[dict[str, Any]]) -> dict[Any, Any]:
         return {(r["method"], r["seed"]): (r["status"], r["auc_roc"], r["auc_pr"]) for r in found}
 
-    expected = figures(run_grid(cells, ResultStore(folder / "local.csv"), load, RunSettings()))
-    for name, act in (("worker", killing_worker("_measure")), ("node", killing_node(cluster))):
-        store = ResultStore(folder / f"grid-{name}.csv")
-        with Killer(act, kills, 8.0) as killer:
-            run_grid(cells, store, load, RunSettings(), execute=cluster_executor(None, None))
-        found = store.read()
-        assert figures(found) == expected and len(found) == len(cells), (found, expected)
-        say(f"grid: {killer.done} kills of a {name}: {len(cells)} cells, each once, equal figures")
+    undisturbed = ResultStore(folder / "local.csv")
+    run_grid(cells, undisturbed, load, RunSettings())
+    expected = figures(undisturbed.read())  # as written: the file keeps six digits
+    node = killing_node(cluster)
+
+    def act_on_node() -> bool:
+        return bool(worker_pids("_measure")) and node()
+
+    for name, act in (("worker", killing_worker("_measure")), ("node", act_on_node)):
+        left, jobs, started = kills, 0, time.perf_counter()
+        while left > 0:
+            jobs += 1
+            store = ResultStore(folder / f"grid-{name}{jobs}.csv")
+            with Killer(act, left, 8.0) as killer:
+                run_grid(cells, store, load, RunSettings(), execute=cluster_executor(None, None))
+            left -= killer.done
+            lines = len(store.path.read_text().splitlines()) - 1
+            found = store.read()
+            assert figures(found) == expected and lines == len(cells), (found, expected)
+        seconds = time.perf_counter() - started
+        say(
+            f"grid: {kills} kills of a {name} in {jobs} grids of {len(cells)} cells ({seconds:.0f} s): "
+            "each cell once, equal figures"
+        )
 
 
-def training(folder: Path, kills: int) -> None:
-    """Kill workers while a model is trained."""
-    parameters = {"config": {"n_steps": 300, "interval": 5}, "device": "cpu", "verbose": 0, "drop": ["key"]}
+def training(cluster: Any, folder: Path, kills: int) -> None:
+    """Kill workers, then nodes, while a model is trained."""
+    parameters = {"config": {"n_steps": 1500, "interval": 5}, "device": "cpu", "verbose": 0, "drop": ["key"]}
     source = folder / "train.parquet"
     write_table(make_rows(1500), source)
     learn = cluster_learner(folder / "undisturbed", workers=2)
     started = time.perf_counter()
     fit_table(source, folder / "undisturbed", parameters, learn=learn)
     say(f"training: undisturbed in {time.perf_counter() - started:.0f} s")
-    home = folder / ".disturbed.ray" / "checkpoint"
-    kill = killing_worker("RayTrainWorker")
-
-    def act() -> bool:
-        return any(home.glob("members-*")) and kill()
-
-    with Killer(act, kills, 3.0) as killer:
-        fit_table(source, folder / "disturbed", parameters, learn=cluster_learner(folder / "disturbed", workers=2))
     new = make_rows(300)
-    first, second = (PTAD.load(folder / name).anomaly_score(new) for name in ("undisturbed", "disturbed"))
-    same = np.array_equal(first, second)
-    say(f"training: {killer.done} kills of a worker: resumed and ended; scores {'equal' if same else 'differ'}")
+    expected = PTAD.load(folder / "undisturbed").anomaly_score(new)
+    for name, kill in (("worker", killing_worker("RayTrainWorker")), ("node", killing_node(cluster))):
+        left, jobs, started = kills, 0, time.perf_counter()
+        while left > 0:
+            jobs += 1
+            out = folder / f"disturbed-{name}{jobs}"
+            home = out.with_name(f".{out.name}.ray") / "checkpoint"
+
+            def act(home: Path = home, kill: Callable[[], bool] = kill) -> bool:
+                return any(home.glob("members-*")) and bool(worker_pids("RayTrainWorker")) and kill()
+
+            with Killer(act, left, 12.0) as killer:
+                fit_table(source, out, parameters, learn=cluster_learner(out, workers=2))
+            left -= killer.done
+            say(f"  {killer.done} kills, {time.perf_counter() - started:.0f} s")
+            assert np.array_equal(PTAD.load(out).anomaly_score(new), expected), "scores differ"
+        seconds = time.perf_counter() - started
+        say(
+            f"training: {kills} kills of a {name} in {jobs} fits ({seconds:.0f} s): resumed and ended each time, "
+            "scores equal"
+        )
 
 
 def main() -> None:
@@ -212,6 +269,9 @@ def main() -> None:
         write_table(make_rows(options.rows), folder / "rows.parquet")
         detector = PTAD(config={"n_steps": 20}, verbose=0, drop=["key"])
         detector.fit(make_rows(1000)).save(folder / "model")
+        PTAD(config={"n_steps": 20}, verbose=0, drop=["key"]).fit(make_rows(2500)).save(folder / "larger")
+        if "throughput" in options.only:
+            alone(folder, options.rows)
         cluster = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
         cluster.second = cluster.add_node(**NODE)
         ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
@@ -223,7 +283,7 @@ def main() -> None:
             if "grid" in options.only:
                 grid(cluster, folder, options.kills)
             if "training" in options.only:
-                training(folder, min(3, options.kills))
+                training(cluster, folder, options.kills)
         finally:
             ray.shutdown()
             cluster.shutdown()

@@ -1,6 +1,6 @@
 """Kill the service and its workers at random moments, and compare what comes out with an undisturbed run.
 
-    python benchmarks/service_faults.py [--kills 20]
+    python benchmarks/service_faults.py [--kills 20] [--only service,worker]
 
 A fit and a judged table are asked for again and again; each time the service or the worker is killed with SIGKILL at a
 random moment, and started again. Nothing may be lost, half-written or different.
@@ -121,6 +121,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="service,worker")
     options = parser.parse_args()
     chance = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as temporary:
@@ -141,10 +142,13 @@ def main() -> None:
         judge_seconds = time.monotonic() - began
         judged = judged_scores(service, job)
         print(f"undisturbed: fit {fit_seconds:.1f} s, judging {judge_seconds:.1f} s", flush=True)
-        for what in ("service", "worker"):
-            hits, wrong = 0, 0
-            for k in range(options.kills):
-                is_fit = k % 2 == 0
+        fits, judgings = 1, 1
+        for what in options.only.split(","):
+            tries, hits, wrong = 0, 0, 0
+            while hits < options.kills:  # a kill that came before or after the work does not count
+                is_fit = tries % 2 == 0
+                tries += 1
+                fits, judgings = fits + is_fit, judgings + (not is_fit)
                 moment = chance.random() * (fit_seconds if is_fit else judge_seconds)
                 ended, hit = disturbed(
                     service, "/v1/fits" if is_fit else "/v1/scorings", fit if is_fit else judge, what, moment
@@ -158,7 +162,9 @@ def main() -> None:
                 wrong += not same
                 if not same:
                     print("DIFFERENT", what, moment, json.dumps(ended), flush=True)
-            print(f"kill -9 of the {what}: {options.kills} times, {hits} of them under way, {wrong} wrong", flush=True)
+            print(f"kill -9 of the {what}: {tries} times, {hits} of them under way, {wrong} wrong", flush=True)
+        models, jobs = (service.http.get(f"/v1/{name}").json() for name in ("models", "jobs"))
+        print(f"models {len(models)} of {fits} fits, jobs {len(jobs)} of {fits + judgings}", flush=True)
         service.process.send_signal(signal.SIGTERM)
         assert service.process.wait(60) == 0
         left = [

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import decimal
+import io
 import time
 import warnings
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from ptad.errors import DataError
-from ptad.tables import fit_schema
+from ptad.tables import fit_schema, read_table
 
 N = 24
 
@@ -336,3 +337,40 @@ def test_ten_thousand_columns(make):
         x = schema.encode(table)
     assert x.shape == (30, 10_000) and abs(float(x.mean())) < 1e-6
     assert time.perf_counter() - started < 30
+
+
+def test_lines_without_end_are_refused_before_they_fill_the_memory(tmp_path, monkeypatch):
+    with (tmp_path / "sparse.csv").open("wb") as file:
+        file.truncate(10**10)  # takes no room on the disk
+    for name in ("sparse.csv", "sparse.jsonl"):
+        (tmp_path / "sparse.csv").replace(tmp_path / name)
+        with pytest.raises(DataError, match=r"the first line is longer than 16,777,216 bytes"):
+            read_table(tmp_path / name)
+        (tmp_path / name).replace(tmp_path / "sparse.csv")
+    (tmp_path / "later.jsonl").write_bytes(b'{"a": 1}\n{"a": "' + b"x" * 2**25)
+    with pytest.raises(DataError, match="a line is longer than"):
+        read_table(tmp_path / "later.jsonl")
+    (tmp_path / "later.csv").write_bytes(b"a,b\n1," + b"x" * 2**25 + b"\n")
+    with pytest.raises(DataError, match=r"a row is longer than 4,194,304 bytes.*quote"):
+        read_table(tmp_path / "later.csv")
+    for start in (b'"a,b\n' + b"1,2\n" * 50_000, b"a" * 200_000 + b",b\n1,2\n"):
+        (tmp_path / "header.csv").write_bytes(start)
+        with pytest.raises(DataError, match=r"header cannot be read.*never closed"):
+            read_table(tmp_path / "header.csv")
+
+    class Endless(io.RawIOBase):
+        given = 0
+
+        def readable(self):
+            return True
+
+        def readinto(self, buffer):
+            self.given += len(buffer)
+            buffer[:] = b"x" * len(buffer)
+            return len(buffer)
+
+    pipe = Endless()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(pipe)))
+    with pytest.raises(DataError, match="standard input: the first line"):
+        read_table("-")
+    assert pipe.given < 2**25

@@ -1,11 +1,13 @@
 """The cells of a grid as tasks of a Ray cluster; the driver alone has the labels and writes the rows.
 
 A task measures its cell as the local workers do, in a process of its own that ends with the time limit. A task whose
-worker or machine dies is run again elsewhere.
+worker or machine dies is run again, wherever there is room; that is no failure of the cell, which has its own process
+to die in, unless it happens ``MOST_LOSSES`` times.
 """
 
 from __future__ import annotations
 
+import logging
 import tempfile
 import time
 from collections.abc import Callable, Iterable
@@ -21,7 +23,10 @@ from ptad.benchmark.cell import Outcome, Task
 from ptad.benchmark.workers import Executor, TaskSource, run_tasks
 from ptad.engines.ray.connection import connected, worker_share
 
-_RETRIES = 20  # a cell that dies by itself is no retry: it has a process of its own
+logger = logging.getLogger(__name__)
+
+#: Workers or machines that a cell may lose before it counts as failed: it may be what kills them.
+MOST_LOSSES = 30
 
 
 def cluster_executor(address: str | None, workers: int | None) -> Executor:
@@ -48,8 +53,9 @@ def run_tasks_on_cluster(
     """
     with connected(address, workers) as ray:
         share, _ = worker_share(ray, workers, "cpu")
-        remote = ray.remote(max_retries=_RETRIES, num_cpus=n_threads)(_measure)
-        pending: dict[Any, int] = {}
+        # Ray's own retries know no bound where a task runs out of memory
+        remote = ray.remote(max_retries=0, num_cpus=n_threads)(_measure)
+        pending: dict[Any, tuple[int, Callable[[], Any], int]] = {}
         rows: dict[Path, Any] = {}
         waiting = iter(sources)
         exhausted = False
@@ -61,7 +67,10 @@ def run_tasks_on_cluster(
                 elif (task := source()) is not None:
                     arrays = [_shared(ray, rows, path) for path in (task.train, task.test)]
                     gpus = 1 if task.device.startswith("cuda") else 0
-                    pending[remote.options(num_gpus=gpus).remote(task, *arrays, n_threads, time_limit)] = number
+                    submit: Callable[[], Any] = partial(
+                        remote.options(num_gpus=gpus).remote, task, *arrays, n_threads, time_limit
+                    )
+                    pending[submit()] = number, submit, 0
             if not pending:
                 continue
             left = None if stop_at is None else max(0.0, stop_at - time.monotonic())
@@ -71,11 +80,17 @@ def run_tasks_on_cluster(
                     ray.cancel(reference, force=True)
                 return
             for reference in ready:
-                number = pending.pop(reference)
+                number, submit, losses = pending.pop(reference)
                 try:
                     outcome, status = ray.get(reference)
                 except ray.exceptions.RayError as error:
-                    outcome, status = Outcome(error=f"{type(error).__name__}: {str(error).splitlines()[0]}"), "failed"
+                    reason = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+                    of_the_task = isinstance(error, ray.exceptions.RayTaskError)
+                    if not of_the_task and losses + 1 < MOST_LOSSES:
+                        logger.info("cell %d lost its worker and is run again: %s", number, reason)
+                        pending[submit()] = number, submit, losses + 1
+                        continue
+                    outcome, status = Outcome(error=reason), "failed"
                 on_outcome(number, outcome, status)
 
 

@@ -1,10 +1,15 @@
-"""A few worker processes that measure cells, each with a time limit; a dead or late worker is replaced."""
+"""A few worker processes that measure cells, each with a time limit; a dead or late worker is replaced.
+
+A worker that dies may have been killed by something that has nothing to do with its cell: the cell is tried again, and
+fails when it has lost ``MOST_TRIES`` workers.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
@@ -15,12 +20,14 @@ TaskSource = Callable[[], Task | None]
 #: Measures tasks: :func:`run_tasks`, or the same on a cluster.
 Executor = Callable[..., None]
 _START_LIMIT = 300.0
+#: Workers that a cell may lose, or that may die one after the other before they had a cell.
+MOST_TRIES = 3
 
 
 class _Worker:
-    """One process, and what it is doing."""
+    """One process, what it is to do next, and what it is doing."""
 
-    def __init__(self, n_threads: int) -> None:
+    def __init__(self, n_threads: int, given: tuple[int, Task] | None = None, tries: int = 0) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection: Connection
         self.connection, child = context.Pipe()
@@ -28,7 +35,9 @@ class _Worker:
         self.process.start()
         child.close()
         self.ready = False
-        self.job: int | None = None
+        self.given = given
+        self.tries = tries  # workers that died before this one with the same to do
+        self.job: tuple[int, Task] | None = None
         self.deadline = time.monotonic() + _START_LIMIT
         self.n_done = 0
 
@@ -68,30 +77,24 @@ def run_tasks(
     """
     pending = iter(sources)
     workers = [_Worker(n_threads) for _ in range(n_workers)]
-    exhausted = False
     try:
         while workers and (stop_at is None or time.monotonic() < stop_at):
             for worker in list(workers):
                 if not worker.ready or worker.job is not None:
                     continue
-                sent = False
-                while not exhausted and not sent:
-                    number, source = next(pending, (-1, None))
-                    if source is None:
-                        exhausted = True
-                        break
-                    task = source()
-                    if task is None:
+                if worker.given is None:
+                    worker.given, worker.tries = _next_task(pending), 0
+                    if worker.given is not None and worker.n_done >= cells_per_worker:
+                        _replace(workers, worker, n_threads, worker.given)
                         continue
-                    if worker.n_done >= cells_per_worker:
-                        worker = _replace(workers, worker, n_threads)
-                        _await_ready(worker)
-                    worker.job, sent = number, True
-                    worker.deadline = time.monotonic() + time_limit if time_limit else float("inf")
-                    worker.connection.send(task)
-                if not sent:
+                if worker.given is None:
                     workers.remove(worker)
                     worker.stop()
+                    continue
+                worker.job, worker.given = worker.given, None
+                worker.deadline = time.monotonic() + time_limit if time_limit else float("inf")
+                with suppress(OSError):  # it has died, which is found below
+                    worker.connection.send(worker.job[1])
             _collect(workers, on_outcome, n_threads, time_limit, stop_at)
     finally:
         for worker in workers:
@@ -116,38 +119,50 @@ def _collect(
             try:
                 message = worker.connection.recv()
             except (EOFError, OSError):
-                worker.process.join(5)
-                reason = f"the worker process died (exit code {worker.process.exitcode})"
-                number = worker.job
-                if number is None:
-                    # It died before its first task: the next one would as well.
-                    raise RuntimeError(f"A worker process could not start: {reason}.") from None
-                _replace(workers, worker, n_threads)
-                on_outcome(number, Outcome(error=reason), "failed")
+                _bury(workers, worker, on_outcome, n_threads)
                 continue
             if message == "ready":
                 worker.ready, worker.deadline = True, float("inf")
                 continue
-            number, worker.job = worker.job, None
+            job, worker.job = worker.job, None
             worker.deadline = float("inf")
             worker.n_done += 1
-            if number is not None:
-                on_outcome(number, message, "failed" if message.error else "ok")
+            if job is not None:
+                on_outcome(job[0], message, "failed" if message.error else "ok")
         elif time.monotonic() >= worker.deadline:
-            number = worker.job
-            if number is None:
+            job = worker.job
+            if job is None:
                 raise RuntimeError(f"A worker process did not start within {_START_LIMIT:g} s.")
             _replace(workers, worker, n_threads)
-            on_outcome(number, Outcome(error=f"longer than the limit of {time_limit:g} s"), "timeout")
+            on_outcome(job[0], Outcome(error=f"longer than the limit of {time_limit:g} s"), "timeout")
 
 
-def _replace(workers: list[_Worker], worker: _Worker, n_threads: int) -> _Worker:
+def _next_task(pending: Iterator[tuple[int, TaskSource]]) -> tuple[int, Task] | None:
+    """The next task that is not skipped, or None when there are no more."""
+    for number, source in pending:
+        if (task := source()) is not None:
+            return number, task
+    return None
+
+
+def _bury(
+    workers: list[_Worker], worker: _Worker, on_outcome: Callable[[int, Outcome, str], None], n_threads: int
+) -> None:
+    """Put another worker in the place of one that died, with the same to do unless that has cost too many."""
+    worker.process.join(5)
+    reason = f"the worker process died (exit code {worker.process.exitcode})"
+    tries = worker.tries + 1
+    if tries < MOST_TRIES:
+        _replace(workers, worker, n_threads, worker.job or worker.given, tries)
+        return
+    if worker.job is None:
+        raise RuntimeError(f"A worker process could not start: {reason}, {tries} times.")
+    _replace(workers, worker, n_threads)
+    on_outcome(worker.job[0], Outcome(error=f"{reason}, {tries} times"), "failed")
+
+
+def _replace(
+    workers: list[_Worker], worker: _Worker, n_threads: int, given: tuple[int, Task] | None = None, tries: int = 0
+) -> None:
     worker.stop()
-    fresh = _Worker(n_threads)
-    workers[workers.index(worker)] = fresh
-    return fresh
-
-
-def _await_ready(worker: _Worker) -> None:
-    worker.connection.recv()
-    worker.ready, worker.deadline = True, float("inf")
+    workers[workers.index(worker)] = _Worker(n_threads, given, tries)

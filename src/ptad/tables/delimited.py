@@ -11,6 +11,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -123,7 +124,13 @@ def _open(source: Source, encoding: str, names: list[str] | None) -> Iterator[pa
 
 def _header_batch(source: Source, encoding: str, delimiter: str) -> pa.RecordBatch:
     with source.open() as stream, io.TextIOWrapper(stream, encoding=_no_bom(encoding), newline="") as text:
-        names = next((row for row in csv.reader(text, delimiter=delimiter) if row), [])
+        try:
+            names = next((row for row in csv.reader(text, delimiter=delimiter) if row), [])
+        except csv.Error as error:
+            raise DataError(
+                f"{source.label}: the header cannot be read ({error}). Look for a quote that is never closed, or "
+                "shorten the names."
+            ) from error
     unnamed = [i for i, name in enumerate(names) if not name.strip()]
     if unnamed or not names:
         raise DataError(
@@ -171,6 +178,11 @@ def _explained(source: Source, encoding: str, error: Exception) -> DataError:
             f"{source.label}, line {line}: {got} cells where the header has {wanted}. Correct that line; a cell that "
             "holds the delimiter needs quotes."
         )
+    if "straddl" in message:
+        return DataError(
+            f"{source.label}: a row is longer than {BLOCK_BYTES:,} bytes. Look for a quote that is never closed, or "
+            "shorten its cells."
+        )
     if "Empty CSV" in message:
         return DataError(f"{source.label} has no rows. Give a file with a header and rows.")
     return DataError(f"{source.label} cannot be read: {message}. Correct the file.")
@@ -182,8 +194,9 @@ def _ragged_line(source: Source, encoding: str) -> tuple[int, int, int]:
         rows = csv.reader(text, delimiter=delimiter)
         wanted = len(next(rows))
         start = rows.line_num + 1
-        for row in rows:
-            if row and len(row) != wanted:
-                return start, wanted, len(row)
-            start = rows.line_num + 1
+        with suppress(csv.Error):  # a cell too long for this reader
+            for row in rows:
+                if row and len(row) != wanted:
+                    return start, wanted, len(row)
+                start = rows.line_num + 1
     return start, wanted, wanted

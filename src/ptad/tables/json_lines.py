@@ -14,7 +14,7 @@ import pyarrow.json as pjson
 
 from ptad.errors import DataError
 from ptad.tables.borders import arrow_of_objects
-from ptad.tables.sources import DAMAGE, Source
+from ptad.tables.sources import DAMAGE, LONGEST_LINE, Source, endless_line
 from ptad.tables.values import without_named
 
 BLOCK_BYTES = 1 << 23
@@ -50,6 +50,8 @@ def _blocks(source: Source, encoding: str) -> Iterator[bytes]:
                 head, newline, tail = piece.rpartition(b"\n")
                 if not newline:
                     rest += piece
+                    if len(rest) > LONGEST_LINE:
+                        raise endless_line(source.label, "a line")
                     continue
                 yield rest + head + newline
                 rest = tail

@@ -123,6 +123,7 @@ class TableScan(Iterator[pa.RecordBatch]):
         rows = 0
         for source in self.sources:
             own: dict[str, pa.DataType] = {}
+            source.check_first_line()
             if source.format in ("csv", "tsv"):
                 own = dict.fromkeys(delimited.header(source, self._encoding), pa.null())
                 for batch in delimited.text_batches(source, self._encoding, self._missing):

@@ -42,6 +42,8 @@ _MAGIC = {
     b"\x04\x22\x4d\x18": "lz4",
     b"\xfd7zXZ\x00": "xz",
 }
+TEXT_FORMATS = ("csv", "tsv", "jsonl")
+LONGEST_LINE = 1 << 24
 DAMAGE = (pa.ArrowException, OSError, EOFError, lzma.LZMAError, zlib.error)
 
 
@@ -78,6 +80,22 @@ class Source:
         if now != self.state:
             raise DataError(f"{self.label} changed while it was read. Wait until it is complete, or read a copy of it.")
 
+    def check_first_line(self) -> None:
+        """Raise if text has no end of a line within reach: no memory would be enough to read on."""
+        if self.format not in TEXT_FORMATS:
+            return
+        seen = 0
+        try:
+            with self.open() as stream:
+                while seen < LONGEST_LINE and (piece := bytes(stream.read(1 << 16))):
+                    if b"\n" in piece or b"\r" in piece:
+                        return
+                    seen += len(piece)
+        except DAMAGE as error:
+            raise self.damaged(error) from error
+        if seen >= LONGEST_LINE:
+            raise endless_line(self.label)
+
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
         """The decompressed content as a stream of bytes."""
@@ -106,6 +124,11 @@ class Source:
     def damaged(self, error: BaseException) -> DataError:
         """The error for content that cannot be read."""
         return DataError(f"{self.label} is damaged, truncated or not {self.format}: {error}. Fetch or write it again.")
+
+
+def endless_line(label: str, line: str = "the first line") -> DataError:
+    """The error for a line that no table has."""
+    return DataError(f"{label}: {line} is longer than {LONGEST_LINE:,} bytes. This is not a table; check its format.")
 
 
 # The standard library's readers raise on a truncated end and join concatenated members
@@ -194,7 +217,11 @@ def _sniffed(source: Source) -> str:
 
 def _spooled(stream: IO[bytes]) -> Source:
     """Standard input copied to a temporary file: types and formats need a second look, memory stays constant."""
-    copy = _copied(stream)
+    start = stream.read(LONGEST_LINE)
+    other = start.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff", *_MAGIC))
+    if len(start) == LONGEST_LINE and not other and b"\n" not in start and b"\r" not in start:
+        raise endless_line("standard input")  # now, not after all of it is on the disk
+    copy = _copied(stream, start)
     try:
         found = _source(copy, "standard input")
     except BaseException:
@@ -204,11 +231,12 @@ def _spooled(stream: IO[bytes]) -> Source:
     return found
 
 
-def _copied(stream: IO[bytes]) -> Path:
-    """The rest of a stream in a temporary file that the caller removes."""
+def _copied(stream: IO[bytes], start: bytes = b"") -> Path:
+    """A stream, after what was read of it already, in a temporary file that the caller removes."""
     with tempfile.NamedTemporaryFile(prefix="ptad-", delete=False) as copy:
         path = Path(copy.name)
         try:
+            copy.write(start)
             shutil.copyfileobj(stream, copy)
         except BaseException:
             path.unlink(missing_ok=True)

@@ -3,11 +3,12 @@
 Every worker holds all training rows and draws its share of each batch from them, which is its own context for the
 attention between rows. Gradients are averaged, so the parameters agree in all workers; basis vectors and prototypes are
 among them. Reference rows, units and calibration follow from parameters, rows and seed; the first worker's are saved. A
-worker that dies brings all back to the last checkpoint.
+worker that dies brings all back to the last checkpoint, as often as it happens, as long as there is progress between.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import shutil
@@ -28,7 +29,8 @@ from ptad.training import data_parallel
 
 logger = logging.getLogger("ptad")
 
-_RETRIES = 10
+#: Losses of a worker or a machine between two checkpoints after which training counts as failed.
+MOST_LOSSES = 10
 
 
 def cluster_learner(out: Path, address: str | None = None, workers: int | None = None) -> Learn:
@@ -68,21 +70,34 @@ def _run(job: dict[str, Any], home: Path, workers: int, *, use_gpu: bool) -> Non
     from ray.train import FailureConfig, RunConfig, ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer
 
-    trainer = TorchTrainer(
-        _work,
-        train_loop_config=job,
-        torch_config=TorchConfig(backend="nccl" if use_gpu else "gloo"),
-        scaling_config=ScalingConfig(num_workers=workers, use_gpu=use_gpu),
-        run_config=RunConfig(
-            name="fit", storage_path=str(home / "ray"), failure_config=FailureConfig(max_failures=_RETRIES)
-        ),
-    )
-    try:
-        trainer.fit()
-    except Exception as error:
-        # a mistake of the user in one worker leaves the others alone, who then fail for want of it
-        _raise_mistake(home)
-        raise errors.TrainingError(f"Training on the cluster failed: {str(error).splitlines()[0]}") from error
+    for attempt in itertools.count():
+        before = _reached(job)
+        trainer = TorchTrainer(
+            _work,
+            train_loop_config=job,
+            torch_config=TorchConfig(backend="nccl" if use_gpu else "gloo"),
+            scaling_config=ScalingConfig(num_workers=workers, use_gpu=use_gpu),
+            run_config=RunConfig(
+                name=f"fit-{attempt}",
+                storage_path=str(home / "ray"),
+                failure_config=FailureConfig(max_failures=MOST_LOSSES - 1),
+            ),
+        )
+        try:
+            trainer.fit()
+            return
+        except Exception as error:
+            # a mistake of the user in one worker leaves the others alone, who then fail for want of it
+            _raise_mistake(home)
+            if _reached(job) == before:
+                reason = str(error).splitlines()[0]
+                raise errors.TrainingError(f"Training on the cluster failed: {reason}") from error
+            logger.info("training lost %d workers and goes on from its checkpoint", MOST_LOSSES)
+
+
+def _reached(job: dict[str, Any]) -> list[tuple[str, int]]:
+    """What changes with every checkpoint."""
+    return sorted((path.name, path.stat().st_mtime_ns) for path in Path(job["checkpoint"]).glob("*.safetensors"))
 
 
 class TorchGroup:

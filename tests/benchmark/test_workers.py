@@ -1,0 +1,64 @@
+"""Worker processes that are killed in the middle of a cell."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from ptad.benchmark.cell import Outcome, Task
+from ptad.benchmark.workers import MOST_TRIES, run_tasks
+
+
+def kill_reader(pipe: Path) -> None:
+    """Kill the worker as soon as it opens the pipe, which it takes for its training rows."""
+    while True:
+        try:
+            writer = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+            break
+        except OSError:  # nobody reads yet
+            time.sleep(0.01)
+    for child in psutil.Process().children():
+        if "spawn_main" in " ".join(child.cmdline()):
+            child.kill()
+            child.wait()
+    os.close(writer)
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_no_failure_unless_the_cell_kills_every_one(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    np.save(tmp_path / "rows.npy", rows)
+    names = ("once", "always")
+    for name in names:
+        os.mkfifo(tmp_path / name)
+    killed: list[str] = []
+
+    def sabotage() -> None:
+        kill_reader(tmp_path / "once")
+        (tmp_path / "once").unlink()
+        (tmp_path / "once").symlink_to(tmp_path / "rows.npy")
+        killed.append("once")
+        for _ in range(MOST_TRIES):
+            kill_reader(tmp_path / "always")
+            killed.append("always")
+
+    thread = threading.Thread(target=sabotage, daemon=True)
+    thread.start()
+    found: dict[int, tuple[Outcome, str]] = {}
+    tasks = [Task("pca", {}, 0, "cpu", tmp_path / name, tmp_path / "rows.npy") for name in names]
+    run_tasks(
+        [(i, lambda task=task: task) for i, task in enumerate(tasks)],
+        lambda number, outcome, status: found.update({number: (outcome, status)}),
+        n_workers=1,
+    )
+    thread.join(10)
+    assert killed == ["once", *["always"] * MOST_TRIES]
+    outcome, status = found[0]
+    assert status == "ok" and outcome.scores is not None and outcome.scores.shape == (40,)
+    assert found[1][1] == "failed" and found[1][0].error == "the worker process died (exit code -9), 3 times"
