@@ -118,6 +118,11 @@ def test_from_an_empty_start_to_explained_rows_and_files(browser, empty, csv_byt
     page.get_by_role("button", name="Change").click()
     page.wait_for_selector("#news:not([hidden])")
     assert "promises at most 20" in opened.text("#news")
+    (tmp_path / "other.csv").write_bytes(b"a,x\n1,2\n")
+    page.set_input_files("#second-file", tmp_path / "other.csv")
+    page.locator("#news", has_text="lacks").wait_for(timeout=LONG)
+    assert "other.csv lacks 'b', 'colour'" in opened.text("#news")  # at once, not as a failed job
+    assert "It has 'a', 'x'" in opened.text("#news")
     (tmp_path / "second.csv").write_bytes(csv_bytes)
     page.set_input_files("#second-file", tmp_path / "second.csv")
     page.wait_for_selector("#threshold", timeout=LONG)
@@ -132,6 +137,9 @@ def test_from_an_empty_start_to_explained_rows_and_files(browser, empty, csv_byt
         phone.page.locator("#top tr.row").first.click()
         assert phone.page.evaluate("document.documentElement.scrollWidth") <= 360
         assert phone.page.evaluate("getComputedStyle(document.body).backgroundColor") == colour
+        phone.page.locator("#threshold").press("End")  # rows that are no alarm look different
+        contrast = phone.page.evaluate((Path(__file__).parent / "contrast.js").read_text())
+        assert contrast["checked"] > 200 and contrast["found"] == []
         phone.close()
 
 
@@ -151,4 +159,43 @@ def test_a_broken_file_is_explained_and_the_page_goes_on(browser, empty, tmp_pat
     assert page.locator("#file").count() == 1  # ready for the next file
     page.get_by_role("button", name="Close").click()
     assert not page.locator("#news").is_visible()
+    opened.close()
+
+
+def test_a_wrong_token_is_said_and_the_right_one_opens(browser, start):
+    guarded = start(token="sesame-sesame-sesame")
+    opened = Page(browser, f"{guarded.url}/#/models")
+    page = opened.page
+    page.wait_for_selector("#token")
+    assert not page.locator("#news").is_visible()
+    page.fill("#token", "wrong")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#news:not([hidden])")
+    assert "does not accept this token" in opened.text("#news")
+    page.fill("#token", "sesame-sesame-sesame")
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name="Start with a table").wait_for()
+    assert page.url.endswith("#/models") and not page.locator("#news").is_visible()
+    opened.close()
+
+
+def test_of_many_columns_some_are_shown_and_others_found(browser, empty, tmp_path):
+    names = [f"sensor_{i:03d}" for i in range(200)]
+    line = ",".join(names) + "\n"
+    (tmp_path / "wide.csv").write_text(
+        line + "".join(",".join(str(k + i % 7) for i in range(200)) + "\n" for k in range(9))
+    )
+    opened = Page(browser, f"{empty.url}/#/", viewport={"width": 360, "height": 740})
+    page = opened.page
+    page.wait_for_selector("#file", state="attached")
+    page.set_input_files("#file", tmp_path / "wide.csv")
+    page.wait_for_selector("#fit", timeout=LONG)
+    assert page.locator(".columns tbody tr:visible").count() == 30
+    page.fill("#find", "_19")
+    assert page.locator(".columns tbody tr:visible").count() == 10
+    page.keyboard.press("Enter")  # finds, and does not start a fit
+    page.fill("#find", "")
+    page.get_by_role("button", name="Show all columns").click()
+    assert page.locator(".columns tbody tr:visible").count() == 200
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
     opened.close()

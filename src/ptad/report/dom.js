@@ -30,6 +30,9 @@ export const count = (n) => whole.format(n);
 export const plural = (n, one, many) => `${count(n)} ${n === 1 ? one : many}`;
 export const sum = (values) => values.reduce((a, b) => a + b, 0);
 
+// Long names often differ in their ends only.
+export const clipped = (name) => (name.length > 34 ? `${name.slice(0, 15)}…${name.slice(-16)}` : name);
+
 // Three digits that matter, never in scientific notation unless it cannot be helped.
 export function short(x) {
   if (x === 0) return '0';

@@ -14,8 +14,8 @@ export function driftSheet(data) {
     make('td', {}, make('span', { class: `tag ${column.verdict}`, text: VERDICTS[column.verdict] })),
     make('td', {}, twinBars(column)),
     make('td', { class: 'change', text: largestChange(column) }),
-    make('td', { class: 'number', text: `${percent(column.missing[0])} → ${percent(column.missing[1])}` }),
-    make('td', { class: 'number', text: column.psi.toFixed(2) }))));
+    make('td', { class: 'number missing', text: `${percent(column.missing[0])} → ${percent(column.missing[1])}` }),
+    make('td', { class: 'number index', text: column.psi.toFixed(2) }))));
   const heads = ['Column', 'Verdict', 'Training and now', 'Largest change (share of rows)', 'Missing', 'Index'].map((text, i) => heading(text, i > 3 ? 'number' : ''));
   const table = scroller('drift', 'Changes by column', make('table', {}, make('thead', {}, make('tr', {}, ...heads)), body));
   const found = sheet('Has the table changed since training?', make('p', { id: 'drift-note', text: note }),

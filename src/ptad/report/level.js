@@ -39,7 +39,7 @@ export function levelSheets(data, { buttons = [], onMove = () => {} } = {}) {
     chart, make('div', { class: 'slider' }, slider, make('label', { text: 'Alarm level', attributes: { for: 'threshold' } }), make('div', { class: 'actions' }, reset, ...buttons)), status);
   const rows = sheet('The strangest rows', make('p', {
     id: 'top-note',
-    text: `The ${plural(top.rows.length, 'row', 'rows')} with the highest scores; rows are counted from 0. The redder a cell, the more of the score it causes. `
+    text: `The ${plural(top.rows.length, 'row', 'rows')} with the highest scores; rows are counted from 0. The redder a cell, the more of the row’s score it causes. `
       + `Choose a row to see ${data.values_shown ? 'what was expected instead' : 'its reasons'}, or a heading to sort.${data.values_shown ? '' : ' Values were left out of this report on purpose.'}`,
   }), table);
   const markRows = rowTable(table, data);

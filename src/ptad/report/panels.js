@@ -16,7 +16,7 @@ function headline(data) {
     : `${plural(n, 'row', 'rows')} of ${count(data.n_rows)} (${percent(n / data.n_rows)}) ${n === 1 ? 'looks' : 'look'} unlike what the model knows.`;
   const usual = `If every row were normal, up to about ${count(Math.max(1, expected))} would look strange by chance`;
   const verdict = n > expected + margin ? `${usual}: this is clearly more, so there are real anomalies here, or the table itself has changed.`
-    : n < expected - margin ? `${usual}: this is fewer.` : `${usual}: this is no more than that.`;
+    : n < expected - margin || n === 0 ? `${usual}: this is fewer.` : `${usual}: their number alone tells nothing, so look at the highest scores.`;
   return `${start} ${verdict}`;
 }
 

@@ -1,6 +1,6 @@
 // The strangest rows: a table that sorts by any heading and opens an explanation under a row.
 
-import { bar, count, limited, make, oneIn, percent, plural, short, sum } from './dom.js';
+import { bar, clipped, count, limited, make, oneIn, percent, plural, short, sum } from './dom.js';
 
 const FIRST_ROWS = 20; // shown before one asks for more
 const REASONS = 10;
@@ -11,8 +11,8 @@ const observedText = (value) => (value === null ? 'missing' : value);
 export function rowTable(container, data) {
   const { top, scores } = data;
   const nameOf = (j) => top.names[j];
-  // A cell that makes up half of an alarm is as red as it gets.
-  const heat = (contribution) => Math.max(0, Math.min(1, contribution / Math.max(scores.threshold / 2, 1e-30)));
+  // The main reason of a row is as red as it gets, unless it makes up less than half of an alarm.
+  const heat = (contribution, row) => Math.max(0, contribution) / Math.max(row.cells[0][1], scores.threshold / 2, 1e-30);
   const labelled = Boolean(scores.labelled);
   const headings = [
     { text: 'Row', key: (r) => r.row, number: true },
@@ -20,7 +20,7 @@ export function rowTable(container, data) {
     { text: 'As strange as', key: (r) => r.p, number: true, title: 'How often a normal row is at least this strange' },
     ...(labelled ? [{ text: 'Known as', key: (r) => Number(r.anomaly) }] : []),
     { text: 'Main reason', key: (r) => nameOf(r.cells[0][0]) },
-    ...top.columns.map((j, i) => ({ text: nameOf(j), key: (r) => r.shown[i][1], title: `${nameOf(j)}: sorts by how strange the cell is` })),
+    ...top.columns.map((j, i) => ({ text: clipped(nameOf(j)), key: (r) => r.shown[i][1], title: `${nameOf(j)}: sorts by how strange the cell is` })),
   ];
   const body = make('tbody');
   const heads = headings.map((head, i) => {
@@ -33,10 +33,10 @@ export function rowTable(container, data) {
     const opener = make('button', { class: 'opener', text: count(row.row), attributes: { type: 'button', 'aria-expanded': 'false', 'aria-label': `Why row ${row.row} is strange` } });
     const tr = make('tr', { class: 'row' }, make('td', { class: 'number' }, opener), make('td', { text: short(row.score), class: 'number' }), make('td', { text: oneIn(row.p), class: 'number' }));
     if (labelled) tr.append(make('td', { text: row.anomaly ? 'anomaly' : 'normal' }));
-    tr.append(make('td', { text: nameOf(row.cells[0][0]) }));
+    tr.append(make('td', { text: clipped(nameOf(row.cells[0][0])), attributes: { title: nameOf(row.cells[0][0]) } }));
     for (const [j, contribution, observed] of row.shown) {
       const text = data.values_shown ? observedText(observed) : percent(shareOf(contribution, row));
-      tr.append(make('td', { text, class: observed === null && data.values_shown ? 'heat none' : 'heat', variables: { '--heat': `${Math.round(65 * heat(contribution))}%` },
+      tr.append(make('td', { text, class: observed === null && data.values_shown ? 'heat none' : 'heat', variables: { '--heat': `${Math.round(65 * heat(contribution, row))}%` },
         attributes: { title: `${nameOf(j)}: ${data.values_shown ? `${text}, ` : ''}${percent(shareOf(contribution, row))} of the score` } }));
     }
     // the whole row takes a click, the button in it the keyboard
@@ -93,7 +93,7 @@ function explanation(data, row) {
   for (const [j, contribution, observed, expected] of row.cells.slice(0, REASONS)) {
     grid.append(make('div', { text: top.names[j], class: 'column' }));
     if (shown) grid.append(make('div', { text: observedText(observed), class: 'observed' }), make('div', { text: expected === null ? 'a new value' : expected, class: 'expected' }));
-    grid.append(bar((contribution / largest) * 0.8, percent(shareOf(contribution, row))));
+    grid.append(contribution < 0 ? bar(0, `lowers it by ${percent(-shareOf(contribution, row))}`, 'is-nothing') : bar((contribution / largest) * 0.8, percent(shareOf(contribution, row))));
   }
   box.append(grid);
   const others = row.rest + sum(row.cells.slice(REASONS).map((c) => c[1]));

@@ -24,6 +24,15 @@ router = APIRouter(tags=["jobs"])
 
 HEARTBEAT_SECONDS = 10.0
 _ANY = {"schema": {"type": "string", "format": "binary"}}
+_EVENT = {  # of a stream, OpenAPI 3.1 describes each event
+    "type": "object",
+    "required": ["event", "data"],
+    "properties": {
+        "event": {"enum": ["progress", "state"]},
+        "id": {"type": "string", "description": "For Last-Event-ID; progress only"},
+        "data": {"type": "string", "description": "JSON: progress of the job, or the job itself"},
+    },
+}
 
 
 @router.post("/v1/fits", status_code=202, response_model=JobInfo, responses=problems(404, 429))
@@ -66,14 +75,27 @@ async def start_fit(request: Request, wanted: FitRequest) -> Any:
 async def start_scoring(request: Request, wanted: ScoringRequest) -> Any:
     """Start judging an uploaded table with a model; the answer is a job."""
     context = context_of(request)
-    table = context.uploads.get(wanted.table)
-    entry = context.models.get(wanted.model)
-    if wanted.label is not None and wanted.label not in [column["name"] for column in table["columns"]]:
+    context.uploads.get(wanted.table)
+    schema = (await context.models.load(wanted.model)).schema_
+    table, entry = context.uploads.get(wanted.table), context.models.get(wanted.model)  # neither went meanwhile
+    names = [column["name"] for column in table["columns"]]
+    if wanted.label is not None and wanted.label not in names:
         raise DataError(f"{table['name']} has no column {wanted.label!r}, named as the label.")
+    missing = [] if schema.from_array else [name for name in schema.names if name not in names]
+    if missing:
+        raise DataError(
+            f"{table['name']} lacks {_listed(missing)}, which the model {entry.about['name']!r} was trained with. "
+            f"It has {_listed(names)}. Add or rename columns, or choose another model."
+        )
     # the promise at the time of the request: a change of it meanwhile must not make two halves of one judgement
     spec = {**wanted.model_dump(), "false_alarm_rate": entry.about.get("false_alarm_rate")}
     title = f"{table['name']} by {entry.about['name']}"
     return context.jobs.public(context.jobs.add("score", spec, title))
+
+
+def _listed(names: list[str], most: int = 8) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(repr(name) for name in names[:most]) + more
 
 
 @router.get("/v1/jobs", response_model=list[JobInfo], responses=problems())
@@ -93,7 +115,7 @@ async def describe_job(request: Request, job: Identifier) -> Any:
 @router.get(
     "/v1/jobs/{job}/events",
     response_class=StreamingResponse,
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}, **problems(404)},
+    responses={200: {"content": {"text/event-stream": {"schema": _EVENT}}}, **problems(404)},
 )
 async def job_events(
     request: Request, job: Identifier, last_event_id: Annotated[str | None, Header(max_length=30)] = None

@@ -6,7 +6,7 @@ export class Trouble extends Error {
   constructor(message, status) { super(message); this.status = status; }
 }
 
-const token = () => sessionStorage.getItem(KEY);
+export const token = () => sessionStorage.getItem(KEY);
 export const setToken = (value) => sessionStorage.setItem(KEY, value);
 const headers = (more = {}) => (token() ? { ...more, Authorization: `Bearer ${token()}` } : more);
 

@@ -18,10 +18,10 @@ export async function showHome(view) {
     const example = make('button', { id: 'example', text: 'Try it with an example table', attributes: { type: 'button' }, on: { click: () => bringIn(zone, exampleFile(), open) } });
     const step = (title, text) => make('li', {}, make('b', { text: title }), make('span', { class: 'quiet', text }));
     view.add(make('p', { class: 'more' }, example),
-      make('ul', { class: 'steps' }, step('Drop a file', 'See its columns, their kinds, and what is the matter with them.'),
+      make('ol', { class: 'steps' }, step('Drop a file', 'See its columns, their kinds, and what is the matter with them.'),
         step('Learn', 'Watch the model understand the rows, from seconds to minutes.'),
         step('Look', 'The strangest rows come first, each with its reasons. You decide how many false alarms are fine.')),
-      make('p', { class: 'quiet small', text: 'Nothing leaves this service: the page loads nothing from elsewhere, and no cell of your table is ever executed.' }));
+      make('p', { class: 'quiet small', text: 'Nothing leaves this service, and no cell of your table is ever executed.' }));
     return;
   }
   const reload = () => go('#/');

@@ -5,11 +5,13 @@ import { count, heading, make, percent, plural, scroller, sheet } from './dom.js
 import { KIND_NAMES } from './panels.js';
 import { attempt, go } from './shell.js';
 
+const FIRST_COLUMNS = 30;
+
 export async function showSetup(view, id) {
   const [table, models] = await Promise.all([get(`/v1/tables/${id}`), get('/v1/models')]);
   view.title(table.name);
   const usable = table.columns.filter((c) => !c.problem).length;
-  view.add(make('p', { class: 'lead', text: `${plural(table.rows, 'row', 'rows')}, ${plural(table.columns.length, 'column', 'columns')}. ${usable === table.columns.length ? 'All columns can be used.' : `${plural(usable, 'column', 'columns')} can be used as they are.`}` }));
+  view.add(make('p', { class: 'lead', text: `${plural(table.rows, 'row', 'rows')}, ${plural(table.columns.length, 'column', 'columns')}. ${usable === table.columns.length ? 'All columns can be used.' : `${plural(usable, 'column', 'columns')} can be used as ${usable === 1 ? 'it is' : 'they are'}; the remarks tell why the others are taken out.`}` }));
   if (models.length) view.add(withModel(table, models));
   const columns = columnTable(table);
   const label = labelField(table, columns);
@@ -56,7 +58,7 @@ function columnTable(table) {
     const use = make('input', { id: `use-${i}`, attributes: { type: 'checkbox', 'aria-label': `Use ${column.name}` } });
     use.checked = !column.problem;
     const tr = make('tr', { class: use.checked ? '' : 'out' }, make('td', { class: 'use' }, use), make('td', { class: 'name', text: column.name }), make('td', {}, column.kind ? select : make('span', { class: 'quiet', text: 'none' })),
-      make('td', { class: 'examples', text: column.examples.join(', ') || 'no value' }), make('td', { class: 'number missing', text: column.missing ? `${percent(column.missing)} missing` : '' }),
+      make('td', { class: 'examples', text: column.examples.join(', ') || 'no value' }), make('td', { class: 'number missing', text: column.missing ? percent(column.missing) : '' }),
       make('td', { class: 'problem', text: column.problem || '' }));
     use.addEventListener('change', () => tr.classList.toggle('out', !use.checked));
     if (!column.kind) use.disabled = true;
@@ -64,8 +66,10 @@ function columnTable(table) {
     used.set(column.name, use);
     body.append(tr);
   }
+  const find = table.columns.length > FIRST_COLUMNS ? finder(body, table.columns) : null;
   const heads = ['Use', 'Column', 'Kind', 'For example', 'Missing', 'Remark'];
-  const node = scroller('columns', 'Table of the columns', make('table', { class: 'columns' }, make('thead', {}, make('tr', {}, ...heads.map((text) => heading(text)))), body));
+  const list = scroller('columns', 'Table of the columns', make('table', { class: 'columns' }, make('thead', {}, make('tr', {}, ...heads.map((text) => heading(text, text === 'Missing' ? 'number' : '')))), body));
+  const node = make('div', {}, find, list);
   const choice = () => {
     const given = {};
     const drop = [];
@@ -79,6 +83,24 @@ function columnTable(table) {
     return { kinds: given, drop };
   };
   return { node, choice, used };
+}
+
+// Of many columns, the first ones and those with a remark are shown until one looks for others.
+function finder(body, columns) {
+  const lines = [...body.children];
+  const input = make('input', { id: 'find', attributes: { type: 'search', placeholder: 'part of its name' } });
+  const status = make('span', { class: 'quiet small', attributes: { role: 'status' } });
+  let few = true;
+  const all = make('button', { text: 'Show all columns', attributes: { type: 'button' }, on: { click: () => { few = false; all.remove(); input.focus(); show(); } } });
+  const show = () => {
+    const wanted = input.value.trim().toLowerCase();
+    lines.forEach((line, i) => { line.hidden = wanted ? !columns[i].name.toLowerCase().includes(wanted) : few && i >= FIRST_COLUMNS && !columns[i].problem; });
+    status.textContent = `${count(lines.filter((line) => !line.hidden).length)} of ${count(lines.length)} shown`;
+  };
+  input.addEventListener('input', show);
+  input.addEventListener('keydown', (event) => { if (event.key === 'Enter') event.preventDefault(); }); // it would start the fit
+  show();
+  return make('div', { class: 'find' }, make('label', { text: 'Find a column', attributes: { for: 'find' } }), input, all, status);
 }
 
 function labelField(table, columns) {

@@ -1,6 +1,6 @@
 // What all views share: messages, moving between views, uploading.
 
-import { Trouble, setToken, upload } from './api.js';
+import { Trouble, setToken, token, upload } from './api.js';
 import { make, percent } from './dom.js';
 
 const news = document.getElementById('news');
@@ -33,10 +33,14 @@ export async function attempt(action) {
 
 export function askToken() {
   const input = make('input', { id: 'token', attributes: { type: 'password', autocomplete: 'current-password', required: true } });
-  const form = make('form', { class: 'sheet form' }, make('h1', { text: 'This service asks for a token' }),
-    make('label', {}, 'Token', input, make('small', { text: 'Whoever runs the service knows it. It is kept in this tab only.' })),
-    make('button', { class: 'primary', text: 'Go on', attributes: { type: 'submit' } }));
-  form.addEventListener('submit', (event) => { event.preventDefault(); setToken(input.value.trim()); hush(); go(location.hash || '#/'); });
+  const form = make('form', { class: 'sheet token' }, make('h1', { text: 'This service asks for a token' }),
+    // password managers keep a token under a name
+    make('input', { attributes: { type: 'text', autocomplete: 'username', value: 'ptad', hidden: true } }),
+    make('div', { class: 'form' }, make('label', {}, 'Token', input, make('small', { text: 'Whoever runs the service knows it. It is kept in this tab only.' })),
+      make('button', { class: 'primary', text: 'Go on', attributes: { type: 'submit' } })));
+  form.addEventListener('submit', (event) => { event.preventDefault(); setToken(input.value.trim()); go(location.hash || '#/'); });
+  if (token()) say('The service does not accept this token. Check it, or ask whoever runs the service.');
+  setToken('');
   document.getElementById('main').replaceChildren(form);
   input.focus();
 }

@@ -41,7 +41,7 @@ export async function showJob(view, id) {
     if (now.state === 'running' && meter.classList.contains('unknown')) note.textContent = fit ? 'Reading the rows …' : 'Loading the model …';
     if (!['done', 'failed', 'cancelled'].includes(now.state)) return;
     cancel.remove();
-    meter.classList.remove('unknown');
+    meter.hidden = now.state !== 'done';
     if (now.state === 'failed') { note.textContent = now.error; failed(now, actions); }
     if (now.state === 'cancelled') { note.textContent = 'Stopped. Nothing is left of it.'; actions.append(make('a', { class: 'button', text: 'Back to the table', attributes: { href: `#/tables/${now.table}` } })); }
     if (now.state === 'done' && !fit) go(`#/results/${id}`);
@@ -88,7 +88,8 @@ function failed(job, actions) {
 
 export function jobLine(job, reload) {
   const target = job.kind === 'score' && job.state === 'done' ? `#/results/${job.id}` : `#/jobs/${job.id}`;
-  const remove = make('button', { text: 'Forget', attributes: { type: 'button', 'aria-label': `Forget ${job.title}` }, on: { click: () => attempt(async () => { await send('DELETE', `/v1/jobs/${job.id}`); reload(); }) } });
+  const word = ['waiting', 'running'].includes(job.state) ? 'Stop' : 'Forget';
+  const remove = make('button', { text: word, attributes: { type: 'button', 'aria-label': `${word} ${job.title}` }, on: { click: () => attempt(async () => { await send('DELETE', `/v1/jobs/${job.id}`); reload(); }) } });
   const what = job.kind === 'fit' ? 'learning' : 'judging';
   const found = job.kind === 'score' && job.summary ? `, ${count(job.summary.strange)} of ${count(job.summary.rows)} rows strange (${percent(job.summary.strange / Math.max(1, job.summary.rows))})` : '';
   return make('li', {}, make('div', { class: 'what' }, make('a', { text: job.title, attributes: { href: target } }), make('div', { class: 'quiet small', text: `${what}, ${when(job.created)}${found}` })), make('div', { class: 'actions' }, stateTag(job.state), remove));
