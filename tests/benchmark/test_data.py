@@ -122,7 +122,7 @@ def test_check_folder_says_what_is_missing_or_wrong(tmp_path: Path) -> None:
 
 def test_lists_on_the_command_line() -> None:
     assert parse_seeds("0-2,7") == [0, 1, 2, 7]
-    assert parse_methods("knn, pyod:ECOD") == ["knn", "pyod:ECOD"]
+    assert parse_methods("knn, pyod:ECOD, pyod:ecod") == ["knn", "pyod:ECOD"]
     assert len(parse_methods("paper")) == 15
     assert parse_datasets("wine,glass,wine") == ["wine", "glass"]
     for bad in ("a", "3-1", ""):

@@ -94,9 +94,11 @@ def test_movement_with_the_batch(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     np.savez(tmp_path / "cardio.npz", X=rng.normal(size=(1831, 21)), y=np.arange(1831) < 176)
     config = {"n_steps": 10, "embedding_dim": 4, "n_heads": 2, "batch_size": 64, "calibration": "none"}
-    (table,) = movement_tables(tmp_path, RunSettings(), config={**config, "members": "single"})
+    (table,) = movement_tables(tmp_path, tmp_path / "r.csv", RunSettings(), config={**config, "members": "single"})
     moved = {row[0].text: float(row[1].text) for row in table.rows}
     assert moved["ptad, reference"] < 1e-6 and moved["ptad-paper, reference"] < 1e-6
+    written = (tmp_path / "context.csv").read_text(encoding="utf-8").splitlines()
+    assert len(written) == 5 and written[1].startswith('"ptad, reference",')
     assert moved["ptad, batch"] > 1e-4 and moved["ptad-paper, batch"] > 1e-4
 
 

@@ -88,13 +88,15 @@ def test_all_pages(tmp_path: Path) -> None:
     names = ("averages", "claims", "details", "published", "coverage", "full-size", "twins")
     text = "".join(f"<!-- begin {name} -->\n<!-- end {name} -->\n" for name in names)
     (docs / "benchmark.md").write_text(text, encoding="utf-8")
-    for name in ("ablation", "weights", "cost", "masks"):
+    for name in ("ablation", "context", "weights", "cost", "masks"):
         (docs / "experiments" / f"{name}.md").write_text("<!-- begin results -->\n<!-- end results -->\n", "utf-8")
     (tmp_path / "masks.csv").write_text("a,b\n1,0.123456\n", encoding="utf-8")
+    (tmp_path / "context.csv").write_text("Variant,change\nbatch,0.31\n", encoding="utf-8")
     (tmp_path / "masks_soft.png").write_bytes(b"")
     plans = {name: (variant_order(name), (*NAMES, "census")) for name in EXPERIMENTS}
     written = update_pages(store.path, docs, plans, READERS)
-    assert len(written) == 5
+    assert len(written) == 6
+    assert "| batch | 0.31 |" in (docs / "experiments" / "context.md").read_text(encoding="utf-8")
     main = (docs / "benchmark.md").read_text(encoding="utf-8")
     assert "| ptad-paper | own | **0.6600** | 0.7513 |" in main
     assert "| Data set | knn | ptad-paper |" in main.split("ours / published")[1]

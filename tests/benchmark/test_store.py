@@ -21,6 +21,9 @@ def make_row(**changes: Any) -> dict[str, Any]:
 def test_round_trip_and_last_row_counts(tmp_path: Path) -> None:
     store = ResultStore(tmp_path / "new" / "results.csv")
     assert store.read() == []
+    store.path.parent.mkdir()
+    store.path.touch()
+    assert store.read() == []
     store.append(make_row(status="failed", reason='a "quoted", comma\nand line'))
     store.append(make_row(seed=1))
     store.append(make_row(auc_pr=0.123456789))

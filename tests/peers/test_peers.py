@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from ptad.errors import DataError, SettingError, TrainingError
+from ptad.model.attention import KeysValues
 from ptad.peers import PAPER_PEERS, PEERS, make_peer
 from ptad.peers.layers import LocalDropout, mlp
+from ptad.peers.mcm import diversity_loss
+from ptad.peers.mcm_npt import McmNpt
 from ptad.peers.neighbours import nearest_distances
 from ptad.peers.nptad import NptAD, fit_batch
 from ptad.peers.protocol import Peer
@@ -159,6 +164,18 @@ def test_npt_ad_caps() -> None:
     assert len(peer._columns) == 2
 
 
+def test_a_narrower_attention_between_rows_is_reported() -> None:
+    """Beyond the limit on columns times e the attention between rows is factorised, and the cell is marked."""
+    network = {"embedding_dim": 32, "n_heads": 2, "abd_full_limit": 100}
+    reason = "attention between rows at width 128 instead of 160"
+    wide = NptAD(network=network, training=TrainingSettings(steps=1)).fit(TRAIN)
+    assert wide.capped_ == reason and wide._module.layers[0].between_datapoints.factorised
+    assert McmNpt(n_masks=2, network=network, training=TrainingSettings(steps=1)).fit(TRAIN).capped_ == reason
+    config = {**network, "n_steps": 2, "batch_size": 64, "interval": 1}
+    assert make_peer("ptad-paper", config=config).fit(TRAIN).capped_ == reason
+    assert make_peer("ptad-paper", config={**config, "abd_full_limit": 160}).fit(TRAIN).capped_ == ""
+
+
 def test_npt_ad_score_by_hand() -> None:
     """The score is the sum over columns of the squared error when that column alone is hidden."""
     network = {"embedding_dim": 4, "n_heads": 2}
@@ -174,3 +191,44 @@ def test_npt_ad_score_by_hand() -> None:
             restored, _ = peer._module(shown, hidden, peer._references)
         total += float((restored[0, j] - row[0, j]) ** 2)
     assert peer.anomaly_score(TEST[:1])[0] == pytest.approx(total, rel=1e-5)
+
+
+def test_mcm_npt_score_by_hand() -> None:
+    """MCM's loss and score with NPT layers inside: every mask alone through the layers, then the mean of the norms."""
+    network = {"embedding_dim": 4, "n_heads": 2, "dropout": 0.0}
+    settings = {"n_masks": 3, "n_reference": 40, "network": network, "training": TrainingSettings(steps=2)}
+    peer = McmNpt(**settings).fit(TRAIN)
+    net = peer._module
+
+    def restored(shown: torch.Tensor, seen: Any, mask: int) -> torch.Tensor:
+        def of_mask(part: Any) -> Any:
+            return None if part is None else KeysValues(part.keys[:, mask : mask + 1], part.values[:, mask : mask + 1])
+
+        cells = net.embedding(shown.unsqueeze(0), torch.zeros_like(shown).unsqueeze(0)).unsqueeze(1)
+        for layer, part in zip((net.encoder, net.decoder), seen, strict=True):
+            cells = layer(cells, of_mask(part))[0]
+        return net.readout(cells)[0, 0]
+
+    rows = torch.tensor(TEST[:6], dtype=torch.float32)
+    with torch.no_grad():
+        raw = net.masks(rows)
+        outputs = [restored(rows * raw[:, m].sigmoid(), peer._reference, m) for m in range(3)]
+        norms = torch.stack([(output - rows).norm(dim=1) for output in outputs], 1)
+        alone = [restored(rows * raw[:, m].sigmoid(), (None, None), m) for m in range(3)]
+        batch_norms = torch.stack([(output - rows).norm(dim=1) for output in alone], 1)
+        loss = peer._loss(rows, torch.Generator().manual_seed(0))
+    assert peer.anomaly_score(TEST[:6]) == pytest.approx(norms.mean(1).numpy(), rel=1e-4)
+    diversity = float(diversity_loss(raw, 0.1).mean())
+    assert float(loss) == pytest.approx(float(batch_norms.mean()) + 5.0 * diversity, rel=1e-4)
+
+
+def test_autoencoder_score_by_hand() -> None:
+    peer = make_peer("autoencoder", training={"epochs": 1}).fit(TRAIN)
+    rows = TEST[:4].astype(np.float32)
+    hidden = rows
+    layers = [layer for layer in peer._module if isinstance(layer, nn.Linear)]
+    assert [layer.out_features for layer in layers] == [128, 64, 2, 64, 128, 5]
+    for layer in layers:
+        hidden = np.maximum(hidden, 0.0) if layer is not layers[0] else hidden
+        hidden = hidden @ layer.weight.detach().numpy().T + layer.bias.detach().numpy()
+    assert peer.anomaly_score(TEST[:4]) == pytest.approx(((hidden - rows) ** 2).sum(axis=1), rel=1e-4)

@@ -63,15 +63,13 @@ def update_pages(
     update_page(main, main_blocks(rows, results.with_name("full.csv")))
     written = [main]
     for page in sorted((docs / "experiments").glob("*.md")):
-        if page.stem in experiments:
-            block = experiment_block(rows, page.stem, *experiments[page.stem])
-        else:
-            path = results.with_name(f"{page.stem}.csv")
-            block = to_markdown(readers.get(page.stem, csv_table)(path)) if path.is_file() else NOT_YET
-            for image in sorted(results.parent.glob(f"{page.stem}_*.png")):
-                place = os.path.relpath(image, page.parent).replace(os.sep, "/")
-                block += f"\n\n![{image.stem.replace('_', ', ')}]({place})"
-        update_page(page, {"results": block})
+        own = results.with_name(f"{page.stem}.csv")
+        blocks = [experiment_block(rows, page.stem, *experiments[page.stem])] if page.stem in experiments else []
+        blocks += [to_markdown(readers.get(page.stem, csv_table)(own))] if own.is_file() else []
+        for image in sorted(results.parent.glob(f"{page.stem}_*.png")):
+            place = os.path.relpath(image, page.parent).replace(os.sep, "/")
+            blocks.append(f"![{image.stem.replace('_', ', ')}]({place})")
+        update_page(page, {"results": "\n\n".join(blocks) or NOT_YET})
         written.append(page)
     return written
 

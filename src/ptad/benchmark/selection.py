@@ -14,10 +14,8 @@ def parse_methods(text: str) -> list[str]:
         return list(peer_names())
     if text == "paper":
         return [*PAPER_PEERS, "ptad", "ptad-paper"]
-    names = _names(text, "method")
-    for name in names:
-        make_peer(name)
-    return names
+    # A detector of PyOD may be written in any case; its own spelling makes it one method.
+    return list(dict.fromkeys(make_peer(name).name for name in _names(text, "method")))
 
 
 def parse_datasets(text: str) -> list[str]:

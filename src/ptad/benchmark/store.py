@@ -75,7 +75,7 @@ class ResultStore:
 
     def read(self) -> list[Row]:
         """All rows, numbers as numbers; the last row of every cell only, in the order of their first appearance."""
-        if not self.path.exists():
+        if not self.path.exists() or self.path.stat().st_size == 0:  # made, but nothing written yet
             return []
         latest: dict[tuple[Any, ...], Row] = {}
         with self.path.open("rb") as file:

@@ -10,6 +10,7 @@ Departures
   same mask, encoder and decoder are one NPT layer each, shared by all masks.
 * Settings of PTAD's ``paper`` preset: LAMB with Lookahead at 0.01, 500 steps, batch 512, e = 16, 4 heads.
 * Scoring uses a fixed reference set of training rows, as PTAD does, so that scores do not depend on the batch.
+* On wide tables the batch and the attention between rows are cut as in NPT-AD, and reported in ``capped_``.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ptad.model.layers import Noise
 from ptad.model.npt import NPTLayer
 from ptad.peers.deep import DeepPeer
 from ptad.peers.mcm import MaskGenerators, diversity_loss, reconstruction_error
-from ptad.peers.nptad import ATTENTION_CELLS, fit_batch, lamb_factory
+from ptad.peers.nptad import ATTENTION_CELLS, fit_batch, lamb_factory, row_attention_cap
 from ptad.peers.training import RuleFactory, TrainingSettings
 
 Reference = tuple[KeysValues | None, KeysValues | None]
@@ -78,6 +79,7 @@ class McmNpt(DeepPeer):
 
     def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
         self._noise = Noise()
+        self._add_cap(row_attention_cap(n_features, self._config))
         return _MaskedNpt(n_features, self.n_masks, self._config, self._noise, generator)
 
     def _training_for(self, n_rows: int, n_features: int) -> tuple[TrainingSettings, str]:

@@ -14,7 +14,7 @@ Departures
   so that a score depends on its neighbours in the batch.
 * At most ``n_context`` training rows are the context, drawn once; at most ``max_subsets`` columns are hidden, drawn
   once. On wide tables the training batch is cut so that the attention between columns fits in memory, and the attention
-  between rows is factorised beyond a width of 2048. Every such cut is reported in ``capped_``.
+  between rows is factorised where columns times e exceed 2,048. Every such cut is reported in ``capped_``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ptad.config import Config
 from ptad.model.attention import KeysValues
 from ptad.model.embedding import FeatureEmbedding, FeatureReadout
 from ptad.model.layers import Noise
-from ptad.model.npt import NPTLayer
+from ptad.model.npt import FALLBACK_ABD_WIDTH, NPTLayer
 from ptad.peers.deep import DeepPeer
 from ptad.peers.training import RuleFactory, StepRule, TrainingSettings
 from ptad.training.optimizer import Optimizer
@@ -88,6 +88,7 @@ class NptAD(DeepPeer):
 
     def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
         self._noise = Noise()
+        self._add_cap(row_attention_cap(n_features, self._config))
         return _Npt(n_features, self.n_layers, self._config, self._noise, generator)
 
     def _training_for(self, n_rows: int, n_features: int) -> tuple[TrainingSettings, str]:
@@ -155,6 +156,14 @@ class _Npt(nn.Module):
 def masked_error(x: Tensor, restored: Tensor, hidden: Tensor) -> Tensor:
     """Mean squared error over the hidden cells."""
     return ((restored - x).square() * hidden).sum() / hidden.sum().clamp_min(1.0)
+
+
+def row_attention_cap(n_features: int, config: Config) -> str:
+    """The reason where the attention between rows is narrower than the table asks for; empty where it is not."""
+    full = n_features * config.embedding_dim
+    if config.abd_width is not None or full <= max(config.abd_full_limit, FALLBACK_ABD_WIDTH):
+        return ""
+    return f"attention between rows at width {FALLBACK_ABD_WIDTH} instead of {full}"
 
 
 def fit_batch(settings: TrainingSettings, n_rows: int, n_features: int, n_copies: int) -> tuple[TrainingSettings, str]:

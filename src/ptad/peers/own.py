@@ -64,9 +64,12 @@ class PtadPeer:
     def fit(self, X: npt.ArrayLike) -> Self:
         """Fit the detector."""
         from ptad.estimator import PTAD
+        from ptad.peers.nptad import row_attention_cap
 
         rows = check_matrix(X, self.name)
         self._n_features = rows.shape[1]
+        config = make_config(self.preset, self.config)
+        self.capped_ = row_attention_cap(self._n_features, config) if config.backbone == "npt" else ""
         self._model = PTAD(
             preset=self.preset,
             config=self.config or None,

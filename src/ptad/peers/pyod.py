@@ -41,7 +41,6 @@ class PyodPeer:
     PyOD's contamination only places its threshold and has no part in the scores used here.
     """
 
-    batch_dependent = False
     own_scaling = False
 
     def __init__(
@@ -63,7 +62,7 @@ class PyodPeer:
         self.n_parameters_ = 0
         self.capped_ = ""
         self.history_: list[dict[str, float]] = []
-        # A neighbour average over the scored rows themselves is rare in PyOD, but these two do look sideways.
+        # These two rank a row among the rows scored with it; no other detector of PyOD looks sideways.
         self.batch_dependent = self.detector in ("ECOD", "COPOD")
 
     def params(self) -> dict[str, Any]:

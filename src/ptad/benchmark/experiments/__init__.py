@@ -88,7 +88,7 @@ def run_experiment(
     experiment = EXPERIMENTS[name]
     cells = make_cells(experiment, seeds, datasets)
     run_grid(cells, store, experiment.make_loader(directory), settings, on_row)
-    further = experiment.further(directory, settings) if experiment.further is not None else []
+    further = experiment.further(directory, store.path, settings) if experiment.further is not None else []
     return [*experiment_tables(store.read(), name, variant_order(name)), *further]
 
 

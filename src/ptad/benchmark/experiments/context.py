@@ -6,6 +6,7 @@ whether the freedom from the batch costs anything.
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ MOVEMENT_TABLE = "cardio"
 _ROWS = 400
 
 
-def movement_tables(directory: Path, settings: RunSettings, **options: Any) -> list[Table]:
-    """How far scores move with the batch, as a share of their 10 % to 90 % spread, on cardio."""
+def movement_tables(directory: Path, out: Path, settings: RunSettings, **options: Any) -> list[Table]:
+    """How far scores move with the batch, as a share of their 10 % to 90 % spread, on cardio; also ``context.csv``."""
     data = load_dataset(directory, MOVEMENT_TABLE)
     split = half_split(data.y, 0)
     train, test = data.X[split.train], data.X[split.test[:_ROWS]]
@@ -30,8 +31,11 @@ def movement_tables(directory: Path, settings: RunSettings, **options: Any) -> l
     for variant in CONTEXT.variants:
         peer = make_peer(variant.method, device=settings.device, **{**variant.settings, **options}).fit(train)
         rows.append([TableCell(variant.name), TableCell(f"{batch_dependence(peer, test):.2g}")])
-    title = f"Largest change of a score with the batch, share of the scores' spread, {MOVEMENT_TABLE}"
-    return [Table(title, ["Variant", "change"], rows)]
+    header = ["Variant", f"largest change of a score with the batch, share of the scores' spread ({MOVEMENT_TABLE})"]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with out.with_name("context.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows([header, *([cell.text for cell in row] for row in rows)])
+    return [Table("Movement with the batch", header, rows)]
 
 
 CONTEXT = Experiment(

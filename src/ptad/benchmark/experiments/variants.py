@@ -52,7 +52,8 @@ class Experiment:
     make_loader : callable
         From the data folder to a loader of those names.
     further : callable, optional
-        ``(data folder, settings) -> tables`` of what is measured besides accuracy.
+        ``(data folder, output file, settings) -> tables`` of what is measured besides accuracy; written as
+        ``NAME.csv`` beside the output file.
     """
 
     name: str
@@ -60,7 +61,7 @@ class Experiment:
     variants: tuple[Variant, ...]
     datasets: tuple[str, ...]
     make_loader: Callable[[Path], Loader] = folder_loader
-    further: Callable[[Path, RunSettings], list[Table]] | None = None
+    further: Callable[[Path, Path, RunSettings], list[Table]] | None = None
 
 
 def make_cells(experiment: Experiment, seeds: Sequence[int], datasets: Sequence[str] | None = None) -> list[Cell]:
