@@ -27,7 +27,11 @@ def mask_tables(directory: Path, out: Path, settings: RunSettings) -> list[Table
     data = load_dataset(directory, "cardio")
     split = half_split(data.y, 0)
     hidden, soft = row_masks(data.X[split.train], data.X[split.test], settings.device)
-    labels = data.y[split.test]
+    return show_masks(hidden, soft, data.y[split.test], out)
+
+
+def show_masks(hidden: FloatArray, soft: FloatArray, labels: npt.NDArray[np.bool_], out: Path) -> list[Table]:
+    """Draw a pair of rows, write ``masks.csv`` and return it as a table; ``labels`` mark the anomalous rows."""
     normal, anomaly = equal_rate_pair(hidden.mean(axis=(1, 2)), labels)
     out.parent.mkdir(parents=True, exist_ok=True)
     draw_pair(hidden[normal], hidden[anomaly], "share hidden in the P-space", out.with_name("masks_pspace.png"))
