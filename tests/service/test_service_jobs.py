@@ -16,7 +16,7 @@ import pytest
 
 from ptad import PTAD
 from ptad.engines.learning import fit_table
-from ptad.service.jobs import _got_further
+from ptad.service.workers import Told, got_further
 
 pytestmark = pytest.mark.slow
 
@@ -108,6 +108,8 @@ def test_cancel_leaves_nothing(service, table, tiny):
     assert service.http.post(f"/v1/jobs/{job['id']}/cancel").status_code == 409
     assert service.http.get(f"/v1/models/{job['model']}").status_code == 404
     assert not (service.store / "models" / job["model"]).exists()
+    left = {path.name for path in (service.store / "jobs" / job["id"]).iterdir()}
+    assert left <= {"job.json", "task.json", "progress.jsonl", "worker.log", "lock"}
 
 
 def test_killed_and_stopped_services_resume_a_fit(start, csv_bytes, tiny):
@@ -167,7 +169,18 @@ def test_attempts_that_get_further_are_not_counted_against_a_fit(tmp_path):
     checkpoint.touch()
     os.utime(checkpoint, (1, 1))
     (tmp_path / "task.json").touch()  # written when an attempt begins
-    assert not _got_further(tmp_path)
+    assert not got_further(tmp_path)
     checkpoint.touch()
     os.utime(tmp_path / "task.json", (1, 1))
-    assert _got_further(tmp_path)
+    assert got_further(tmp_path)
+
+
+def test_progress_is_read_once_and_in_whole_lines(tmp_path):
+    path = tmp_path / "progress.jsonl"
+    told, later = Told(tmp_path), Told(tmp_path, skip=2)
+    assert told.read() == []
+    path.write_bytes(b'{"step": 1}\n{"step": 2}\n{"st')
+    assert told.read() == [{"step": 1}, {"step": 2}] and later.read() == []
+    path.write_bytes(path.read_bytes() + b'ep": 3}\nnot json\n')
+    assert told.read() == [{"step": 3}, {}] == later.read()
+    assert told.read() == [] == later.read()

@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -40,6 +41,7 @@ class Guard:
     def __init__(self, app: Any, settings: ServiceSettings, metrics: Metrics) -> None:
         self.app, self.settings, self.metrics = app, settings, metrics
         self._token = None if settings.token is None else settings.token.encode()
+        self._held = 0  # bytes of JSON of all requests under way
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -47,6 +49,7 @@ class Guard:
             return
         started = time.perf_counter()
         status = 0
+        body = _Body(in_memory=dict(scope["headers"]).get(b"content-type", b"").lower().startswith(b"application/json"))
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
@@ -62,8 +65,9 @@ class Guard:
             if problem is not None:
                 await _send_problem(send_with_headers, problem)
                 return
-            await self.app(scope, self._limited(scope, receive), send_with_headers)
+            await self.app(scope, self._limited(scope, receive, body), send_with_headers)
         finally:
+            self._held -= body.held
             route = getattr(scope.get("route"), "path", "other")
             method = scope["method"] if scope["method"] in ("GET", "POST", "PATCH", "DELETE", "HEAD") else "other"
             self.metrics.requests.labels(method, route, str(status)).inc()
@@ -97,27 +101,44 @@ class Guard:
         limits = self.settings.limits
         return limits.body_bytes if path.endswith(UPLOADS) else limits.json_bytes
 
-    def _limited(self, scope: Message, receive: Receive) -> Receive:
+    def _limited(self, scope: Message, receive: Receive, body: _Body) -> Receive:
         most = self._most(scope["path"])
-        seen = 0
-        complete = False
 
         async def limited() -> Message:
-            nonlocal seen, complete
-            if complete:  # from here on only the end of the connection is waited for
+            if body.complete:  # from here on only the end of the connection is waited for
                 return await receive()
             try:
                 message = await asyncio.wait_for(receive(), STALLED_SECONDS)
             except TimeoutError:
                 raise Problem(408, f"Nothing arrived for {STALLED_SECONDS:g} seconds. Send it again.") from None
             if message["type"] == "http.request":
-                seen += len(message.get("body", b""))
-                complete = not message.get("more_body", False)
-                if seen > most:
+                n = len(message.get("body", b""))
+                body.seen += n
+                body.complete = not message.get("more_body", False)
+                if body.seen > most:
                     raise too_large(most)
+                if body.in_memory:
+                    body.held += n
+                    self._held += n
+                    if self._held > self.settings.limits.json_held:
+                        raise Problem(
+                            503,
+                            "Too many large JSON bodies are under way. Try again in a moment.",
+                            headers={"Retry-After": "1"},
+                        )
             return message
 
         return limited
+
+
+@dataclass
+class _Body:
+    """What has arrived of one request."""
+
+    in_memory: bool  # JSON is held as a whole; files are spooled to the disk
+    seen: int = 0
+    held: int = 0
+    complete: bool = False
 
 
 def too_large(most: int) -> Problem:

@@ -2,19 +2,14 @@
 
 A job is a folder with ``job.json`` (written by the service only), ``progress.jsonl`` and ``result.json`` (written by
 the worker only). A service that starts finds the jobs that were under way and lets them go on: a fit from its
-checkpoint.
+checkpoint, a scoring after the rows that are done.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import os
-import signal
-import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +17,15 @@ from ptad.service.metrics import Metrics
 from ptad.service.models import Models, new_about, new_model_id
 from ptad.service.problems import Problem
 from ptad.service.settings import ServiceSettings
-from ptad.service.store import Store, new_id, read_json, remove, write_json
+from ptad.service.store import Store, new_id, read_json, write_json
+from ptad.service.traces import traced
 from ptad.service.uploads import Uploads
+from ptad.service.workers import RESULT, TASK, Worker, got_further, tidy
 
 logger = logging.getLogger("ptad.service")
 
-JOB, PROGRESS, RESULT = "job.json", "progress.jsonl", "result.json"
+JOB = "job.json"
 OPEN, FINAL = ("waiting", "running"), ("done", "failed", "cancelled")
-POLL_SECONDS = 0.2
 MOST_ATTEMPTS = 5
 
 
@@ -44,7 +40,7 @@ class Jobs:
         self.entries: dict[str, dict[str, Any]] = {}
         self.stopping = asyncio.Event()
         self._news = asyncio.Event()
-        self._processes: dict[str, asyncio.subprocess.Process] = {}
+        self._workers: dict[str, Worker] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         for folder in sorted(store.jobs.iterdir()):
             job = read_json(folder / JOB)
@@ -55,6 +51,8 @@ class Jobs:
             if job["state"] == "running":
                 logger.info("job %s was under way when the service stopped: it goes on", folder.name)
                 self._set(job, state="waiting")
+            elif job["state"] in FINAL:
+                tidy(folder)
         self._count()
 
     # asked by callers ---------------------------------------------------------------------------------------------
@@ -70,6 +68,8 @@ class Jobs:
         waiting = sum(job["state"] in OPEN for job in self.entries.values())
         if waiting >= self.settings.limits.jobs_waiting:
             raise Problem(429, f"{waiting} jobs are waiting already. Wait for one to end, or cancel it.")
+        if len(self.entries) >= self.settings.limits.jobs_kept:
+            raise Problem(429, f"This service keeps {len(self.entries)} jobs with their results. Delete one first.")
         identifier = new_id("j")
         job = {
             "id": identifier,
@@ -106,6 +106,7 @@ class Jobs:
             raise Problem(409, f"This job is {job['state']} already.")
         self._set(job, state="cancelled", ended=time.time())
         await self._end(identifier)
+        await asyncio.to_thread(tidy, self.folder(identifier))  # also of a job that waits to go on
         return job
 
     async def delete(self, identifier: str) -> None:
@@ -129,24 +130,10 @@ class Jobs:
         shown = {name: value for name, value in job.items() if name != "spec"}
         return shown | {"label": job["spec"]["label"], "normal": job["spec"]["normal"]}
 
-    def progress(self, identifier: str, skip: int = 0) -> list[dict[str, Any]]:
-        """What the worker has told so far, from entry ``skip`` on."""
-        try:
-            lines = (self.folder(identifier) / PROGRESS).read_bytes().split(b"\n")[:-1]
-        except OSError:
-            return []
-        found = []
-        for line in lines[skip:]:
-            try:
-                found.append(json.loads(line))
-            except ValueError:  # cut off when the machine went down
-                found.append({})
-        return found
-
-    async def changed(self, timeout: float) -> None:
-        """Wait until some job may have news."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._news.wait(), timeout)
+    @property
+    def news(self) -> asyncio.Event:
+        """Set when some job may have news. Whoever takes it before looking at a job misses nothing."""
+        return self._news
 
     # running ------------------------------------------------------------------------------------------------------
 
@@ -163,56 +150,42 @@ class Jobs:
         try:
             await self._work(identifier, job)
         except Exception as error:
-            logger.error("job %s could not be run: %s", identifier, type(error).__name__)
+            logger.error("job %s could not be run: %s", identifier, traced(error))
             self._set(job, state="failed", ended=time.time(), error="The worker could not be started.")
         finally:
+            if job["state"] in FINAL:
+                await asyncio.to_thread(tidy, self.folder(identifier))
             self._tasks.pop(identifier, None)
-            self._processes.pop(identifier, None)
+            self._workers.pop(identifier, None)
             self._tell()
             self.start_waiting()
 
     async def _work(self, identifier: str, job: dict[str, Any]) -> None:
         folder = self.folder(identifier)
+        if job["state"] in FINAL:  # cancelled before its turn came
+            return
         if job["kind"] == "fit" and (self.store.models / job["model"]).exists():
             self._finish_fit(job, read_json(folder / RESULT) or {})  # killed between the model and the note of it
             return
-        if job["attempts"] >= MOST_ATTEMPTS and not _got_further(folder):
-            self._set(
-                job,
-                state="failed",
-                ended=time.time(),
-                error="The worker ended without a result several times. See why.",
-            )
+        if job["attempts"] >= MOST_ATTEMPTS and not got_further(folder):
+            error = f"The worker ended without a result {job['attempts']} times, perhaps for want of memory. "
+            self._set(job, state="failed", ended=time.time(), error=error + "Use fewer rows or columns.")
             return
         self._set(job, state="running", started=job["started"] or time.time(), attempts=job["attempts"] + 1)
         self._write_task(folder, job)
-        environment = {**os.environ, "PTAD_PARENT": str(os.getpid())}
-        environment.setdefault("OMP_NUM_THREADS", "1")
-        with (folder / "worker.log").open("wb") as log:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "ptad.service.worker",
-                str(folder),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=environment,
-                start_new_session=True,
-            )
-        self._processes[identifier] = process
-        if job["state"] == "cancelled":
-            _signal(process, signal.SIGKILL)
+        worker = self._workers[identifier] = await Worker.start(folder)
+        if job["state"] == "cancelled":  # while it was being started
+            await worker.kill()
         logger.info("job %s (%s) started, attempt %d", identifier, job["kind"], job["attempts"])
+        code = None
         try:
             async with asyncio.timeout(self.settings.limits.job_seconds):
-                await self._watch(identifier, process)
+                code = await worker.watch(self._tell)
         except TimeoutError:
-            _signal(process, signal.SIGKILL)
-            await process.wait()
+            await worker.kill()
             limit = self.settings.limits.job_seconds
             self._set(job, state="failed", ended=time.time(), error=f"It took longer than {limit:g} s and was stopped.")
-        self._judge(job, folder, process.returncode)
+        self._judge(job, folder, code)
 
     def _write_task(self, folder: Path, job: dict[str, Any]) -> None:
         """What the worker reads: only here do identifiers become paths."""
@@ -222,19 +195,7 @@ class Jobs:
         if job["kind"] == "score":
             entry = self.models.get(job["model"])
             task |= {"bundle": str(entry.bundle.absolute()), "model_name": entry.about["name"]}
-        write_json(folder / "task.json", task)
-
-    async def _watch(self, identifier: str, process: asyncio.subprocess.Process) -> None:
-        """Wait for the end, and let listeners know when the worker says something."""
-        path, size = self.folder(identifier) / PROGRESS, -1
-        while process.returncode is None:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(process.wait()), POLL_SECONDS)
-            with suppress(OSError):
-                now = path.stat().st_size
-                if now != size:
-                    size = now
-                    self._tell()
+        write_json(folder / TASK, task)
 
     def _judge(self, job: dict[str, Any], folder: Path, code: int | None) -> None:
         """Put the end of a worker into words."""
@@ -266,18 +227,13 @@ class Jobs:
         )
         self.models.publish(self.folder(job["id"]) / "model", about, job["model"])
         self._set(job, state="done", ended=time.time(), summary=summary)
-        remove(self.folder(job["id"]) / "checkpoint")
 
     async def _end(self, identifier: str) -> None:
-        """Stop the worker, if there is one: kindly, then not."""
-        process, task = self._processes.get(identifier), self._tasks.get(identifier)
-        if process is not None and process.returncode is None:
-            _signal(process, signal.SIGTERM)
-            try:
-                await asyncio.wait_for(process.wait(), 3)
-            except TimeoutError:
-                _signal(process, signal.SIGKILL)
-        if task is not None and task is not asyncio.current_task():
+        """Stop the work on a job, if there is any."""
+        worker, task = self._workers.get(identifier), self._tasks.get(identifier)
+        if worker is not None:
+            await worker.stop()
+        if task is not None:
             await asyncio.wait([task], timeout=10)
 
     async def stop(self) -> None:
@@ -308,14 +264,3 @@ class Jobs:
     def _count(self) -> None:
         for state in (*OPEN, *FINAL):
             self.metrics.jobs.labels(state).set(sum(job["state"] == state for job in self.entries.values()))
-
-
-def _got_further(folder: Path) -> bool:
-    """Whether the last attempt left a checkpoint: then it is not the job that ends its workers."""
-    begun = (folder / "task.json").stat().st_mtime_ns
-    return any(path.stat().st_mtime_ns > begun for path in (folder / "checkpoint").glob("*.safetensors"))
-
-
-def _signal(process: asyncio.subprocess.Process, number: int) -> None:
-    with suppress(ProcessLookupError):
-        process.send_signal(number)

@@ -25,6 +25,7 @@ from ptad.storage import MANIFEST
 from ptad.tables import TableScan, TableWriter, scan_table
 
 CONTENT, SCORED = "content.json", "scored.parquet"
+PARTS = f".{SCORED}.partial"  # where the engine keeps what is done so far
 MOST_ROWS = 2048  # in a batch: progress is seen, and little is lost by a kill
 
 Progress = Callable[[int, int | None], None]

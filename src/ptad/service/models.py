@@ -111,7 +111,6 @@ class Models:
         model = copy.copy(await self.load(identifier)).set_false_alarm_rate(rate)
         self._change(entry, false_alarm_rate=rate)
         self._keep(identifier, model)
-        self._described.pop(identifier, None)
 
     def rename(self, identifier: str, name: str) -> None:
         """Change the name that people see."""
@@ -131,6 +130,7 @@ class Models:
         del self.entries[identifier]
         self._loaded.pop(identifier, None)
         self._described.pop(identifier, None)
+        self._locks.pop(identifier, None)
         await asyncio.to_thread(self.store.discard, entry.bundle.parent)
 
     def publish(self, bundle: Path, about: dict[str, Any], identifier: str) -> Entry:
@@ -153,10 +153,10 @@ class Models:
         if found is None:
             found = await asyncio.to_thread(describe_model, entry.bundle)
             found.pop("model")
-            model = await self.load(identifier)
-            if model.calibration_ is not None:
-                found |= {"false_alarm_rate": float(model.false_alarm_rate_), "threshold": -float(model.offset_)}
             self._described[identifier] = found
+        model = await self.load(identifier)
+        if model.calibration_ is not None:  # the rate may have been changed since
+            found = found | {"false_alarm_rate": float(model.false_alarm_rate_), "threshold": -float(model.offset_)}
         return {**self.summary(entry), **found}
 
     def summary(self, entry: Entry) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import traceback
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -13,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ptad.errors import PtadError, UserError
+from ptad.service.traces import traced
 
 logger = logging.getLogger("ptad.service")
 
@@ -90,14 +90,5 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def _unexpected(request: Request, error: Exception) -> Response:
-        log_unexpected(error)
+        logger.error("unexpected %s", traced(error))
         return problem_response(500, "This is a bug in the service. Its log says where; please report it.")
-
-
-def log_unexpected(error: BaseException) -> None:
-    """Log where an error came from, but not its message, which may quote the data."""
-    frames = traceback.extract_tb(error.__traceback__)[-8:]
-    where = " < ".join(
-        f"{frame.name} ({frame.filename.rsplit('/', 1)[-1]}:{frame.lineno})" for frame in reversed(frames)
-    )
-    logger.error("unexpected %s in %s", type(error).__name__, where)

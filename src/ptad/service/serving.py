@@ -42,7 +42,7 @@ class Server(uvicorn.Server):
 
 
 class _NoTracebacks(logging.Filter):
-    """Tracebacks quote values; where an error came from is logged without them (see ``log_unexpected``)."""
+    """Tracebacks quote values; where an error came from is logged without them (see :mod:`ptad.service.traces`)."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.exc_info is None

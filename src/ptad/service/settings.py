@@ -26,8 +26,10 @@ class Limits:
         Size of a table.
     json_rows, explain_rows : int
         Rows of one JSON call.
-    tables, jobs_waiting, jobs_running : int
-        Uploads kept, jobs in the queue, jobs at work at a time.
+    tables, jobs_kept, jobs_waiting, jobs_running : int
+        Uploads kept, jobs kept with their results, jobs in the queue, jobs at work at a time.
+    uploads_running, json_held : int
+        Uploads that may arrive or be answered at a time, and bytes of JSON bodies held in memory at a time.
     job_seconds, request_seconds, intake_seconds : float
         Time for a job, for an answer to start, and for reading an upload.
     intake_memory : int
@@ -46,6 +48,9 @@ class Limits:
     json_rows: int = 10_000
     explain_rows: int = 100
     tables: int = 200
+    uploads_running: int = 16
+    json_held: int = 256 * MIB
+    jobs_kept: int = 1000
     jobs_waiting: int = 20
     jobs_running: int = 1
     job_seconds: float = 6 * 3600.0

@@ -28,6 +28,7 @@ class Uploads:
         self.store, self.limits = store, limits
         self.entries: dict[str, dict[str, Any]] = {}
         self._readers = asyncio.Semaphore(READERS)
+        self._running = 0
         for folder in sorted(store.tables.iterdir()):
             about = read_json(folder / ABOUT)
             if isinstance(about, dict) and (folder / DATA).is_file():
@@ -48,17 +49,21 @@ class Uploads:
 
     async def add(self, name: str, body: AsyncIterator[bytes]) -> dict[str, Any]:
         """Keep a table; it appears once it was read from end to end."""
-        if len(self.entries) >= self.limits.tables:
-            raise Problem(429, f"This service keeps {self.limits.tables} tables. Delete one first.")
+        self._check_room()
         name = shown_name(name)
         async with self.spooled(body) as path:
             found = await self.read(path, name)
+            self._check_room()  # others may have come meanwhile
             identifier = new_id("t")
             about = {"id": identifier, "name": name, "created": time.time(), **found}
             write_json(path.parent / ABOUT, about)
             path.parent.rename(self.store.tables / identifier)
         self.entries[identifier] = about
         return about
+
+    def _check_room(self) -> None:
+        if len(self.entries) >= self.limits.tables:
+            raise Problem(429, f"This service keeps {self.limits.tables} tables. Delete one first.")
 
     async def delete(self, identifier: str) -> None:
         """Forget a table."""
@@ -69,9 +74,16 @@ class Uploads:
     @contextlib.asynccontextmanager
     async def spooled(self, body: AsyncIterator[bytes]) -> AsyncIterator[Path]:
         """The body as a file in a folder of its own, which is gone afterwards unless it was renamed."""
+        if self._running >= self.limits.uploads_running:
+            raise Problem(
+                503,
+                f"{self._running} uploads are under way. Try again in a moment.",
+                headers={"Retry-After": "5"},
+            )
         folder = self.store.scratch()
         folder.mkdir()
         path = folder / DATA
+        self._running += 1
         try:
             size = 0
             with path.open("wb") as file:
@@ -82,6 +94,7 @@ class Uploads:
                 raise Problem(400, "The body is empty. Send a table with a header and rows.")
             yield path
         finally:
+            self._running -= 1
             await asyncio.to_thread(remove, folder)
 
     async def read(

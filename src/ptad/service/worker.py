@@ -17,6 +17,7 @@ from typing import Any
 
 from ptad.errors import PtadError
 from ptad.service.store import read_json, write_json
+from ptad.service.traces import traced
 
 try:
     import fcntl
@@ -28,19 +29,22 @@ def main() -> None:
     """Do the job and leave a result, also when it is an error of the user."""
     folder = Path(sys.argv[1])
     _die_with_parent()
-    lock = (folder / "lock").open("w")
-    if fcntl is not None:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # a worker of a killed service may need a moment to notice
-    if (folder / "result.json").exists():
-        return
-    task = read_json(folder / "task.json")
+    with (folder / "lock").open("w") as lock:
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # a worker of a killed service may need a moment to notice
+        if not (folder / "result.json").exists():
+            write_json(folder / "result.json", _result(folder, read_json(folder / "task.json")))
+
+
+def _result(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
     try:
-        result = _fit(folder, task) if task["kind"] == "fit" else _score(folder, task)
+        return _fit(folder, task) if task["kind"] == "fit" else _score(folder, task)
     except PtadError as error:
-        result = {"error": str(error).replace(task["source"], task["source_name"])}
+        return {"error": str(error).replace(task["source"], task["source_name"])}
     except MemoryError:
-        result = {"error": "There was not enough memory for this table. Use fewer rows or columns."}
-    write_json(folder / "result.json", result)
+        return {"error": "There was not enough memory for this table. Use fewer rows or columns."}
+    except Exception as error:
+        sys.exit(traced(error))  # the service tries again; a traceback would quote values in the log of the worker
 
 
 def _fit(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
@@ -77,7 +81,7 @@ class Progress(logging.Handler):
         self.path = path
         self._group, self._last, self._told = 0, 0, 0.0
         if path.exists() and (content := path.read_bytes()) and not content.endswith(b"\n"):
-            path.write_bytes(content[: content.rfind(b"\n") + 1])  # a line cut off by a kill
+            os.truncate(path, content.rfind(b"\n") + 1)  # a line cut off by a kill
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take the training loop's log lines ``step i of n: loss x`` for progress."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ from ptad.service.jobs import FINAL
 from ptad.service.judging import CONTENT, SCORED
 from ptad.service.messages import FitRequest, Identifier, JobInfo, ScoringRequest, problems
 from ptad.service.problems import Problem
+from ptad.service.workers import Told
 
 router = APIRouter(tags=["jobs"])
 
@@ -134,13 +136,15 @@ async def job_events(
 
 async def _events(context: Context, identifier: str, sent: int) -> AsyncIterator[bytes]:
     jobs, told = context.jobs, None
+    progress = Told(jobs.folder(identifier), sent)
     while True:
+        news = jobs.news
         job = jobs.entries.get(identifier)
         if job is None:
             return
         state = json.dumps(jobs.public(job))
         final = job["state"] in FINAL
-        for entry in await asyncio.to_thread(jobs.progress, identifier, sent):
+        for entry in await asyncio.to_thread(progress.read):
             sent += 1
             yield f"event: progress\nid: {sent}\ndata: {json.dumps(entry)}\n\n".encode()
         if state != told:
@@ -148,8 +152,8 @@ async def _events(context: Context, identifier: str, sent: int) -> AsyncIterator
             yield f"event: state\ndata: {state}\n\n".encode()
         if final or jobs.stopping.is_set():
             return
-        waiting = asyncio.ensure_future(jobs.changed(HEARTBEAT_SECONDS))
-        await waiting
+        with suppress(TimeoutError):
+            await asyncio.wait_for(news.wait(), HEARTBEAT_SECONDS)
         yield b": still here\n\n"
 
 
