@@ -54,13 +54,14 @@ def test_twin_share() -> None:
 
 def test_scaling_is_fitted_on_training_rows_only() -> None:
     train = np.array([[0.0, 5.0], [2.0, 5.0]], dtype=np.float32)
-    test = np.array([[4.0, 7.0]], dtype=np.float32)
+    test = np.array([[4.0, 7.0], [-2.0, 5.0]], dtype=np.float32)
     scaled_train, scaled_test = scale_columns(train, test, "minmax")
     assert scaled_train.tolist() == [[0.0, 0.0], [1.0, 0.0]]
-    assert scaled_test.tolist() == [[2.0, 2.0]]  # beyond the training range; the constant column is only shifted
+    # Beyond the training range on both sides; the constant column is only shifted.
+    assert scaled_test.tolist() == [[2.0, 2.0], [-1.0, 0.0]]
     scaled_train, scaled_test = scale_columns(train, test, "standard")
     assert scaled_train[:, 0].tolist() == [-1.0, 1.0]
-    assert scaled_test[0].tolist() == [3.0, 2.0]
+    assert scaled_test.tolist() == [[3.0, 2.0], [-3.0, 0.0]]
     assert scale_columns(train, test, "own")[0] is train
     with pytest.raises(SettingError, match="standard, minmax"):
         scale_columns(train, test, "robust")

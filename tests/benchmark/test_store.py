@@ -97,6 +97,21 @@ def write_many(path: Path, writer: int) -> None:
         ResultStore(path).append(make_row(seed=seed, method=f"m{writer}", reason="x" * 500))
 
 
+def test_a_writer_waits_for_the_lock(tmp_path: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    store = ResultStore(tmp_path / "r.csv")
+    store.append(make_row())
+    writer = multiprocessing.get_context("fork").Process(target=store.append, args=(make_row(seed=1),))
+    with store.path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        writer.start()
+        writer.join(0.5)
+        assert writer.is_alive() and len(store.read()) == 1
+        fcntl.flock(file, fcntl.LOCK_UN)  # closing is not enough: the fork holds the same open file
+    writer.join(10)
+    assert writer.exitcode == 0 and len(store.read()) == 2
+
+
 def test_two_writers_do_not_corrupt_the_file(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     context = multiprocessing.get_context("fork")

@@ -8,10 +8,10 @@ import torch
 
 from ptad.peers.deepsvdd import DeepSVDD, push_from_zero
 from ptad.peers.dte import DteC, noise_scale
-from ptad.peers.goad import centre_score, triplet_centre_loss
+from ptad.peers.goad import Goad, centre_score, triplet_centre_loss
 from ptad.peers.icl import matching_loss, run_indices, run_length
-from ptad.peers.mcm import MaskGenerators, diversity_loss, reconstruction_error
-from ptad.peers.neutralad import contrastive_loss
+from ptad.peers.mcm import MaskGenerators, Mcm, diversity_loss, reconstruction_error
+from ptad.peers.neutralad import NeutralAD, contrastive_loss
 from ptad.peers.nptad import masked_error
 from ptad.peers.training import TrainingSettings
 
@@ -31,6 +31,20 @@ def test_triplet_centre_loss() -> None:
             distance = ((views[n, m] - centres) ** 2).sum(axis=1)
             terms.append(max(0.0, distance[m] + 1.0 - np.delete(distance, m).min()))
     assert float(triplet_centre_loss(torch.tensor(views), 1.0)) == pytest.approx(np.mean(terms), abs=1e-9)
+
+
+def test_goad_loss_adds_a_tenth_of_the_triplet_term() -> None:
+    peer = Goad(n_maps=4, map_dim=3, training=TrainingSettings(epochs=0)).fit(RNG.normal(size=(10, 5)))
+    batch = torch.tensor(RNG.normal(size=(6, 5)), dtype=torch.float32)
+    with torch.no_grad():
+        views, logits = peer._module(batch)
+        loss = float(peer._loss(batch, torch.Generator()))
+        triplet = float(triplet_centre_loss(views, 1.0))
+    assert views.shape == (6, 4, 8) and triplet > 0
+    chance = np.exp(logits.double().numpy())
+    chance /= chance.sum(axis=2, keepdims=True)
+    entropy = -np.log(np.diagonal(chance, axis1=1, axis2=2)).mean()  # view m is to be told as map m
+    assert loss == pytest.approx(entropy + 0.1 * triplet, rel=1e-5)
 
 
 def test_goad_score_uses_the_fitted_centres() -> None:
@@ -56,6 +70,19 @@ def test_neutralad_contrastive_loss() -> None:
             total -= np.log(similarity[0] / (similarity.sum() - similarity[v]))
         expected.append(total / abs(3 * np.log(1 / 3)))
     assert contrastive_loss(torch.tensor(encoded), 0.1).numpy() == pytest.approx(expected, rel=1e-9)
+
+
+def test_neutralad_views_are_the_row_and_the_row_plus_a_change() -> None:
+    peer = NeutralAD(n_views=3, hidden=7, training=TrainingSettings(epochs=0)).fit(RNG.normal(size=(10, 4)))
+    x = RNG.normal(size=(5, 4)).astype(np.float32)
+    views = [x]
+    for first, second in zip(peer._module.first, peer._module.second, strict=True):
+        hidden = x @ first.detach().numpy()
+        views.append(x + np.where(hidden > 0, hidden, 0.01 * hidden) @ second.detach().numpy())
+    with torch.no_grad():
+        encoded = peer._module.encoder(torch.tensor(np.stack(views, axis=1)))
+    assert encoded.shape == (5, 4, 128)
+    assert peer.anomaly_score(x) == pytest.approx(contrastive_loss(encoded, 0.1).numpy(), rel=1e-4)
 
 
 def test_icl_matching_loss_and_runs() -> None:
@@ -99,6 +126,21 @@ def test_dte_noise_and_loss() -> None:
         assert float(loss) == pytest.approx(expected, rel=1e-9)
 
 
+def test_dte_loss_diffuses_by_the_drawn_time() -> None:
+    peer = DteC(training=TrainingSettings(epochs=0)).fit(RNG.normal(size=(10, 3)))
+    batch = torch.tensor(RNG.normal(size=(8, 3)), dtype=torch.float32)
+    generator = torch.Generator().manual_seed(4)
+    time = torch.randint(0, 400, (8,), generator=generator)
+    noise = torch.randn(8, 3, generator=generator)
+    beta = np.linspace(1e-4, 1e-2, 400)
+    scale = np.sqrt(1 - np.cumprod(1 - beta))[time.numpy(), None]
+    diffused = torch.tensor(batch.numpy() + scale * noise.numpy(), dtype=torch.float32)
+    with torch.no_grad():
+        expected = peer._cross_entropy(peer._module(diffused), torch.tensor(time.numpy() // (400 / 7)).long())
+        loss = peer._loss(batch, torch.Generator().manual_seed(4))
+    assert float(loss) == pytest.approx(float(expected), rel=1e-5)
+
+
 def test_dte_score_is_the_expected_bin() -> None:
     train = RNG.normal(size=(20, 3))
     peer = DteC(training=TrainingSettings(epochs=0)).fit(train)
@@ -119,6 +161,18 @@ def test_mcm_losses() -> None:
         others = similarity.sum(axis=1) - np.diag(similarity)
         expected.append(np.log(others).sum() / abs(3 * np.log(1 / 3)))
     assert diversity_loss(torch.tensor(masks), 0.1).numpy() == pytest.approx(expected, rel=1e-9)
+
+
+def test_mcm_loss_is_the_error_plus_weighted_diversity() -> None:
+    peer = Mcm(n_masks=4, training=TrainingSettings(epochs=0)).fit(RNG.normal(size=(10, 3)))
+    batch = torch.tensor(RNG.normal(size=(6, 3)), dtype=torch.float32)
+    with torch.no_grad():
+        raw = peer._module.masks(batch)
+        restored = [peer._module.decoder(peer._module.encoder(batch * raw[:, m].sigmoid())) for m in range(4)]
+        error = torch.stack([(output - batch).norm(dim=1) for output in restored], 1).mean(1)
+        loss = float(peer._loss(batch, torch.Generator()))
+    assert peer.anomaly_score(batch.numpy()) == pytest.approx(error.numpy(), rel=1e-5)
+    assert loss == pytest.approx(float(error.mean() + 5.0 * diversity_loss(raw, 0.1).mean()), rel=1e-5)
 
 
 def test_mcm_batched_masks_equal_separate_nets() -> None:
