@@ -49,5 +49,6 @@ function largestChange(column) {
   column.now.forEach((share, i) => {
     if (Math.abs(share - column.before[i]) > Math.abs(column.now[best] - column.before[best])) best = i;
   });
+  if (Math.abs(column.now[best] - column.before[best]) < 0.001) return 'none';
   return `${column.labels[best]}: ${percent(column.before[best])} → ${percent(column.now[best])}`;
 }

@@ -22,7 +22,7 @@ export async function showJob(view, id) {
   const chart = make('div', { id: 'loss', class: 'chart' });
   const cancel = make('button', { id: 'cancel', class: 'danger', text: 'Stop and throw away', attributes: { type: 'button' }, on: { click: () => attempt(() => send('POST', `/v1/jobs/${id}/cancel`)) } });
   const actions = make('div', { class: 'actions more' }, cancel);
-  view.add(make('p', {}, tag), sheet(fit ? 'Progress' : 'Rows', note, meter, remark, actions), fit ? sheet('How well the rows are understood', chart) : null);
+  view.add(make('p', {}, tag), sheet(fit ? 'Progress' : 'Rows', note, meter, remark, actions), fit ? sheet('How well the rows are understood', make('p', { class: 'quiet', text: 'The loss tells how far off the model is when it guesses hidden cells: it should fall and then flatten. When it is done, the table is judged at once.' }), chart) : null);
   const draw = fit ? lossOf(chart) : null;
   const progress = (share, text) => {
     meter.classList.remove('unknown');
