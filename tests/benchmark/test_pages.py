@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def test_all_pages(tmp_path: Path) -> None:
         store.append(one)
     docs = tmp_path / "docs"
     (docs / "experiments").mkdir(parents=True)
-    names = ("averages", "claims", "details", "published", "coverage", "full-size", "twins")
+    names = ("methods", "averages", "claims", "details", "published", "coverage", "full-size", "twins")
     text = "".join(f"<!-- begin {name} -->\n<!-- end {name} -->\n" for name in names)
     (docs / "benchmark.md").write_text(text, encoding="utf-8")
     for name in ("ablation", "context", "weights", "cost", "masks"):
@@ -99,6 +100,8 @@ def test_all_pages(tmp_path: Path) -> None:
     assert "| batch | 0.31 |" in (docs / "experiments" / "context.md").read_text(encoding="utf-8")
     main = (docs / "benchmark.md").read_text(encoding="utf-8")
     assert "| ptad-paper | own | **0.6600** | 0.7513 |" in main
+    for name in ("deepsvdd", "goad", "neutralad", "icl", "dte-c", "npt-ad", "mcm", "mcm-npt", "autoencoder"):
+        assert re.search(rf"^\*\*{name}\*\*: .+\n\n- .+", main, re.MULTILINE), name
     assert "| Data set | knn | ptad-paper |" in main.split("ours / published")[1]
     assert main.count("<details>") == main.count("</details>") >= 4
     assert NOT_YET in (docs / "experiments" / "weights.md").read_text(encoding="utf-8")

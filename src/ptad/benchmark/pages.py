@@ -16,6 +16,7 @@ import numpy as np
 
 from ptad.benchmark.averages import averages_table, full_size_table, twin_table
 from ptad.benchmark.claims import claim_table
+from ptad.benchmark.methods import methods_list
 from ptad.benchmark.report import BESIDE_PUBLISHED, coverage_table, experiment_tables
 from ptad.benchmark.store import ResultStore, Row
 from ptad.benchmark.summary import experiment_rows
@@ -79,6 +80,7 @@ def main_blocks(rows: Sequence[Row], full: Path) -> dict[str, str]:
     *tables, coverage = experiment_tables(rows)
     printed = [table for table in tables if table.title.endswith(BESIDE_PUBLISHED)]
     return {
+        "methods": methods_list(),
         "averages": to_markdown(averages_table(rows, "main")),
         "claims": to_markdown(claim_table(rows)),
         "details": "\n\n".join(_folded(table) for table in tables if table not in printed),
