@@ -57,7 +57,7 @@ def _learn(
         with connected(address, workers) as ray:
             n_workers, gpus = worker_share(ray, workers, detector.device)
             logger.info("training with %d workers", n_workers)
-            _run(job, home, n_workers, use_gpu=gpus > 0)
+            _run(ray, job, home, n_workers, use_gpu=gpus > 0)
         _raise_mistake(home)
         fitted = PTAD.load(home / "model", device=detector.device)
         fitted.set_params(**{n: v for n, v in detector.get_params(deep=False).items() if n != "config"})
@@ -66,10 +66,11 @@ def _learn(
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _run(job: dict[str, Any], home: Path, workers: int, *, use_gpu: bool) -> None:
-    from ray.train import FailureConfig, RunConfig, ScalingConfig
+def _run(ray: Any, job: dict[str, Any], home: Path, workers: int, *, use_gpu: bool) -> None:
+    from ray.train import FailureConfig, RunConfig, ScalingConfig, WorkerGroupError
     from ray.train.torch import TorchConfig, TorchTrainer
 
+    held, lost = _placement_groups(ray), 0
     for attempt in itertools.count():
         before = _reached(job)
         trainer = TorchTrainer(
@@ -89,15 +90,33 @@ def _run(job: dict[str, Any], home: Path, workers: int, *, use_gpu: bool) -> Non
         except Exception as error:
             # a mistake of the user in one worker leaves the others alone, who then fail for want of it
             _raise_mistake(home)
-            if _reached(job) == before:
+            # a worker that dies while it is handed its work ends the run at once, any other one only after all tries
+            lost = lost + (MOST_LOSSES if isinstance(error, WorkerGroupError) else 1) if _reached(job) == before else 0
+            if lost >= MOST_LOSSES:
                 reason = str(error).splitlines()[0]
                 raise errors.TrainingError(f"Training on the cluster failed: {reason}") from error
-            logger.info("training lost %d workers and goes on from its checkpoint", MOST_LOSSES)
+            logger.info("training lost its workers and goes on from its checkpoint")
+        for group in _placement_groups(ray) - held:  # such a run leaves its processors reserved
+            _remove_placement_group(group)
 
 
 def _reached(job: dict[str, Any]) -> list[tuple[str, int]]:
     """What changes with every checkpoint."""
     return sorted((path.name, path.stat().st_mtime_ns) for path in Path(job["checkpoint"]).glob("*.safetensors"))
+
+
+def _placement_groups(ray: Any) -> set[str]:
+    """The reservations of this program in the cluster; their names end in the number of the job that made them."""
+    own = ray.get_runtime_context().get_job_id()
+    known = ray.util.placement_group_table()
+    return {name for name, entry in known.items() if name.endswith(own) and entry["state"] != "REMOVED"}
+
+
+def _remove_placement_group(name: str) -> None:
+    from ray import PlacementGroupID
+    from ray.util.placement_group import PlacementGroup, remove_placement_group
+
+    remove_placement_group(PlacementGroup(PlacementGroupID(bytes.fromhex(name))))
 
 
 class TorchGroup:
