@@ -162,6 +162,26 @@ def test_a_broken_file_is_explained_and_the_page_goes_on(browser, empty, tmp_pat
     opened.close()
 
 
+def test_an_upload_can_be_stopped_and_is_forgotten_when_one_goes_elsewhere(browser, empty, csv_bytes, tmp_path):
+    (tmp_path / "rows.csv").write_bytes(csv_bytes)
+    opened = Page(browser, f"{empty.url}/#/")
+    page = opened.page
+    held: list[Any] = []
+    page.route("**/v1/tables?*", lambda route: held.append(route))  # it never arrives
+    page.wait_for_selector("#file", state="attached")
+    page.set_input_files("#file", tmp_path / "rows.csv")
+    page.click("#stop-upload")
+    page.locator("#file").wait_for(state="attached")
+    assert not page.locator("#news").is_visible()
+    page.set_input_files("#file", tmp_path / "rows.csv")
+    page.wait_for_selector("#stop-upload")
+    page.click("nav a[href='#/jobs']")
+    page.get_by_role("heading", name="Work", exact=True).wait_for()
+    assert not page.locator("#news").is_visible() and page.url.endswith("#/jobs")
+    assert len(held) == 2
+    opened.close()
+
+
 def test_a_wrong_token_is_said_and_the_right_one_opens(browser, start):
     guarded = start(token="sesame-sesame-sesame")
     opened = Page(browser, f"{guarded.url}/#/models")

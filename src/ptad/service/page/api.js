@@ -34,8 +34,8 @@ export const send = async (method, path, body) => {
   return response.status === 204 ? null : response.json();
 };
 
-// XMLHttpRequest, since fetch does not tell how much of an upload has gone out.
-export function upload(file, onProgress) {
+// XMLHttpRequest, since fetch does not tell how much of an upload has gone out. Answers null if it was stopped.
+export function upload(file, onProgress, signal) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open('POST', `/v1/tables?name=${encodeURIComponent(file.name.slice(0, 150))}`);
@@ -48,6 +48,8 @@ export function upload(file, onProgress) {
       else reject(new Trouble(content.detail || `The service answered with ${request.status}.`, request.status));
     });
     request.addEventListener('error', () => reject(new Trouble('The upload was interrupted: the service cannot be reached, or it refused a file this large.', 0)));
+    request.addEventListener('abort', () => resolve(null));
+    signal.addEventListener('abort', () => request.abort());
     request.send(file);
   });
 }

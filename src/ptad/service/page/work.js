@@ -14,8 +14,9 @@ export async function showJob(view, id) {
   const fit = job.kind === 'fit';
   if (!fit && job.state === 'done') { go(`#/results/${id}`); return; }
   view.title(fit ? `Learning: ${job.title}` : `Judging ${job.title}`);
-  const tag = make('span', {}, stateTag(job.state));
-  const note = make('p', { class: 'lead', attributes: { role: 'status', 'aria-live': 'polite' }, text: 'One moment …' });
+  // the state is read out when it changes; every single step would drown everything else
+  const tag = make('span', { attributes: { role: 'status' } }, stateTag(job.state));
+  const note = make('p', { class: 'lead', text: 'One moment …' });
   const fill = make('i');
   const meter = make('div', { class: 'meter unknown', attributes: { role: 'progressbar', 'aria-label': fit ? 'Training' : 'Judging', 'aria-valuemin': 0, 'aria-valuemax': 100 } }, fill);
   const remark = make('p', { class: 'quiet small' });
@@ -42,7 +43,7 @@ export async function showJob(view, id) {
     if (!['done', 'failed', 'cancelled'].includes(now.state)) return;
     cancel.remove();
     meter.hidden = now.state !== 'done';
-    if (now.state === 'failed') { note.textContent = now.error; failed(now, actions); }
+    if (now.state === 'failed') { note.setAttribute('role', 'alert'); note.textContent = now.error; failed(now, actions); }
     if (now.state === 'cancelled') { note.textContent = 'Stopped. Nothing is left of it.'; actions.append(make('a', { class: 'button', text: 'Back to the table', attributes: { href: `#/tables/${now.table}` } })); }
     if (now.state === 'done' && !fit) go(`#/results/${id}`);
     if (now.state === 'done' && fit) attempt(() => learned(now, note, actions));
