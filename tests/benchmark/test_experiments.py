@@ -90,6 +90,7 @@ def test_cost_rows() -> None:
     assert cost_table(rows).rows[0][2].text == "–"
 
 
+@pytest.mark.slow
 def test_movement_with_the_batch(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     np.savez(tmp_path / "cardio.npz", X=rng.normal(size=(1831, 21)), y=np.arange(1831) < 176)
