@@ -31,7 +31,7 @@ export async function attempt(action) {
   }
 }
 
-export function askToken() {
+function askToken() {
   const input = make('input', { id: 'token', attributes: { type: 'password', autocomplete: 'current-password', required: true } });
   const form = make('form', { class: 'sheet token' }, make('h1', { text: 'This service asks for a token' }),
     // password managers keep a token under a name

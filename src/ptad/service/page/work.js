@@ -7,7 +7,7 @@ import { when } from './parts.js';
 import { attempt, go, say } from './shell.js';
 
 const STATES = { waiting: 'waiting', running: 'under way', done: 'done', failed: 'failed', cancelled: 'cancelled' };
-export const stateTag = (state) => make('span', { class: `tag ${state}`, text: STATES[state] });
+const stateTag = (state) => make('span', { class: `tag ${state}`, text: STATES[state] });
 
 export async function showJob(view, id) {
   const job = await get(`/v1/jobs/${id}`);
