@@ -34,7 +34,15 @@ def test_every_public_name_is_documented(name: str) -> None:
 
 
 def test_every_public_method_is_documented() -> None:
-    methods = ("fit", "recalibrate", "set_false_alarm_rate", "anomaly_score", "score_samples", "decision_function")
+    methods = (
+        "fit",
+        "update",
+        "recalibrate",
+        "set_false_alarm_rate",
+        "anomaly_score",
+        "score_samples",
+        "decision_function",
+    )
     methods += ("predict", "p_value", "score_parts", "transform", "explain", "save", "load")
     for name in methods:
         assert (getattr(ptad.PTAD, name).__doc__ or "").strip(), name

@@ -25,6 +25,7 @@ from ptad.progress import fit_progress
 from ptad.scoring import PART_NAMES, Calibration, Explanation, Parts, Scorer, Space, make_explanation
 from ptad.storage import read_bundle, write_bundle
 from ptad.tables import Schema, fit_schema
+from ptad.updating import continued_history, update_matrix
 
 logger = logging.getLogger("ptad")
 
@@ -161,6 +162,37 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
                 checkpoint=None if checkpoint is None else Path(checkpoint),
             )
         self._adopt(schema, config, fitted)
+        return self
+
+    def update(self, X: Any, *, n_steps: int | None = None) -> Self:
+        """Go on learning from further normal rows, without starting anew, and take the threshold from half of them.
+
+        Columns, categories and scaling stay those of ``fit``: where they have changed, fit anew.
+
+        Parameters
+        ----------
+        X : array, or pandas, polars or Arrow table
+            New normal rows. They speak for the rows to come: the false-alarm rate is promised for rows like these.
+        n_steps : int, optional
+            Steps of training; a quarter of the fit's unless told.
+        """
+        table = self._input(X)
+        if n_steps is not None and n_steps < 1:
+            raise SettingError(f"The 'n_steps' parameter of update must be at least 1. Got {n_steps} instead.")
+        with fit_progress(self.verbose) as progress:
+            fitted = update_matrix(
+                self.scorer_,
+                self.schema_.encode(table),
+                Columns(self.schema_.missing_rate, self.schema_.groups),
+                self.config_,
+                seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+                false_alarm_rate=self.false_alarm_rate,
+                n_steps=n_steps,
+                amp=self.mixed_precision and self.scorer_.device.type == "cuda",
+                progress=progress,
+            )
+        fitted.history = continued_history(self.history_, fitted.history)
+        self._adopt(self.schema_, self.config_, fitted)
         return self
 
     def recalibrate(self, X: Any) -> Self:

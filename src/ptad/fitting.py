@@ -97,19 +97,19 @@ def fit_matrix(
         path = None
         if checkpoint is not None:
             path = Checkpoint(checkpoint / f"members-{i}.safetensors", _fingerprint(x, config, seed, device))
-        network, entries = _train(
+        network, entries = train_members(
             on_device, groups, [members[m] for m in batch], [seeds[m] for m in batch], config, amp, progress, path
         )
         trained.append((network, batch))
         history += [{"member": float(i), **entry} for entry in entries]
 
-    freeze = partial(_freeze, x=x, columns=columns, config=config, device=device)
+    freeze = partial(freeze_members, x=x, columns=columns, config=config, device=device)
     singles = {
         m: freeze(take_members(network, [position]), [members[m]], [seeds[m]], space.of([m]))
         for network, batch in trained
         for position, m in enumerate(batch)
     }
-    factor = 1.0 if retrieval is None else _network_factor(x, members, singles, config)
+    factor = 1.0 if retrieval is None else network_factor(x, members, singles, config)
     held_out = np.full(len(x), np.nan)
     for m, member in enumerate(members):
         if len(member.calibration):
@@ -121,12 +121,12 @@ def fit_matrix(
     network = join_members([singles[m].network for m in chosen])
     scorer = freeze(network, [members[m] for m in chosen], [seeds[m] for m in chosen], space.of(chosen))
     scorer = replace(scorer, retrieval=retrieval, network_factor=factor)
-    _check_scores(scorer, x[members[chosen[0]].train[:256]])
+    check_scores(scorer, x[members[chosen[0]].train[:256]])
     judged = held_out[~np.isnan(held_out)]
     return Fitted(scorer, Calibration(judged) if len(judged) else None, history, held_out)
 
 
-def _network_factor(x: Matrix, members: list[Member], singles: dict[int, Scorer], config: Config) -> float:
+def network_factor(x: Matrix, members: list[Member], singles: dict[int, Scorer], config: Config) -> float:
     """Return the factor by which the network's score stands beside the retrieved rows' with its weight.
 
     They are in units of a normal row's mean, and so is it then. Where the network does much better on the rows it
@@ -201,7 +201,7 @@ def _batches(members: list[Member], config: Config) -> Iterator[list[int]]:
             yield batch
 
 
-def _train(
+def train_members(
     x: torch.Tensor,
     groups: torch.Tensor,
     members: list[Member],
@@ -209,9 +209,10 @@ def _train(
     config: Config,
     amp: bool,
     progress: Progress | None,
-    checkpoint: Checkpoint | None,
+    checkpoint: Checkpoint | None = None,
+    start: Network | None = None,
 ) -> tuple[Network, History]:
-    """Train some members at once, with half the batch after every out-of-memory."""
+    """Train some members at once, from the ``start`` if there is one; half the batch after every out-of-memory."""
     validation = None
     if config.patience is not None and all(len(member.validation) for member in members):
         validation = _row_table([member.validation[:512] for member in members], x.device)
@@ -222,10 +223,13 @@ def _train(
     if checkpoint is not None and (found := checkpoint.load()) is not None:
         batch_size = found[1]["batch_size"]
     while True:
-        network = Network([torch.Generator().manual_seed(s) for s in seeds], x.shape[1], config).to(x.device)
+        if start is None:
+            network = Network([torch.Generator().manual_seed(s) for s in seeds], x.shape[1], config).to(x.device)
+        else:
+            network = take_members(start, range(start.n_members)).float()
         generator = torch.Generator(device=x.device).manual_seed(seeds[0])
         try:
-            trainer = Trainer(network, data, config, generator, batch_size, amp=amp)
+            trainer = Trainer(network, data, config, generator, batch_size, amp=amp, must_improve=start is None)
             return network, trainer.run(progress, checkpoint)
         except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
             if isinstance(error, TrainingError) or not _is_out_of_memory(error):
@@ -250,7 +254,7 @@ def _row_table(rows: list[NDArray[np.int64]], device: torch.device) -> torch.Ten
     return torch.from_numpy(np.stack([np.resize(r, width) for r in rows])).to(device)
 
 
-def _freeze(
+def freeze_members(
     network: Network,
     members: list[Member],
     seeds: list[int],
@@ -282,7 +286,7 @@ def make_retrieval(bank: torch.Tensor, config: Config, units: Sequence[float] | 
     return Retrieval(bank, config.n_neighbours, config.neighbour_ridge, pair)
 
 
-def _check_scores(scorer: Scorer, x: Matrix) -> None:
+def check_scores(scorer: Scorer, x: Matrix) -> None:
     scores = scorer.parts(x).score
     if not np.isfinite(scores).all():
         raise TrainingError("Some scores of training rows are not finite. Try a smaller learning_rate.")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ptad._version import __version__
-from ptad.cli import benchmark, demo, evaluate, explain, export, fit, info, report, score, serve
+from ptad.cli import benchmark, demo, evaluate, explain, export, fit, info, report, score, serve, update
 from ptad.cli.commands import Commands
 
 app = typer.Typer(
@@ -38,6 +38,7 @@ def _root(
 
 
 app.command(epilog=fit.EXAMPLES)(fit.fit)
+app.command(epilog=update.EXAMPLES)(update.update)
 app.command(epilog=score.EXAMPLES)(score.score)
 app.command(epilog=explain.EXAMPLES)(explain.explain)
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)

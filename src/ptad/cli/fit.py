@@ -113,10 +113,11 @@ def fit(
     if as_json:
         print_json(summary)
     elif not quiet:
-        print_pairs(_lines(summary, label), f"Model saved in {safe(summary['model'])}")
+        print_pairs(summary_lines(summary, label), f"Model saved in {safe(summary['model'])}")
 
 
-def _lines(summary: dict[str, object], label: str | None) -> list[tuple[str, str]]:
+def summary_lines(summary: dict[str, object], label: str | None) -> list[tuple[str, str]]:
+    """What was learned, from how much, and what is promised."""
     kinds, left_out = summary["columns_by_kind"], summary["left_out"]
     assert isinstance(kinds, dict) and isinstance(left_out, dict)
     of = f" of {summary['rows_read']:,} rows" if summary["rows_learned"] != summary["rows_read"] else " rows"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ptad.engines.sampling import MAX_ROWS, Progress, training_rows
+from ptad.engines.sampling import MAX_ROWS, Progress, Sample, training_rows
 from ptad.errors import BundleError, SettingError
 from ptad.estimator import PTAD
 from ptad.storage import MANIFEST
@@ -60,6 +60,54 @@ def fit_table(
     detector.save(target)
     if checkpoint is not None:
         _remove_checkpoint(checkpoint)
+    return _summary(detector, target, sample)
+
+
+def update_table(
+    model: str | os.PathLike[str],
+    source: Any,
+    out: str | os.PathLike[str],
+    *,
+    label: str | None = None,
+    normal: Sequence[str] = (),
+    n_steps: int | None = None,
+    false_alarm_rate: float | str | None = None,
+    max_rows: int = MAX_ROWS,
+    encoding: str = "utf-8",
+    device: str = "auto",
+    verbose: int = 1,
+    reading: Callable[[], AbstractContextManager[Progress | None]] = nullcontext,
+) -> dict[str, Any]:
+    """Let a saved model go on learning from the (normal) rows of a table, save it, and return a summary.
+
+    ``out`` may be the folder of the model itself, which is replaced as a whole once the new one is complete.
+    """
+    target = Path(out)
+    check_target(target)
+    detector = PTAD.load(model, device=device)
+    detector.set_params(verbose=verbose)
+    if false_alarm_rate is not None:
+        detector.set_params(false_alarm_rate=false_alarm_rate)
+    with reading() as progress:
+        sample = training_rows(
+            source,
+            label=label,
+            normal=normal,
+            max_rows=max_rows,
+            seed=0,
+            missing=detector.schema_.missing,
+            encoding=encoding,
+            progress=progress,
+        )
+    table = sample.table
+    if label is not None and label not in detector.schema_.names:
+        table = table.drop_columns([label])  # it has done its work: no word about an unknown column
+    detector.update(table, n_steps=n_steps).save(target)
+    return _summary(detector, target, sample)
+
+
+def _summary(detector: PTAD, target: Path, sample: Sample) -> dict[str, Any]:
+    """What was read, learned and promised, as plain JSON."""
     schema = detector.schema_
     calibrated = detector.calibration_ is not None
     return {

@@ -54,6 +54,7 @@ class Trainer:
     generator: torch.Generator
     batch_size: int
     amp: bool = False
+    must_improve: bool = True  # a network that goes on learning may have nothing left to gain
     history: History = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -107,7 +108,7 @@ class Trainer:
                 checkpoint.save(*self._state())
         if self.data.validation is not None and config.patience is not None:
             self.network.load_state_dict(self.best)
-        if not (last_loss := self._probe()) < first_loss:
+        if not (last_loss := self._probe()) < first_loss and self.must_improve:
             raise TrainingError(
                 f"The network did not learn: its loss was {first_loss:.6g} before and {last_loss:.6g} after training. "
                 "Try another learning_rate, or more n_steps."

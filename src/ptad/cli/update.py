@@ -1,0 +1,70 @@
+"""``ptad update``: go on learning from further normal rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ptad.cli import options
+from ptad.cli.console import print_json, print_pairs, rows_progress, safe, set_up_logging
+from ptad.cli.fit import summary_lines
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+ptad update model july.csv --out model-july
+
+ptad update model log.parquet --out model --label status --normal ok
+
+ptad update model --db sqlite:///shop.db --query 'SELECT * FROM orders WHERE checked' --out model
+"""
+
+
+def update(
+    model: options.Model,
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="Folder for the updated model; may be the model itself.", show_default=False),
+    ],
+    table: options.OptionalTable = None,
+    db: options.Db = None,
+    query: options.QueryText = None,
+    label: options.Label = None,
+    normal: options.Normal = None,
+    steps: Annotated[
+        int | None, typer.Option("--steps", min=1, help="Steps of training; a quarter of the fit's without it.")
+    ] = None,
+    false_alarm_rate: options.Rate = None,
+    device: options.Device = "auto",
+    max_rows: Annotated[
+        int, typer.Option("--max-rows", help="Take at most this many rows, a uniform sample of the table.")
+    ] = 1_000_000,
+    encoding: options.Encoding = "utf-8",
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Let a model go on learning from new normal rows; half of them give its new threshold."""
+    from ptad.cli.settings import parse_rate, parse_source
+    from ptad.engines.learning import update_table
+
+    set_up_logging(quiet)
+    summary = update_table(
+        model,
+        parse_source(table, db, query),
+        out,
+        label=label,
+        normal=normal or (),
+        n_steps=steps,
+        false_alarm_rate=parse_rate(false_alarm_rate),
+        max_rows=max_rows,
+        encoding=encoding,
+        device=device,
+        verbose=0 if quiet else 1,
+        reading=lambda: rows_progress("reading", quiet),
+    )
+    if as_json:
+        print_json(summary)
+    elif not quiet:
+        print_pairs(summary_lines(summary, label), f"Updated model saved in {safe(summary['model'])}")
