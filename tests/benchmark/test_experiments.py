@@ -52,6 +52,8 @@ def test_every_experiment_of_the_issue_is_there(tmp_path: Path) -> None:
     assert {*EXPERIMENTS, *MEASUREMENTS} == {*named, "typed-tables", "speed", "default-parts"}
     with pytest.raises(SettingError, match=r"'ablations'.*ablation.*masks"):
         run_experiment("ablations", tmp_path, ResultStore(tmp_path / "r.csv"), [0], RunSettings())
+    with pytest.raises(SettingError, match="'cost' has its own tables"):
+        run_experiment("cost", tmp_path, ResultStore(tmp_path / "r.csv"), [0], RunSettings(), ["wine"])
 
 
 @pytest.mark.parametrize("kind", KINDS)

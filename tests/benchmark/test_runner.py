@@ -90,6 +90,8 @@ def test_worker_gets_no_labels(tmp_path: Path) -> None:
 def test_settings_are_judged(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="'jobs'"):
         RunSettings(jobs=0)
+    with pytest.raises(SettingError, match="'device' parameter must be"):
+        run_grid([Cell("knn", "wine", 0, "minmax")], ResultStore(tmp_path / "r.csv"), load, RunSettings(device="tpu"))
     with pytest.raises(SettingError, match="time_limit"):
         RunSettings(time_limit=0)
     with pytest.raises(SettingError, match=r"knn on wine.*does not take"):

@@ -27,6 +27,7 @@ from ptad.benchmark.store import MEASURED, ResultStore, Row, cell_key
 from ptad.benchmark.workers import Executor, TaskSource, run_tasks
 from ptad.errors import DataError, SettingError, UserError
 from ptad.peers import make_peer
+from ptad.peers.protocol import resolve_device
 
 logger = logging.getLogger(__name__)
 
@@ -176,6 +177,8 @@ def run_grid(
     """
     settings = settings or RunSettings()
     stop_at = None if settings.budget is None else time.monotonic() + settings.budget
+    if execute is run_tasks:  # a cluster may have devices that this machine lacks
+        resolve_device(settings.device)
     plan = _plan(cells, store, settings)
     rows: list[Row] = []
     stamp = versions()

@@ -8,8 +8,8 @@ Departures
 ----------
 * The paper does not say how the two are joined. Here every mask is a branch of its own: rows attend to rows under the
   same mask, encoder and decoder are one NPT layer each, shared by all masks.
-* Settings of PTAD's ``paper`` preset: LAMB with Lookahead at 0.01, 500 steps, batch 512, e = 16, 4 heads; but the rate falls
-  from the start, as in NPT-AD, without the preset's warm-up.
+* Settings of PTAD's ``paper`` preset: LAMB with Lookahead at 0.01, 500 steps, batch 512, e = 16, 4 heads; but the rate
+  falls from the start, as in NPT-AD, without the preset's warm-up.
 * Scoring uses a fixed reference set of training rows, as PTAD does, so that scores do not depend on the batch.
 * On wide tables the batch and the attention between rows are cut as in NPT-AD, and reported in ``capped_``.
 """

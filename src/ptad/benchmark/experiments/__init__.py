@@ -80,6 +80,8 @@ def run_experiment(
         raise SettingError(f"The experiment {name!r} has no parts. Only 'speed' has: {', '.join(PARTS)}.")
     if parts:
         return speed_tables(directory, store.path, settings, parts)
+    if name in MEASUREMENTS and datasets:
+        raise SettingError(f"The experiment {name!r} has its own tables: leave out --datasets.")
     if name in MEASUREMENTS:
         return MEASUREMENTS[name](directory, store.path, settings)
     if name not in EXPERIMENTS:
