@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,6 +87,29 @@ def test_worker_gets_no_labels(tmp_path: Path) -> None:
     assert outcome.error == "" and outcome.scores is not None and outcome.scores.shape == (30,)
     broken = measure(Task("pca", {}, 0, "cpu", tmp_path / "none.npy", tmp_path / "test.npy"))
     assert broken.error.startswith("FileNotFoundError")
+
+
+def test_a_cell_measured_under_another_name_is_not_measured_again(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path / "r.csv")
+    names = [("main", "knn"), ("other", "its name there")]
+    first, second = (Cell("knn", "toy", 0, "minmax", {"n_neighbors": 3}, *name) for name in names)
+    different = Cell("knn", "toy", 0, "minmax", {"n_neighbors": 4}, "other", "four")
+    measured: list[int] = []
+
+    def measure_here(sources: Any, on_outcome: Any, **options: Any) -> None:
+        for number, source in sources:
+            measured.append(number)
+            on_outcome(number, measure(source()), "ok")
+
+    run_grid([first], store, load, execute=measure_here)
+    rows = run_grid([second, different], store, load, execute=measure_here)
+    assert len(measured) == 2 and len(list(store.read())) == 3
+    twin, original = rows[0], next(row for row in store.read() if row["variant"] == "knn")
+    assert (twin["experiment"], twin["variant"]) == names[1]
+    assert {k: twin[k] for k in ("auc_pr", "fit_seconds")} == {k: original[k] for k in ("auc_pr", "fit_seconds")}
+    elsewhere = RunSettings(device="cuda")  # another device draws other random numbers: no twin
+    run_grid([replace(second, experiment="third")], store, load, elsewhere, execute=lambda *a, **k: measured.append(-1))
+    assert measured[-1] == -1 and len(list(store.read())) == 3
 
 
 def test_settings_are_judged(tmp_path: Path) -> None:

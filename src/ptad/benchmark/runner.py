@@ -179,8 +179,7 @@ def run_grid(
     stop_at = None if settings.budget is None else time.monotonic() + settings.budget
     if execute is run_tasks:  # a cluster may have devices that this machine lacks
         resolve_device(settings.device)
-    plan = _plan(cells, store, settings)
-    rows: list[Row] = []
+    plan, rows = _adopt_twins(_plan(cells, store, settings), store, settings.device)
     stamp = versions()
 
     def finish(cell: Cell, base: Row, outcome: Outcome, status: str, group: _Group | None) -> None:
@@ -258,6 +257,31 @@ def _plan(cells: Iterable[Cell], store: ResultStore, settings: RunSettings) -> l
     if not settings.large_first:
         return plan
     return sorted(plan, key=lambda item: (-_size(item[0].dataset), item[0].dataset, item[0].seed, item[0].scaling))
+
+
+def _adopt_twins(
+    plan: list[tuple[Cell, Row]], store: ResultStore, device: str
+) -> tuple[list[tuple[Cell, Row]], list[Row]]:
+    """Write the rows of cells that another experiment has measured under another name; return what is left.
+
+    The experiments overlap: the whole method is a row of four of them. A cell's scores are fixed by method, settings,
+    table, scaling, seed and kind of device, so the row of its twin is its own.
+    """
+
+    def identity(row: Row, on_cpu: bool) -> tuple[Any, ...]:
+        return (*(str(row[name]) for name in ("method", "config_hash", "dataset", "scaling", "seed")), on_cpu)
+
+    known = {identity(row, row["device"] == "cpu"): row for row in store.read() if row["status"] in MEASURED}
+    left, adopted = [], []
+    for cell, base in plan:
+        twin = known.get(identity(base, device == "cpu"))
+        if twin is None:
+            left.append((cell, base))
+            continue
+        row = {**twin, "experiment": base["experiment"], "variant": base["variant"]}
+        store.append(row)
+        adopted.append(row)
+    return left, adopted
 
 
 def _size(dataset: str) -> int:
