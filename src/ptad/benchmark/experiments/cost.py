@@ -59,13 +59,19 @@ def cost_tables(directory: Path, out: Path, settings: RunSettings) -> list[Table
         devices = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
     path = out.with_name("cost.csv")
     path.parent.mkdir(parents=True, exist_ok=True)
-    kept = [row for row in read_rows(path) if row["device"] not in devices]
-    rows = kept + [measure_cost(name, device, train, test) for device in devices for name in METHODS]
+    rows = [row for row in read_rows(path) if row["device"] not in devices]
+    for device in devices:
+        for name in METHODS:
+            rows.append(measure_cost(name, device, train, test))
+            _write(path, rows)  # a method may take minutes: what is measured is kept
+    return [cost_table(rows)]
+
+
+def _write(path: Path, rows: list[dict[str, Any]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    return [cost_table(rows)]
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
