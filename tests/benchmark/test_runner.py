@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from ptad.benchmark.cell import Cell, Task, config_hash, measure
 from ptad.benchmark.loading import Dataset
@@ -107,9 +108,13 @@ def test_a_cell_measured_under_another_name_is_not_measured_again(tmp_path: Path
     twin, original = rows[0], next(row for row in store.read() if row["variant"] == "knn")
     assert (twin["experiment"], twin["variant"]) == names[1]
     assert {k: twin[k] for k in ("auc_pr", "fit_seconds")} == {k: original[k] for k in ("auc_pr", "fit_seconds")}
+    if not torch.cuda.is_available():  # then "auto" is the CPU, where the cell was measured
+        auto = [replace(second, experiment="third")]
+        assert run_grid(auto, store, load, RunSettings(device="auto"))[0]["auc_pr"] == original["auc_pr"]
+    n_rows = len(list(store.read()))
     elsewhere = RunSettings(device="cuda")  # another device draws other random numbers: no twin
-    run_grid([replace(second, experiment="third")], store, load, elsewhere, execute=lambda *a, **k: measured.append(-1))
-    assert measured[-1] == -1 and len(list(store.read())) == 3
+    run_grid([replace(second, experiment="last")], store, load, elsewhere, execute=lambda *a, **k: measured.append(-1))
+    assert measured[-1] == -1 and len(list(store.read())) == n_rows
 
 
 def test_settings_are_judged(tmp_path: Path) -> None:

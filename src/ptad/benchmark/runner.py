@@ -177,9 +177,9 @@ def run_grid(
     """
     settings = settings or RunSettings()
     stop_at = None if settings.budget is None else time.monotonic() + settings.budget
-    if execute is run_tasks:  # a cluster may have devices that this machine lacks
-        resolve_device(settings.device)
-    plan, rows = _adopt_twins(_plan(cells, store, settings), store, settings.device)
+    # a cluster may have devices that this machine lacks
+    device = resolve_device(settings.device) if execute is run_tasks else settings.device
+    plan, rows = _adopt_twins(_plan(cells, store, settings), store, device)
     stamp = versions()
 
     def finish(cell: Cell, base: Row, outcome: Outcome, status: str, group: _Group | None) -> None:
