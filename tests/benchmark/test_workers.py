@@ -26,7 +26,8 @@ def kill_reader(pipe: Path) -> None:
     for child in psutil.Process().children():
         if "spawn_main" in " ".join(child.cmdline()):
             child.kill()
-            child.wait()
+            while psutil.pid_exists(child.pid):  # not wait(): the exit code is for the pool to collect
+                time.sleep(0.01)
     os.close(writer)
 
 
