@@ -137,8 +137,20 @@ def test_known_anomalies_are_counted(opened):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_phone_and_both_schemes(browser, report, scheme):
     page = Page(browser, report, viewport={"width": 360, "height": 740}, color_scheme=scheme)
-    page.page.locator("#top tr.row").first.click()
+    first = page.page.locator("#top tr.row").first
+    first.click()
     assert page.page.evaluate("document.documentElement.scrollWidth") <= 360
+    # a row is a card: nothing scrolls sideways, its main reason is the first cell and the reddest
+    assert page.page.evaluate("(e => e.scrollWidth - e.clientWidth)(document.querySelector('#top'))") == 0
+    cells = first.locator(".strongest > .heat")
+    assert page.text("#top .explanation .column") in cells.first.get_attribute("title")
+    assert all(cell.is_visible() for cell in cells.all()) and not first.locator("td.cell").first.is_visible()
+    heats = cells.evaluate_all("all => all.map((cell) => parseFloat(cell.style.getPropertyValue('--heat')))")
+    assert heats == sorted(heats, reverse=True) and heats[0] == 65
+    scores = page.page.locator("#top tr.row:visible td.score")
+    page.page.get_by_role("button", name="Score").click()  # the headings that are left still sort
+    found = [float(text.replace(",", "")) for text in scores.all_text_contents()]
+    assert found == sorted(found)
     colour = page.page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert colour == ("rgb(245, 246, 248)" if scheme == "light" else "rgb(17, 21, 27)")
     page.close()

@@ -136,6 +136,8 @@ def test_from_an_empty_start_to_explained_rows_and_files(browser, empty, csv_byt
         phone.page.wait_for_selector("#threshold")
         phone.page.locator("#top tr.row").first.click()
         assert phone.page.evaluate("document.documentElement.scrollWidth") <= 360
+        assert phone.page.locator("#top tr.row .strongest .heat").first.is_visible()
+        assert phone.page.evaluate("(e => e.scrollWidth - e.clientWidth)(document.querySelector('#top'))") == 0
         assert phone.page.evaluate("getComputedStyle(document.body).backgroundColor") == colour
         phone.page.locator("#threshold").press("End")  # rows that are no alarm look different
         contrast = phone.page.evaluate((Path(__file__).parent / "contrast.js").read_text())

@@ -1,9 +1,11 @@
-// The strangest rows: a table that sorts by any heading and opens an explanation under a row.
+// The strangest rows: a table that sorts by any heading and opens an explanation under a row. Where the page is narrow the
+// styles make a card of every row, which has the row's own strongest cells in the place of the columns of the table.
 
 import { bar, clipped, count, limited, make, oneIn, percent, plural, short, sum } from './dom.js';
 
 const FIRST_ROWS = 20; // shown before one asks for more
 const REASONS = 10;
+const CARD_CELLS = 4; // on a card, those that make up a tenth of the score or more
 const shareOf = (contribution, row) => (row.score > 0 ? contribution / row.score : 0);
 const observedText = (value) => (value === null ? 'missing' : value);
 
@@ -17,28 +19,32 @@ export function rowTable(container, data) {
   const headings = [
     { text: 'Row', key: (r) => r.row, number: true },
     { text: 'Score', key: (r) => r.score, number: true },
-    { text: 'As strange as', key: (r) => r.p, number: true, title: 'How often a normal row is at least this strange' },
-    ...(labelled ? [{ text: 'Known as', key: (r) => Number(r.anomaly) }] : []),
-    { text: 'Main reason', key: (r) => nameOf(r.cells[0][0]) },
-    ...top.columns.map((j, i) => ({ text: clipped(nameOf(j)), key: (r) => r.shown[i][1], title: `${nameOf(j)}: sorts by how strange the cell is` })),
+    { text: 'As strange as', kind: 'rarity', key: (r) => r.p, number: true, title: 'How often a normal row is at least this strange' },
+    ...(labelled ? [{ text: 'Known as', kind: 'known', key: (r) => Number(r.anomaly) }] : []),
+    { text: 'Main reason', kind: 'main', key: (r) => nameOf(r.cells[0][0]) },
+    ...top.columns.map((j, i) => ({ text: clipped(nameOf(j)), kind: 'cell', key: (r) => r.shown[i][1], title: `${nameOf(j)}: sorts by how strange the cell is` })),
   ];
   const body = make('tbody');
   const heads = headings.map((head, i) => {
     const button = make('button', { text: head.text, attributes: { type: 'button', title: head.title }, on: { click: () => sort(i) } });
-    return make('th', { class: head.number ? 'number' : '', attributes: { scope: 'col', 'aria-sort': i === 1 ? 'descending' : 'none' } }, button);
+    return make('th', { class: [head.number && 'number', head.kind].filter(Boolean).join(' '), attributes: { scope: 'col', 'aria-sort': i === 1 ? 'descending' : 'none' } }, button);
+  });
+  const textOf = (row, [, contribution, observed]) => (data.values_shown ? observedText(observed) : percent(shareOf(contribution, row)));
+  const heated = (row, [j, contribution, observed], kind = '') => ({
+    class: `heat ${kind} ${observed === null && data.values_shown ? 'none' : ''}`.trim(),
+    variables: { '--heat': `${Math.round(65 * heat(contribution, row))}%` },
+    attributes: { title: `${nameOf(j)}: ${data.values_shown ? `${observedText(observed)}, ` : ''}${percent(shareOf(contribution, row))} of the score` },
   });
   const lines = top.rows.map((row) => ({ row, tr: line(row) }));
 
   function line(row) {
     const opener = make('button', { class: 'opener', text: count(row.row), attributes: { type: 'button', 'aria-expanded': 'false', 'aria-label': `Why row ${row.row} is strange` } });
-    const tr = make('tr', { class: 'row' }, make('td', { class: 'number' }, opener), make('td', { text: short(row.score), class: 'number' }), make('td', { text: oneIn(row.p), class: 'number' }));
-    if (labelled) tr.append(make('td', { text: row.anomaly ? 'anomaly' : 'normal' }));
-    tr.append(make('td', { text: clipped(nameOf(row.cells[0][0])), attributes: { title: nameOf(row.cells[0][0]) } }));
-    for (const [j, contribution, observed] of row.shown) {
-      const text = data.values_shown ? observedText(observed) : percent(shareOf(contribution, row));
-      tr.append(make('td', { text, class: observed === null && data.values_shown ? 'heat none' : 'heat', variables: { '--heat': `${Math.round(65 * heat(contribution, row))}%` },
-        attributes: { title: `${nameOf(j)}: ${data.values_shown ? `${text}, ` : ''}${percent(shareOf(contribution, row))} of the score` } }));
-    }
+    const tr = make('tr', { class: 'row' }, make('td', { class: 'number which' }, opener), make('td', { text: short(row.score), class: 'number score' }), make('td', { text: oneIn(row.p), class: 'number rarity' }));
+    if (labelled) tr.append(make('td', { text: row.anomaly ? 'anomaly' : 'normal', class: row.anomaly ? 'known bad' : 'known' }));
+    tr.append(make('td', { text: clipped(nameOf(row.cells[0][0])), class: 'main', attributes: { title: nameOf(row.cells[0][0]) } }));
+    for (const cell of row.shown) tr.append(make('td', { ...heated(row, cell, 'cell'), text: textOf(row, cell) }));
+    const strongest = row.cells.slice(0, CARD_CELLS).filter((cell, i) => i === 0 || shareOf(cell[1], row) >= 0.1);
+    tr.append(make('td', { class: 'strongest' }, ...strongest.map((cell) => make('span', heated(row, cell), make('span', { class: 'name', text: clipped(nameOf(cell[0])) }), ` ${textOf(row, cell)}`))));
     // the whole row takes a click, the button in it the keyboard
     tr.addEventListener('click', () => toggle(tr, opener, row));
     return tr;
