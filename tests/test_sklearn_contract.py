@@ -24,12 +24,11 @@ Rows = NDArray[np.float64]
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 @pytest.mark.filterwarnings("default")  # the checks provoke warnings on purpose
 def test_check_estimator() -> None:
-    """All of ``check_estimator(PTAD())``, with no expected failure."""
+    """All of ``check_estimator(PTAD())``, no failure expected; fewer steps, since no check asks how well it learns."""
     failures, n_checks = [], 0
-    for model, check in estimator_checks_generator(PTAD(verbose=0)):
+    for model, check in estimator_checks_generator(PTAD(config={"n_steps": 60}, verbose=0)):
         n_checks += 1
         try:
             check(model)

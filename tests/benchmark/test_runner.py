@@ -72,8 +72,8 @@ def test_a_budget_ends_the_run_and_the_order_counts(tmp_path: Path) -> None:
         Cell("pca", "toy", 2, "standard"),
     ]
     start = time.monotonic()
-    rows = run_grid(cells, store, load, RunSettings(budget=12.0, large_first=False))
-    assert time.monotonic() - start < 22
+    rows = run_grid(cells, store, load, RunSettings(budget=20.0, large_first=False))
+    assert time.monotonic() - start < 60
     # The cell under way is given up without a row: the next run takes it up again.
     assert [(row["method"], row["seed"]) for row in rows] == [("pca", 1), ("pca", 0)]
     with pytest.raises(SettingError, match="'budget'"):

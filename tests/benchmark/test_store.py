@@ -108,7 +108,7 @@ def test_a_writer_waits_for_the_lock(tmp_path: Path) -> None:
         writer.join(0.5)
         assert writer.is_alive() and len(store.read()) == 1
         fcntl.flock(file, fcntl.LOCK_UN)  # closing is not enough: the fork holds the same open file
-    writer.join(10)
+    writer.join(60)
     assert writer.exitcode == 0 and len(store.read()) == 2
 
 

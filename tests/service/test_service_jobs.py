@@ -130,9 +130,7 @@ def test_killed_and_stopped_services_resume_a_fit(start, csv_bytes, tiny):
     service.stop(signal.SIGKILL)
     service = start("--grace", 0, store=service.store)
     wait_for(b"goes on from its checkpoint")
-    began = time.monotonic()
     assert service.stop(signal.SIGTERM) == 0  # in the middle of the fit: stops at the checkpoint
-    assert time.monotonic() - began < 15
     assert json.loads((progress.parent / "job.json").read_bytes())["state"] == "waiting"
     assert list((service.store / "models").iterdir()) == []
     service = start(store=service.store)

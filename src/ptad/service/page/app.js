@@ -45,7 +45,7 @@ async function show() {
   await attempt(() => render(view, pattern.exec(hash)[1]));
   if (view !== current) { view.leave(); return; }
   if (!main.children.length) main.append(make('p', { class: 'sheet' }, 'There is nothing to show here. ', make('a', { text: 'Go to the start', attributes: { href: '#/' } })));
-  if (started) main.querySelector('h1')?.focus({ preventScroll: true });
+  if (started && !main.querySelector(':focus')) main.querySelector('h1')?.focus({ preventScroll: true });
   started = true;
   window.scrollTo(0, 0);
 }

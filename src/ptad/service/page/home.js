@@ -14,7 +14,9 @@ export async function showHome(view) {
   const open = (table) => go(`#/tables/${table.id}`);
   const zone = dropZone('Drop a table here', 'or choose a file: CSV, TSV, Parquet, Arrow or JSON lines, compressed or not', (file) => bringIn(zone, file, open));
   view.add(make('p', { class: 'lead', text: 'Give the service a table of mostly normal rows. It learns how the columns go together, then tells which rows are strange, which cells make them so, and what was expected instead.' }), zone);
-  if (!models.length && !jobs.length) {
+  const now = jobs.filter((job) => ['running', 'waiting'].includes(job.state));
+  const done = jobs.filter((job) => job.kind === 'score' && job.state === 'done').slice(0, 5);
+  if (!models.length && !now.length && !done.length) {
     const example = make('button', { id: 'example', text: 'Try it with an example table', attributes: { type: 'button' }, on: { click: () => bringIn(zone, exampleFile(), open) } });
     const step = (title, text) => make('li', {}, make('b', { text: title }), make('span', { class: 'quiet', text }));
     view.add(make('p', { class: 'more' }, example),
@@ -25,8 +27,6 @@ export async function showHome(view) {
     return;
   }
   const reload = () => go('#/');
-  const now = jobs.filter((job) => ['running', 'waiting'].includes(job.state));
-  const done = jobs.filter((job) => job.kind === 'score' && job.state === 'done').slice(0, 5);
   if (now.length) view.add(sheet('Under way', make('ul', { class: 'lines' }, ...now.map((job) => jobLine(job, reload)))));
   if (models.length) view.add(sheet('Models', make('ul', { class: 'lines' }, ...models.slice(0, 5).map(modelLine))));
   if (done.length) view.add(sheet('Judged tables', make('ul', { class: 'lines' }, ...done.map((job) => jobLine(job, reload)))));

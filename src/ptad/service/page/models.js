@@ -4,7 +4,7 @@ import { download, get, send } from './api.js';
 import { count, folded, make, pairs, percent, plural, sheet, short } from './dom.js';
 import { KIND_NAMES } from './panels.js';
 import { dropZone, when } from './parts.js';
-import { attempt, bringIn, go, say } from './shell.js';
+import { attempt, bringIn, go } from './shell.js';
 
 export const modelLine = (model) => make('li', {},
   make('div', { class: 'what' }, make('a', { text: model.name, attributes: { href: `#/models/${model.id}` } }),
@@ -36,7 +36,7 @@ export async function showModel(view, id) {
       ['size', `${short(model.bytes / 1e6)} MB`], ['written by', `ptad ${model.ptad_version}`]]),
     make('div', { class: 'actions more' },
       make('button', { id: 'download-model', text: 'Download the model', attributes: { type: 'button' }, on: { click: () => attempt(() => download(`/v1/models/${id}/download`, `${id}.zip`)) } }),
-      model.fixed ? null : make('button', { id: 'delete-model', class: 'danger', text: 'Delete the model', attributes: { type: 'button' }, on: { click: (event) => confirmed(event.target, async () => { await send('DELETE', `/v1/models/${id}`); say(`${model.name} is deleted.`, false); go('#/models'); }) } }))),
+      model.fixed ? null : make('button', { id: 'delete-model', class: 'danger', text: 'Delete the model', attributes: { type: 'button' }, on: { click: (event) => confirmed(event.target, async () => { await send('DELETE', `/v1/models/${id}`); go('#/models', `${model.name} is deleted.`); }) } }))),
   );
 }
 
@@ -56,8 +56,7 @@ function rateSheet(id, model) {
     event.preventDefault();
     attempt(async () => {
       const changed = await send('PATCH', `/v1/models/${id}`, { false_alarm_rate: Number(input.value) / 100 });
-      go(`#/models/${id}`);
-      say(`The model now promises at most ${percent(changed.false_alarm_rate)} false alarms; a score above ${short(changed.threshold)} raises one.`, false);
+      go(`#/models/${id}`, `The model now promises at most ${percent(changed.false_alarm_rate)} false alarms; a score above ${short(changed.threshold)} raises one.`);
     });
   });
   return sheet('False alarms', form, make('p', { class: 'quiet small', text: `Its ${plural(model.calibration_rows, 'calibration row', 'calibration rows')} support a rate down to ${percent(model.smallest_rate)}. Nothing is learned anew.` }));

@@ -26,7 +26,8 @@ function keeping(data, job) {
   let wanted = data.rate;
   const button = make('button', { id: 'keep', text: 'Use this level from now on', attributes: { type: 'button' }, on: { click: () => attempt(async () => {
     await send('PATCH', `/v1/models/${job.model}`, { false_alarm_rate: wanted });
-    say(`From now on, ${data.model} promises at most ${percent(wanted)} false alarms among normal rows. This page still shows the judgement with ${percent(data.rate)}.`, false);
+    const still = percent(wanted) === percent(data.rate) ? 'the former level' : percent(data.rate);
+    say(`From now on, ${data.model} promises at most ${percent(wanted)} false alarms among normal rows. This page still shows the judgement with ${still}.`, false);
   }) } });
   return { buttons: [button], onMove: (i, rate) => { wanted = rate; button.disabled = i === data.scores.threshold_index || rate >= 1; } };
 }

@@ -11,8 +11,10 @@ export async function showSetup(view, id) {
   const [table, models] = await Promise.all([get(`/v1/tables/${id}`), get('/v1/models')]);
   view.title(table.name);
   const usable = table.columns.filter((c) => !c.problem).length;
-  view.add(make('p', { class: 'lead', text: `${plural(table.rows, 'row', 'rows')}, ${plural(table.columns.length, 'column', 'columns')}. ${usable === table.columns.length ? 'All columns can be used.' : `${plural(usable, 'column', 'columns')} can be used as ${usable === 1 ? 'it is' : 'they are'}; the remarks tell why the others are taken out.`}` }));
+  const few = table.rows < 2;
+  view.add(make('p', { class: 'lead', text: few ? `One row and ${plural(table.columns.length, 'column', 'columns')}: a row can be judged with a model that is there, but to learn, at least 2 rows are needed, and better some hundred.` : `${plural(table.rows, 'row', 'rows')}, ${plural(table.columns.length, 'column', 'columns')}. ${usable === table.columns.length ? 'All columns can be used.' : `${plural(usable, 'column', 'columns')} can be used as ${usable === 1 ? 'it is' : 'they are'}; the remarks tell why the others are taken out.`}` }));
   if (models.length) view.add(withModel(table, models));
+  if (few) { view.add(make('a', { class: 'button', text: 'Choose another file', attributes: { href: '#/' } })); return; }
   const columns = columnTable(table);
   const label = labelField(table, columns);
   const name = make('input', { id: 'name', attributes: { type: 'text', maxlength: 100, required: true } });

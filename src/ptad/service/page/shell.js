@@ -4,17 +4,28 @@ import { Trouble, setToken, token, upload } from './api.js';
 import { make, percent } from './dom.js';
 
 const news = document.getElementById('news');
+const main = document.getElementById('main');
+let later = null; // what the next view says when it opens
+let last = main; // what had the keyboard last, before it went to a message
+main.addEventListener('focusin', (event) => { last = event.target; });
 
 export function say(text, isError = true) {
-  news.replaceChildren(make('p', { text }), make('button', { text: 'Close', attributes: { type: 'button' }, on: { click: () => { news.hidden = true; } } }));
+  const close = () => { news.hidden = true; (last.isConnected ? last : main).focus({ preventScroll: true }); };
+  news.replaceChildren(make('p', { text }), make('button', { text: 'Close', attributes: { type: 'button' }, on: { click: close } }));
   news.hidden = false;
   news.classList.toggle('good', !isError);
   if (isError) news.scrollIntoView({ block: 'nearest' });
 }
 
-export const hush = () => { news.hidden = true; };
+export function hush() {
+  news.hidden = true;
+  if (later) say(later, false);
+  later = null;
+}
 
-export function go(hash) {
+// Goes to a view, which opens with good news if there are any: said before, they would be gone with the old view.
+export function go(hash, goodNews = null) {
+  later = goodNews;
   if (location.hash === hash) window.dispatchEvent(new HashChangeEvent('hashchange'));
   else location.hash = hash;
 }
@@ -41,7 +52,7 @@ function askToken() {
   form.addEventListener('submit', (event) => { event.preventDefault(); setToken(input.value.trim()); go(location.hash || '#/'); });
   if (token()) say('The service does not accept this token. Check it, or ask whoever runs the service.');
   setToken('');
-  document.getElementById('main').replaceChildren(form);
+  main.replaceChildren(form);
   input.focus();
 }
 
@@ -62,5 +73,6 @@ export async function bringIn(zone, file, then) {
   }, stop.signal));
   box.replaceWith(zone);
   stop.abort(); // nothing to stop any more; this ends the listening
+  if (zone.isConnected) zone.querySelector('input').focus({ preventScroll: true }); // ready for another file
   if (table) await attempt(() => then(table));
 }

@@ -4,7 +4,7 @@ import { follow, get, send } from './api.js';
 import { count, make, percent, sheet, short } from './dom.js';
 import { lossChart } from './loss_chart.js';
 import { when } from './parts.js';
-import { attempt, go, say } from './shell.js';
+import { attempt, go } from './shell.js';
 
 const STATES = { waiting: 'waiting', running: 'under way', done: 'done', failed: 'failed', cancelled: 'cancelled' };
 const stateTag = (state) => make('span', { class: `tag ${state}`, text: STATES[state] });
@@ -23,7 +23,8 @@ export async function showJob(view, id) {
   const chart = make('div', { id: 'loss', class: 'chart' });
   const cancel = make('button', { id: 'cancel', class: 'danger', text: 'Stop and throw away', attributes: { type: 'button' }, on: { click: () => attempt(() => send('POST', `/v1/jobs/${id}/cancel`)) } });
   const actions = make('div', { class: 'actions more' }, cancel);
-  view.add(make('p', {}, tag), sheet(fit ? 'Progress' : 'Rows', note, meter, remark, actions), fit ? sheet('How well the rows are understood', make('p', { class: 'quiet', text: 'The loss tells how far off the model is when it guesses hidden cells: it should fall and then flatten. When it is done, the table is judged at once.' }), chart) : null);
+  const curve = fit ? sheet('How well the rows are understood', make('p', { class: 'quiet', text: 'The loss tells how far off the model is when it guesses hidden cells: it should fall and then flatten. When it is done, the table is judged at once.' }), chart) : null;
+  view.add(make('p', {}, tag), sheet(fit ? 'Progress' : 'Rows', note, meter, remark, actions), curve);
   const draw = fit ? lossOf(chart) : null;
   const progress = (share, text) => {
     meter.classList.remove('unknown');
@@ -43,6 +44,7 @@ export async function showJob(view, id) {
     if (!['done', 'failed', 'cancelled'].includes(now.state)) return;
     cancel.remove();
     meter.hidden = now.state !== 'done';
+    if (curve) curve.hidden = !chart.querySelector('path'); // it ended before the first steps
     if (now.state === 'failed') { note.setAttribute('role', 'alert'); note.textContent = now.error; failed(now, actions); }
     if (now.state === 'cancelled') { note.textContent = 'Stopped. Nothing is left of it.'; actions.append(make('a', { class: 'button', text: 'Back to the table', attributes: { href: `#/tables/${now.table}` } })); }
     if (now.state === 'done' && !fit) go(`#/results/${id}`);
@@ -100,5 +102,5 @@ export async function showJobs(view) {
   view.title('Work');
   const jobs = await get('/v1/jobs');
   if (!jobs.length) { view.add(make('p', { class: 'lead', text: 'Nothing was started yet. Learning and judging tables shows up here, with what came of it.' }), make('a', { class: 'button primary', text: 'Start with a table', attributes: { href: '#/' } })); return; }
-  view.add(sheet('All work, the newest first', make('ul', { class: 'lines' }, ...jobs.map((job) => jobLine(job, () => { say('Forgotten.', false); go('#/jobs'); })))));
+  view.add(sheet('All work, the newest first', make('ul', { class: 'lines' }, ...jobs.map((job) => jobLine(job, () => go('#/jobs', `${job.title} is forgotten.`))))));
 }
