@@ -129,6 +129,9 @@ def test_from_an_empty_start_to_explained_rows_and_files(browser, empty, csv_byt
     assert opened.text("h1") == "second.csv: what is strange"
     assert "20\u00a0%" in opened.text(".cards")
     result = page.url
+    page.click("nav a[href='#/jobs']")
+    page.get_by_role("button", name="Forget first", exact=True).click()  # the fit; its model stays
+    page.locator("#news", has_text="first is forgotten").wait_for()
     opened.close()
 
     for scheme, colour in (("light", "rgb(245, 246, 248)"), ("dark", "rgb(17, 21, 27)")):
@@ -159,8 +162,21 @@ def test_a_broken_file_is_explained_and_the_page_goes_on(browser, empty, tmp_pat
     assert says in opened.text("#news")
     assert str(Path(empty.store)) not in opened.text("#news")
     assert page.locator("#file").count() == 1  # ready for the next file
+    assert page.evaluate("document.activeElement.id") == "file"  # for the keyboard as well
     page.get_by_role("button", name="Close").click()
     assert not page.locator("#news").is_visible()
+    assert page.evaluate("document.activeElement.id") == "file"
+    opened.close()
+
+
+def test_of_one_row_nothing_is_learned_and_the_page_says_so(browser, empty, tmp_path):
+    (tmp_path / "one.csv").write_bytes(b"a,b\n1,2\n")
+    opened = Page(browser, f"{empty.url}/#/")
+    opened.page.wait_for_selector("#file", state="attached")
+    opened.page.set_input_files("#file", tmp_path / "one.csv")
+    opened.page.get_by_role("link", name="Choose another file").wait_for(timeout=LONG)
+    assert "at least 2 rows are needed" in opened.text(".lead")
+    assert opened.page.locator("#fit").count() == 0
     opened.close()
 
 
@@ -194,7 +210,7 @@ def test_a_wrong_token_is_said_and_the_right_one_opens(browser, start):
     page.keyboard.press("Enter")
     page.wait_for_selector("#news:not([hidden])")
     assert "does not accept this token" in opened.text("#news")
-    page.fill("#token", "sesame-sesame-sesame")
+    page.keyboard.type("sesame-sesame-sesame")  # the field has the keyboard again
     page.keyboard.press("Enter")
     page.get_by_role("link", name="Start with a table").wait_for()
     assert page.url.endswith("#/models") and not page.locator("#news").is_visible()
