@@ -1,15 +1,17 @@
-"""Ten gigabytes without the end of a line, sent to the service and given to the command line.
+"""A line of ten gigabytes, and a header of a thousand million columns, for the service and the command line.
 
-    python benchmarks/hostile_files.py [--gigabytes 10]
+    python benchmarks/hostile_files.py [--gigabytes 10] [--columns 1000000000] [--only line|header]
 
-The line is made on the fly and never on a disk: as a body in chunks, as a body with its length, as a gzip file (which
-is a thousandth of it), through a pipe, and as a sparse file. Each has to be refused with a reason, with flat memory.
+Both are made on the fly and never on a disk or in memory: as a body in chunks, as a body with its length, as a gzip
+file (which is a thousandth of it), through a pipe, and the line as a sparse file too. The names of the columns are all
+different, but for those of the gzip file. Each has to be refused with a reason, with flat memory.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import itertools
 import re
 import select
 import socket
@@ -19,7 +21,8 @@ import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +45,7 @@ class Memory(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        while not self.over.wait(0.02):
+        while True:
             try:
                 self.own = max(self.own, self.process.memory_info().rss)
                 inside = sum(child.memory_info().rss for child in self.process.children(recursive=True))
@@ -51,7 +54,9 @@ class Memory(threading.Thread):
                     used = sum(p.stat().st_blocks * 512 for p in self.folder.rglob("*") if p.is_file())
                     self.disk = max(self.disk, used)
             except (psutil.Error, OSError):
-                continue
+                pass  # the process has ended, or a file went while it was looked at
+            if self.over.wait(0.02):
+                return
 
     def said(self) -> str:
         self.over.set()
@@ -62,10 +67,42 @@ class Memory(threading.Thread):
         return text + (f", on disk {self.disk / 2**20:.0f} MiB" if self.folder is not None else "")
 
 
-def pieces(n_bytes: int, *, chunked: bool) -> Iterator[bytes]:
-    piece = b"%x\r\n" % len(PIECE) + PIECE + b"\r\n" if chunked else PIECE
-    for _ in range(n_bytes // len(PIECE)):
-        yield piece
+@dataclass(frozen=True)
+class Hostile:
+    """Something endless: its size, its pieces made one by one, and the same squeezed."""
+
+    name: str
+    n_bytes: int
+    pieces: Callable[[], Iterator[bytes]]
+    squeezed: bytes
+
+
+def one_line(n_bytes: int) -> Hostile:
+    """A line without an end."""
+    n = n_bytes // len(PIECE)
+    member = gzip.compress(PIECE * 64, 9)
+    return Hostile("line", n * len(PIECE), lambda: itertools.repeat(PIECE, n), member * (n // 64))
+
+
+def header(n_columns: int) -> Hostile:
+    """``c0,c1,c2,...`` up to the last of the columns and the end of the line; as a gzip file ``a,a,a,...``."""
+
+    def made() -> Iterator[bytes]:
+        for start in range(0, n_columns, 100_000):
+            yield b"".join(b"c%d," % i for i in range(start, min(start + 100_000, n_columns)))
+        yield b"last\n1\n"
+
+    digits = sum(
+        d * (min(10**d, n_columns) - (10 ** (d - 1) if d > 1 else 0)) for d in range(1, len(str(n_columns - 1)) + 1)
+    )
+    member = gzip.compress(b"a," * 2**25, 9)
+    return Hostile("header", 2 * n_columns + digits + len(b"last\n1\n"), made, member * max(1, n_columns // 2**25))
+
+
+def chunked(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """As HTTP sends a body whose length is not known."""
+    for piece in pieces:
+        yield b"%x\r\n" % len(piece) + piece + b"\r\n"
 
 
 def send(port: int, path: str, length: int | None, body: Iterator[bytes]) -> tuple[str, int]:
@@ -94,7 +131,7 @@ def send(port: int, path: str, length: int | None, body: Iterator[bytes]) -> tup
     return f"{status}: {found[1].decode() if found else ''}", sent
 
 
-def to_the_service(folder: Path, n_bytes: int) -> None:
+def to_the_service(folder: Path, hostile: list[Hostile]) -> None:
     log = folder / "log"
     command = [PROGRAM, "serve", str(folder / "model"), "--store", str(folder / "store"), "--port", "0"]
     with log.open("w") as file:
@@ -103,19 +140,19 @@ def to_the_service(folder: Path, n_bytes: int) -> None:
         while "ready:" not in log.read_text():
             time.sleep(0.1)
         port = int(re.search(r"http://\S+:(\d+)", log.read_text())[1])  # type: ignore[index]
-        squeezed = compressed(n_bytes)
         print(f"service at rest: {psutil.Process(service.pid).memory_info().rss / 2**20:.0f} MiB", flush=True)
-        for path in ("/v1/tables", "/v1/models/model/score"):
+        for what, path in itertools.product(hostile, ("/v1/tables", "/v1/models/model/score")):
             for name, length, body in (
-                ("chunks", None, pieces(n_bytes, chunked=True)),
-                ("with its length", n_bytes, pieces(n_bytes, chunked=False)),
-                (f"gzip of {len(squeezed) / 2**20:.0f} MiB", len(squeezed), iter([squeezed])),
+                ("chunks", None, chunked(what.pieces())),
+                ("with its length", what.n_bytes, what.pieces()),
+                (f"gzip of {len(what.squeezed) / 2**20:.0f} MiB", len(what.squeezed), iter([what.squeezed])),
             ):
                 memory = Memory(service.pid, folder / "store")
                 started = time.perf_counter()
                 said, sent = send(port, path, length, body)
                 taken = time.perf_counter() - started
-                print(f"{path}, {name}: {said}\n  {taken:.2f} s, {sent / 2**20:.0f} MiB sent, {memory.said()}")
+                print(f"{what.name} to {path}, {name}: {said}")
+                print(f"  {taken:.2f} s, {sent / 2**20:.0f} MiB sent, {memory.said()}")
                 with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready") as answer:
                     assert answer.status == 200
         left = list((folder / "store" / "tmp").iterdir())
@@ -125,20 +162,19 @@ def to_the_service(folder: Path, n_bytes: int) -> None:
         assert service.wait(60) == 0
 
 
-def compressed(n_bytes: int) -> bytes:
-    """The line as a gzip file of many members, each the same."""
-    return gzip.compress(PIECE * 64, 9) * (n_bytes // (len(PIECE) * 64))
-
-
-def to_the_command_line(folder: Path, n_bytes: int) -> None:
-    for name in ("sparse.csv", "sparse.jsonl"):
-        with (folder / name).open("wb") as file:
-            file.truncate(n_bytes)
-    for name, command in (
-        ("sparse file", ["fit", str(folder / "sparse.csv"), "--out", str(folder / "m")]),
-        ("sparse JSON lines", ["fit", str(folder / "sparse.jsonl"), "--out", str(folder / "m")]),
+def to_the_command_line(folder: Path, what: Hostile) -> None:
+    (folder / "squeezed.csv.gz").write_bytes(what.squeezed)
+    commands = [
+        ("gzip file", ["fit", str(folder / "squeezed.csv.gz"), "--out", str(folder / "m")]),
         ("pipe", ["score", str(folder / "model"), "-"]),
-    ):
+        ("pipe", ["fit", "-", "--out", str(folder / "m")]),
+    ]
+    if what.name == "line":
+        for name in ("sparse.csv", "sparse.jsonl"):
+            with (folder / name).open("wb") as file:
+                file.truncate(what.n_bytes)
+            commands.append((f"{name[7:]} as a sparse file", ["fit", str(folder / name), "--out", str(folder / "m")]))
+    for name, command in commands:
         started = time.perf_counter()
         kind = subprocess.PIPE if name == "pipe" else subprocess.DEVNULL
         process = subprocess.Popen([PROGRAM, *command], stdin=kind, stderr=subprocess.PIPE)
@@ -146,7 +182,7 @@ def to_the_command_line(folder: Path, n_bytes: int) -> None:
         sent = 0
         if process.stdin is not None:
             try:
-                for piece in pieces(n_bytes, chunked=False):
+                for piece in what.pieces():
                     process.stdin.write(piece)
                     sent += len(piece)
                 process.stdin.close()
@@ -156,20 +192,26 @@ def to_the_command_line(folder: Path, n_bytes: int) -> None:
         _, errors = process.communicate()
         taken = time.perf_counter() - started
         said = " ".join(errors.decode().split())[-160:]
-        print(f"{name}: exit code {process.returncode}, {taken:.1f} s, {sent / 2**20:.0f} MiB, {memory.said()}: {said}")
+        print(f"{what.name} to ptad {command[0]}, {name}: exit code {process.returncode}: {said}")
+        print(f"  {taken:.1f} s, {sent / 2**20:.0f} MiB sent, {memory.said()}", flush=True)
+        assert process.returncode == 2 and not (folder / "m").exists()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gigabytes", type=int, default=10)
+    parser.add_argument("--columns", type=int, default=10**9)
+    parser.add_argument("--only", choices=["line", "header"])
     options = parser.parse_args()
-    n_bytes = options.gigabytes * 10**9 // len(PIECE) * len(PIECE)
+    hostile = [one_line(options.gigabytes * 10**9), header(options.columns)]
+    hostile = [what for what in hostile if options.only in (None, what.name)]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         rows = np.random.default_rng(0).normal(size=(200, 3))
         PTAD(config={"n_steps": 5}, verbose=0, device="cpu").fit(rows).save(folder / "model")
-        to_the_service(folder, n_bytes)
-        to_the_command_line(folder, n_bytes)
+        to_the_service(folder, hostile)
+        for what in hostile:
+            to_the_command_line(folder, what)
 
 
 if __name__ == "__main__":

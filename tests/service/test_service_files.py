@@ -74,6 +74,27 @@ def test_a_decompression_bomb_is_stopped_at_the_limit(tmp_path):
     store.close()
 
 
+@pytest.mark.parametrize(
+    ("piece", "says"),
+    [(b"name," * 2**18, "endless.csv has more than 5,000 columns"), (b"x" * 2**20, "longer than 16,777,216 bytes")],
+)
+def test_an_endless_header_is_refused_while_it_arrives(tmp_path, piece, says):
+    store = Store(tmp_path / "store")
+    sent = 0
+
+    async def body():
+        nonlocal sent
+        while sent < 2**30:
+            sent += len(piece)
+            yield piece
+
+    with pytest.raises(Problem, match=says):
+        asyncio.run(Uploads(store, Limits()).add("endless.csv", body()))
+    assert sent <= 18 * 2**20
+    assert list(store.tmp.iterdir()) == list(store.tables.iterdir()) == []
+    store.close()
+
+
 def test_markup_and_formulas_are_only_text(service):
     rows = b"".join(b"%d,<script>alert(1)</script>,=cmd|calc\n" % i for i in range(30))
     about = service.upload(b"n,<b>bold</b>,f\n" + rows, "<img src=x>.csv").json()

@@ -200,7 +200,7 @@ async def _score_file(
     model = await context.models.load(identifier)
     answer = wanted_format(request.headers.get("accept"), media_type(request))
     async with AsyncExitStack() as stack:
-        path = await stack.enter_async_context(context.uploads.spooled(request.stream()))
+        path = await stack.enter_async_context(context.uploads.spooled(request.stream(), name))
         rows_file = path.with_name("rows.arrow")
         found = await context.uploads.read(path, name, schema=model.schema_, rows_file=rows_file, append=append)
         added = added_schema(explain)

@@ -8,6 +8,7 @@ afterwards, batch by batch, finds nothing that was not there now. Only :mod:`pta
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ from ptad.service.rows import renumbered
 from ptad.service.store import read_json, write_json
 from ptad.tables import Schema, scan_table
 from ptad.tables.kinds import detect_kind, reason_to_leave_out
-from ptad.tables.sources import DAMAGE, Source, find_sources
+from ptad.tables.sources import DAMAGE, TEXT_FORMATS, Source, find_sources
 from ptad.tables.values import decoded, without_missing
 
 BATCH_ROWS = 16384
@@ -107,30 +108,46 @@ def _checked(source: Source, path: Path, spec: dict[str, Any]) -> Source:
 
 
 def _check_first_line(source: Source, spec: dict[str, Any]) -> None:
-    """A header of endless length or with countless columns is refused before anything is made of it."""
-    if source.format not in ("csv", "tsv", "jsonl"):
-        return
-    with source.path.open("rb") as file:
-        start = file.read(FIRST_LINE)
-    line, newline, _ = start.partition(b"\n")
-    if not newline and len(start) == FIRST_LINE:
-        raise DataError(f"{source.path}: the first line is longer than {FIRST_LINE:,} bytes. This is not a table.")
-    if source.format != "jsonl" and max(line.count(d) for d in (b",", b";", b"\t", b"|")) >= spec["columns"]:
-        raise _too_wide(source.path, spec)
+    if source.format in TEXT_FORMATS:
+        check_header(source.path, spec["columns"], is_json=source.format == "jsonl")
+
+
+def check_header(path: Path, columns: int, *, is_json: bool | None = None) -> None:
+    """Refuse a header of endless length or with countless columns before anything is made of it.
+
+    Only bytes are looked at, so that this is safe wherever it is called; a binary file is left to its reader.
+    """
+    seen, counts = 0, dict.fromkeys((b",", b";", b"\t", b"|"), 0)
+    with path.open("rb") as file:
+        while seen < FIRST_LINE and (piece := file.read(2**16)):
+            if is_json is None:
+                if any(byte < 9 for byte in piece[:4096]):  # what no text has, and every compressed or binary file
+                    return
+                is_json = piece.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+            line = re.split(rb"[\r\n]", piece, maxsplit=1)[0]
+            seen += len(line)
+            for delimiter in counts:
+                counts[delimiter] += line.count(delimiter)
+            if not is_json and max(counts.values()) >= columns:
+                raise _too_wide(path, columns)
+            if len(line) < len(piece):
+                return
+    if seen >= FIRST_LINE:
+        raise DataError(f"{path}: the first line is longer than {FIRST_LINE:,} bytes. This is not a table.")
 
 
 def _batches(path: Path, spec: dict[str, Any], schema: Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     missing = schema.missing if schema is not None else ()
     scan = scan_table(path, batch_rows=BATCH_ROWS, schema=schema, missing=missing)
     if len(scan.schema.names) > spec["columns"]:
-        raise _too_wide(path, spec)
+        raise _too_wide(path, spec["columns"])
     if scan.n_rows > spec["rows"]:
         raise DataError(f"{path} has {scan.n_rows:,} rows; this service takes {spec['rows']:,}. Send fewer.")
     return scan.schema, iter(scan)
 
 
-def _too_wide(path: Path, spec: dict[str, Any]) -> DataError:
-    return DataError(f"{path} has more than {spec['columns']:,} columns, the limit of this service. Send fewer.")
+def _too_wide(path: Path, columns: int) -> DataError:
+    return DataError(f"{path} has more than {columns:,} columns, the limit of this service. Send fewer.")
 
 
 def _rows(path: Path, spec: dict[str, Any]) -> dict[str, Any]:

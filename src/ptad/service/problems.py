@@ -68,6 +68,8 @@ def add_handlers(app: FastAPI) -> None:
             detail = "Nothing is at this address. The addresses are listed in /openapi.json."
         elif error.status_code == 405 and detail == "Method Not Allowed":
             detail = f"{request.method[:20]} is not possible here. What is possible is listed in /openapi.json."
+        elif error.status_code == 400 and detail == "There was an error parsing the body":
+            detail = "The body is not JSON in UTF-8. See /openapi.json for the right form."
         return problem_response(error.status_code, detail, dict(error.headers or {}))
 
     @app.exception_handler(RequestValidationError)

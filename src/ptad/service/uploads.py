@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+from ptad.errors import DataError
+from ptad.service.intake import FIRST_LINE, check_header
 from ptad.service.problems import Problem
 from ptad.service.settings import Limits
 from ptad.service.store import Store, new_id, read_json, remove, write_json
@@ -51,7 +53,7 @@ class Uploads:
         """Keep a table; it appears once it was read from end to end."""
         self._check_room()
         name = shown_name(name)
-        async with self.spooled(body) as path:
+        async with self.spooled(body, name) as path:
             found = await self.read(path, name)
             self._check_room()  # others may have come meanwhile
             identifier = new_id("t")
@@ -72,8 +74,11 @@ class Uploads:
         await asyncio.to_thread(self.store.discard, self.store.tables / identifier)
 
     @contextlib.asynccontextmanager
-    async def spooled(self, body: AsyncIterator[bytes]) -> AsyncIterator[Path]:
-        """The body as a file in a folder of its own, which is gone afterwards unless it was renamed."""
+    async def spooled(self, body: AsyncIterator[bytes], name: str) -> AsyncIterator[Path]:
+        """The body as a file in a folder of its own, which is gone afterwards unless it was renamed.
+
+        An endless header is refused as soon as it is known to be one, not when all of it has arrived.
+        """
         if self._running >= self.limits.uploads_running:
             raise Problem(
                 503,
@@ -88,14 +93,23 @@ class Uploads:
             size = 0
             with path.open("wb") as file:
                 async for block in body:
-                    size += len(block)
                     await asyncio.to_thread(file.write, block)
+                    if size < FIRST_LINE <= size + len(block):
+                        file.flush()
+                        await asyncio.to_thread(self._check_header, path, name)
+                    size += len(block)
             if not size:
                 raise Problem(400, "The body is empty. Send a table with a header and rows.")
             yield path
         finally:
             self._running -= 1
             await asyncio.to_thread(remove, folder)
+
+    def _check_header(self, path: Path, name: str) -> None:
+        try:
+            check_header(path, self.limits.columns)
+        except DataError as error:
+            raise Problem(400, str(error).replace(str(path), name)) from None
 
     async def read(
         self,
