@@ -61,6 +61,7 @@ def test_addresses_methods_and_kinds(service):
     detail(service.http.get("/page/..%2fapp.py"), 404)
     detail(service.http.post("/v1/fits", json={"table": "t-1", "unknown": 1}), 422)
     detail(service.http.post("/v1/fits", json={"table": "t-1"}), 404)
+    assert "not JSON in UTF-8" in detail(service.http.post("/v1/fits", content=b'{"table": "\xff"}', headers=JSON), 400)
     detail(service.http.patch("/v1/models/tiny-model", json={"false_alarm_rate": 2}), 422)
 
 
