@@ -11,6 +11,7 @@ import sys
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
@@ -188,6 +189,8 @@ def test_missing_words(tmp_path):
 def test_csv_dialects(tmp_path):
     assert read_table(put(tmp_path, "bom.csv", b"\xef\xbb\xbfa,b\n1,2\n")).to_pydict() == {"a": [1], "b": [2]}
     assert read_table(put(tmp_path, "semi.csv", "a;b\n1;2,5\n")).to_pydict() == {"a": [1], "b": ["2,5"]}
+    units = put(tmp_path, "units.csv", "when;what;amount, EUR\n1;2;3\n")
+    assert read_table(units).column_names == ["when", "what", "amount, EUR"]
     quoted = put(tmp_path, "quoted.csv", 'a,"b,c"\n"two\nlines","say ""hi"""\n')
     assert read_table(quoted).to_pydict() == {"a": ["two\nlines"], "b,c": ['say "hi"']}
     assert read_table(put(tmp_path, "crlf.csv", "a,b\r\n1,x\r\n")).to_pydict() == {"a": [1], "b": ["x"]}
@@ -293,6 +296,21 @@ def test_wrong_content_for_the_suffix(tmp_path):
         read_table(put(tmp_path, "t.csv.gz", CSV))
 
 
+@pytest.mark.parametrize("name", ["book.xlsx", "packed.csv"])
+def test_a_workbook_is_called_one(tmp_path, name):
+    with pytest.raises(DataError, match=f"{name} is an Excel workbook or a zip archive. Save the sheet as CSV"):
+        read_table(put(tmp_path, name, b"PK\x03\x04" + bytes(100)))
+
+
+def test_no_thread_of_the_csv_reader_needs_python(tmp_path, monkeypatch):
+    # one that asks for Python's lock while the process ends brings it down: a wrong exit code, now and then
+    seen = []
+    open_csv = pyarrow.csv.open_csv
+    monkeypatch.setattr("pyarrow.csv.open_csv", lambda s, **more: (seen.append(type(s)), open_csv(s, **more))[1])
+    read_table(put(tmp_path, "t.csv", CSV))
+    assert set(seen) == {pa.OSFile}
+
+
 def test_duplicate_names_in_parquet(tmp_path):
     pq.write_table(pa.table([[1], [2]], names=["a", "a"]), tmp_path / "t.parquet")
     with pytest.raises(DataError, match="duplicate column names 'a'"):
@@ -313,7 +331,7 @@ def test_input_that_changes_while_it_is_read(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.jsonl", "t.feather", "t.csv.gz"])
 def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, name):
-    monkeypatch.setattr("ptad.tables.delimited.BLOCK_BYTES", 1 << 16)
+    monkeypatch.setattr("ptad.tables.delimited.BLOCK_BYTES", 1 << 13)  # Arrow reads 32 of them ahead
     monkeypatch.setattr("ptad.tables.json_lines.BLOCK_BYTES", 1 << 16)
     part = pa.record_batch(
         {"a": np.random.default_rng(0).normal(size=5000), "b": [f"word {i % 99}" for i in range(5000)]}
@@ -331,4 +349,4 @@ def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, name):
             del batch
         assert rows == 5000 * parts
         peaks.append(peak)
-    assert peaks[1] < 1.5 * peaks[0]
+    assert peaks[1] < max(1.5 * peaks[0], 1 << 19)  # of 5 MB

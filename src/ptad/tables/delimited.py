@@ -112,7 +112,7 @@ def _open(source: Source, encoding: str, names: list[str] | None) -> Iterator[pa
         if names is None:
             yield _header_batch(source, encoding, delimiter)
             return
-        with source.open() as stream:
+        with source.open(native=True) as stream:
             yield from pcsv.open_csv(stream, read_options=read, parse_options=parse, convert_options=convert)
     except (UnicodeError, LookupError) as error:
         raise _wrong_encoding(source, encoding, error) from error
@@ -155,10 +155,7 @@ def _delimiter(source: Source, encoding: str) -> str:
     with source.open() as stream, io.TextIOWrapper(stream, encoding=_no_bom(encoding)) as text:
         first = next((line for line in text if line.strip()), "")
     outside = "".join(first.split('"')[::2])  # delimiters inside quotes do not count
-    if "," in outside:
-        return ","
-    best = max(";\t|", key=outside.count)
-    return best if best in outside else ","
+    return max(",;\t|", key=outside.count)  # of equal counts the comma, which comes first
 
 
 def _wrong_encoding(source: Source, encoding: str, error: Exception) -> DataError:

@@ -97,10 +97,14 @@ class Source:
             raise endless_line(self.label)
 
     @contextmanager
-    def open(self) -> Iterator[IO[bytes]]:
-        """The decompressed content as a stream of bytes."""
+    def open(self, *, native: bool = False) -> Iterator[IO[bytes]]:
+        """The decompressed content as a stream of bytes.
+
+        ``native`` is for readers with threads of their own, which may be at work when the process ends: a thread that
+        asks for Python's lock then brings the process down, so that plain files are opened without Python.
+        """
         if self.compression is None:
-            stream: Any = self.path.open("rb")
+            stream: Any = pa.OSFile(str(self.path)) if native else self.path.open("rb")
         elif self.compression in _OPENERS:
             stream = _OPENERS[self.compression](self.path, "rb")
         else:
@@ -183,6 +187,8 @@ def _source(path: Path, label: str | None = None) -> Source:
         ) from error
     if not start:
         raise DataError(f"{label} is empty. Give a file with a header and rows.")
+    if start.startswith(b"PK\x03\x04") or path.suffix.lower() in (".xlsx", ".xls"):
+        raise DataError(f"{label} is an Excel workbook or a zip archive. Save the sheet as CSV, or unpack the archive.")
     kind, compression = _by_suffix(path)
     if compression is None:
         compression = next((c for magic, c in _MAGIC.items() if start.startswith(magic)), None)
