@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from ptad import PTAD
@@ -106,3 +107,16 @@ def test_a_foreign_folder_is_left_alone(ptad, table, tmp_path):
     result = ptad("fit", table, "--out", tmp_path)
     assert result.exit_code == 2 and "is not a ptad model: it is left alone" in result.stderr
     assert (tmp_path / "photo.png").exists()
+
+
+def test_columns_that_never_varied_and_dates_are_spoken_of(ptad, tmp_path, tiny, make_table):
+    table = make_table().append_column("day", [np.arange(160).astype("datetime64[D]")])
+    write_table(table, tmp_path / "t.parquet")
+    said = ptad("fit", tmp_path / "t.parquet", "--out", tmp_path / "model", "--only", "a,unit,day", *tiny).stdout
+    assert "day: rows of a later time look strange" in said
+    place = table.column_names.index("unit")
+    write_table(table.set_column(place, "unit", [["lb"] * 160]), tmp_path / "new.parquet")
+    result = ptad("explain", tmp_path / "model", tmp_path / "new.parquet", "--top", 1)
+    assert result.stderr.count("warning") == 1  # once, not per batch
+    assert "column 'unit' is left out (constant: 'kg') but now holds 'lb': fit with --kind" in result.stderr
+    assert "warning" not in ptad("explain", tmp_path / "model", tmp_path / "t.parquet", "--top", 1).stderr

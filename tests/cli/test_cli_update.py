@@ -22,9 +22,10 @@ def test_updates_from_normal_rows_into_another_folder(ptad, tmp_path, model, mak
 
 def test_in_place_and_in_words(ptad, tmp_path, model, make_table):
     PTAD.load(model, device="cpu").save(tmp_path / "m")
-    write_table(make_table(400, seed=3), tmp_path / "new.parquet")
+    write_table(make_table(400, seed=3).append_column("extra", [range(400)]), tmp_path / "new.parquet")
     result = ptad("update", tmp_path / "m", tmp_path / "new.parquet", "--out", tmp_path / "m", "--steps", 5)
     assert result.exit_code == 0, result.stderr
+    assert "warning: columns that were not there in training are ignored: 'extra'\n" in result.stderr
     assert "Updated model saved in" in result.stdout and "from 200 calibration rows" in result.stdout
 
 

@@ -103,6 +103,14 @@ def test_labels_are_counted_and_kept_out_of_the_model(model, table, tmp_path):
         )
 
 
+def test_a_column_that_never_varied_and_does_now_is_named(model, table, tmp_path):
+    assert write_report(model, table, tmp_path / "r.html")["drift"]["constants"] == []
+    changed = table.assign(constant=["Atlantis"] * 119 + ["Lemuria"])
+    assert write_report(model, changed, tmp_path / "r.html")["drift"]["constants"] == [["constant", "Lemuria"]]
+    hidden = write_report(model, changed, tmp_path / "r.html", ReportSettings(rows=False))
+    assert hidden["drift"]["constants"] == [["constant", None]]
+
+
 def test_another_rate_leaves_the_model_alone(model, table, tmp_path):
     before = model.offset_
     strict = write_report(model, table, tmp_path / "a.html")
@@ -184,3 +192,4 @@ def test_command_line_writes_the_page_and_counts_on_stderr(model_folder, table, 
     assert content["values_shown"] is False
     assert len(content["top"]["rows"]) == 5
     assert f"{content['n_strange']} of 120 rows are strange" in result.stderr
+    assert json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)["n_rows"] == 120

@@ -263,7 +263,7 @@ def test_zones_must_agree():
     assert np.isfinite(schema.encode(zoned)).all()
     shown, back = schema.observed(zoned)["t"], schema.decode(schema.encode(zoned))["t"]
     assert shown[3].isoformat() == "1970-01-01T08:20:00+00:00"  # both in UTC
-    assert abs(back[3] - np.datetime64("1970-01-01T08:20:00")) <= np.timedelta64(1, "s")
+    assert abs(back[3] - shown[3]) <= dt.timedelta(seconds=1)
     for trained, given in ((naive, zoned), (zoned, naive)):
         with pytest.raises(DataError, match=r"'t'.*zone"):
             fit_schema(trained).encode(given)
@@ -370,3 +370,49 @@ def test_same_kind_comes_back():
     for table in (pa.table({"a": [1, 2]}), np.zeros((2, 1))):
         made = same_kind(table, {"score": np.array([0.5, 1.5])})
         assert isinstance(made, pa.Table) and made["score"].to_pylist() == [0.5, 1.5]
+
+
+def test_a_column_that_never_varied_is_kept_if_its_kind_is_chosen_and_noticed_otherwise():
+    n = 24
+    values = {
+        "valve": 0.0,
+        "state": "ok",
+        "flag": False,
+        "day": dt.date(2024, 1, 1),
+        "at": dt.datetime(2024, 1, 1),
+        "count": 5,
+    }
+    table = pa.table({"x": np.arange(n) / 7, **{name: [value] * n for name, value in values.items()}})
+    schema = fit_schema(table)
+    assert schema.names == ("x",) and schema.left_out["at"] == "constant: 2024-01-01 00:00:00"
+    assert schema.changed_constants(table) == {}
+    assert schema.changed_constants(table.to_pandas()) == {}  # other types of the same values
+    assert schema.changed_constants(table.select(["x"])) == {}
+    others = {"valve": 80.0, "state": "broken", "flag": True, "day": dt.date(2025, 1, 1), "count": 6, "at": None}
+    new = pa.table({"x": [1.0, 2.0], **{name: [values[name], others[name]] for name in values}})
+    assert schema.changed_constants(new) == {name: value for name, value in others.items() if name != "at"}
+    assert schema.changed_constants(pa.table({"x": [1.0], "valve": [[1.0]]})) == {"valve": [1.0]}
+    kinds = {"valve": "number", "state": "category", "flag": "boolean", "day": "date", "count": "number"}
+    kept = fit_schema(table, kinds=kinds)
+    assert kept.names == ("x", "valve", "state", "flag", "day", "count")
+    apart = kept.encode(new)[1] != kept.encode(new)[0]
+    assert set(kept.groups[apart]) == set(range(6))  # every change is seen, and far out
+    assert np.abs(kept.encode(table)[:, kept.groups > 0]).max() < np.abs(kept.encode(new)[1, kept.groups > 0]).max()
+
+
+def test_expected_moments_have_the_type_of_observed_ones():
+    days = [dt.date(2024, 1, 1 + i) for i in range(24)]
+    times = pa.array(range(0, 24 * 7000, 7000), pa.timestamp("s", "Europe/Berlin"))
+    table = pa.table({"day": days, "at": times})
+    schema = fit_schema(table)
+    observed, expected = schema.observed(table), schema.decode(schema.encode(table))
+    assert expected["day"].tolist() == observed["day"] == days
+    assert max(abs(a - b) for a, b in zip(observed["at"], expected["at"], strict=True)) <= dt.timedelta(seconds=1)
+
+
+@pytest.mark.parametrize("parameter", ["missing", "drop", "only"])
+def test_a_text_is_not_a_list_of_letters(parameter):
+    with pytest.raises(
+        SettingError, match=rf"'{parameter}' parameter must be a list of text: write \['NA'\], not 'NA'"
+    ):
+        fit_schema(pa.table({"N": [1, 2], "A": [3, 4]}), **{parameter: "NA"})

@@ -118,8 +118,8 @@ def fit(
 
 def summary_lines(summary: dict[str, object], label: str | None) -> list[tuple[str, str]]:
     """What was learned, from how much, and what is promised."""
-    kinds, left_out = summary["columns_by_kind"], summary["left_out"]
-    assert isinstance(kinds, dict) and isinstance(left_out, dict)
+    kinds, left_out, dated = summary["columns_by_kind"], summary["left_out"], summary["columns_dated"]
+    assert isinstance(kinds, dict) and isinstance(left_out, dict) and isinstance(dated, list)
     of = f" of {summary['rows_read']:,} rows" if summary["rows_learned"] != summary["rows_read"] else " rows"
     why = f", those with a normal {label}" if label is not None else ""
     sampled = ", a uniform sample" if summary["sampled"] else ""
@@ -129,6 +129,11 @@ def summary_lines(summary: dict[str, object], label: str | None) -> list[tuple[s
         ("learned from", f"{summary['rows_learned']:,}{of}{why}{sampled}"),
         ("columns used", f"{summary['columns_used']} ({', '.join(f'{n} {kind}' for kind, n in kinds.items())})"),
     ]
+    if dated:
+        names = ", ".join(map(safe, dated))
+        lines.append(
+            ("dates", f"{names}: rows of a later time look strange for that alone; fit with --drop if not meant")
+        )
     lines += [("left out" if i == 0 else "", f"{safe(n)}: {safe(r)}") for i, (n, r) in enumerate(left_out.items())][:20]
     if len(left_out) > 20:
         lines.append(("", f"and {len(left_out) - 20} more: see 'ptad info'"))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import rows_progress, set_up_logging
+from ptad.cli.console import print_json, rows_progress, set_up_logging
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -34,6 +34,7 @@ def report(
     device: options.Device = "auto",
     encoding: options.Encoding = "utf-8",
     quiet: options.Quiet = False,
+    as_json: options.Json = False,
 ) -> None:
     """Write a page that a browser opens without any network: what is strange, why, and what has changed."""
     from ptad.cli.settings import parse_rate
@@ -43,5 +44,7 @@ def report(
     settings = ReportSettings(top, rows, label, tuple(normal or ()), parse_rate(false_alarm_rate), title)
     with rows_progress("scoring", quiet) as progress:
         content = write_report(model, table, out, settings, encoding=encoding, device=device, progress=progress)
-    if not quiet:
+    if as_json:
+        print_json(content)
+    elif not quiet:
         typer.echo(f"{content['n_strange']:,} of {content['n_rows']:,} rows are strange; wrote {out}", err=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ptad.engines.local import known_names
 from ptad.engines.sampling import MAX_ROWS, Progress, Sample, training_rows
 from ptad.errors import BundleError, SettingError
 from ptad.estimator import PTAD
@@ -102,6 +103,7 @@ def update_table(
     table = sample.table
     if label is not None and label not in detector.schema_.names:
         table = table.drop_columns([label])  # it has done its work: no word about an unknown column
+    table = table.select(known_names(detector, table.column_names))
     detector.update(table, n_steps=n_steps).save(target)
     return _summary(detector, target, sample)
 
@@ -118,6 +120,7 @@ def _summary(detector: PTAD, target: Path, sample: Sample) -> dict[str, Any]:
         "sampled": sample.is_partial,
         "columns_used": len(schema.names),
         "columns_by_kind": dict(Counter(schema.kinds.values()).most_common()),
+        "columns_dated": [name for name, kind in schema.kinds.items() if kind in ("datetime", "date")],
         "columns_encoded": schema.n_encoded,
         "left_out": dict(schema.left_out),
         "calibration_rows": len(detector.calibration_.scores) if detector.calibration_ is not None else 0,

@@ -179,7 +179,15 @@ def known_batches(model: PTAD, scan: TableScan) -> Iterator[tuple[int, pa.Record
     """
     names = known_names(model, scan.schema.names)
     start = 0
+    said: set[str] = set()
     for batch in scan:
+        for name, value in model.schema_.changed_constants(batch).items():
+            if name not in said:
+                said.add(name)
+                logger.warning(
+                    "column %r is left out (%s) but now holds %r: fit with --kind to judge it",
+                    *(name, model.schema_.left_out[name], value),
+                )
         yield start, batch, batch.select(names)
         start += batch.num_rows
 

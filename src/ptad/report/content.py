@@ -81,6 +81,10 @@ def make_content(survey: Survey, settings: ReportSettings, table: str, model_nam
             "n_columns": len(drift),
             "n_some": sum(entry["verdict"] == "some" for entry in drift),
             "n_strong": sum(entry["verdict"] == "strong" for entry in drift),
+            "constants": [
+                [name, _text(value, 6) if settings.rows else None]
+                for name, value in list(survey.changed_constants.items())[:MOST_COLUMNS]
+            ],
         },
         "health": {"synthetic": synthetic_check(model), "history": _history(model)},
         "settings": _settings(model),

@@ -6,10 +6,11 @@ const VERDICTS = { strong: 'strong change', some: 'some change', steady: 'steady
 
 export function driftSheet(data) {
   const d = data.drift;
+  const constants = d.constants || []; // results that were kept from before have none
   const changed = d.n_some + d.n_strong;
   const note = changed
     ? `${plural(changed, 'column', 'columns')} of ${count(d.n_columns)} changed visibly, ${count(d.n_strong)} of them strongly. Where a table changes, more rows look strange; if the change is meant, train a model anew.`
-    : 'No column changed more than chance explains.';
+    : `No column ${constants.length ? 'that the model uses ' : ''}changed more than chance explains.`;
   const body = make('tbody', {}, ...d.columns.map((column) => make('tr', {}, make('th', { text: column.name, attributes: { scope: 'row' } }),
     make('td', {}, make('span', { class: `tag ${column.verdict}`, text: VERDICTS[column.verdict] })),
     make('td', {}, twinBars(column)),
@@ -20,6 +21,10 @@ export function driftSheet(data) {
   const table = scroller('drift', 'Changes by column', make('table', {}, make('thead', {}, make('tr', {}, ...heads)), body));
   const found = sheet('Has the table changed since training?', make('p', { id: 'drift-note', text: note }),
     legend(['is-usual', 'training'], ['is-normal', 'this table'], ['', 'Index: population stability index; from 0.10 some, from 0.25 strong']), table);
+  if (constants.length) {
+    const names = constants.map(([name, value]) => (value === null ? name : `${name} (${value})`)).join(', ');
+    found.querySelector('#drift-note').after(make('p', { id: 'drift-constants', text: `Left out, since it never varied in training, but has other values now: ${names}. No score tells of it; train a model anew that includes it.` }));
+  }
   limited(table, [...body.children], 12, 'columns');
   if (d.n_columns > d.columns.length) found.append(make('p', { class: 'quiet', text: `${count(d.n_columns - d.columns.length)} steadier columns are not listed.` }));
   return found;

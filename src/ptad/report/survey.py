@@ -81,6 +81,8 @@ class Survey:
         Scores of all rows; with labels, ``anomalous`` holds those of the labelled anomalies and ``normal`` the others.
     drift : DriftTally
         The table against the training rows.
+    changed_constants : dict
+        Columns that the model left out since they never varied, and do now, with a new value.
     first_reason, share : ndarray of shape (n_columns,)
         Over the strange rows: how often each column contributes most, and its average share of the score.
     """
@@ -98,6 +100,7 @@ class Survey:
         self.top_labels: NDArray[np.bool_] = np.empty(0, dtype=bool)
         self._top_rows: pa.Table | None = None
         self.ignored: list[str] = []
+        self.changed_constants: dict[str, Any] = {}
 
     def add_all(self, batches: Iterable[pa.RecordBatch], progress: Progress | None = None) -> None:
         """Add every batch; ``progress`` is told the number of rows done, and of all rows where it is known."""
@@ -125,6 +128,7 @@ class Survey:
         anomalous = np.zeros(len(scores), dtype=bool) if self.label is None else self.label.anomalous(batch)
         rows = self._features(batch)
         self.drift.add(self.model.schema_.encode(rows))
+        self.changed_constants |= self.model.schema_.changed_constants(rows)
         self.normal.add(scores[~anomalous])
         self.anomalous.add(scores[anomalous])
         self.first_reason += judgement.first_reason

@@ -92,8 +92,8 @@ def write_report(
         raise DataError(f"{name} has no rows to report on. Give a table with rows.")
     if label is not None and not survey.normal.counts.sum():
         raise DataError(
-            f"No row of {name} is normal by the label column {label.column!r} (normal: {label.normal or '0, false'}). "
-            "Name the value of normal rows (normal)."
+            f"No row of {name} is normal by the label column {label.column!r} (normal: "
+            f"{', '.join(map(repr, label.normal)) or '0, false'}). Name the value of normal rows (normal)."
         )
     model_name = "a model in memory" if isinstance(model, PTAD) else Path(model).resolve().name
     content = make_content(survey, settings, name, model_name)

@@ -42,7 +42,8 @@ def fit_schema(
     clip : float, optional
         Limit of encoded values: [-clip, clip] for "standard", [-clip, 1 + clip] for "minmax".
     kinds : mapping of column to kind, optional
-        Overrides the detected kind (see :mod:`ptad.tables.kinds`) and keeps a column that looks like an identifier.
+        Overrides the detected kind (see :mod:`ptad.tables.kinds`) and keeps a column that looks like an identifier or
+        is constant.
     missing : iterable of str
         Text that means "missing", compared after stripping blanks. NaN, None, NA, NaT and nulls always do.
     drop, only : iterable of str
@@ -64,6 +65,9 @@ def fit_schema(
         raise SettingError(f"The 'scaling' parameter must be 'standard' or 'minmax'. Got {scaling!r} instead.")
     if clip is not None and not (np.isfinite(clip) and clip > 0):
         raise SettingError(f"The 'clip' parameter must be None or a number above 0. Got {clip!r} instead.")
+    for parameter, given in (("missing", missing), ("drop", drop), ("only", only)):
+        if isinstance(given, str):  # it would be taken apart into its letters
+            raise SettingError(f"The '{parameter}' parameter must be a list of text: write [{given!r}], not {given!r}.")
     chosen = dict(kinds or {})
     dropped, only = tuple(drop), None if only is None else tuple(only)
     frame = as_frame(table, wanted=lambda name: name not in dropped and (only is None or name in only))

@@ -44,6 +44,7 @@ KINDS: dict[str, type[Column]] = {
 # 100 keeps one-hot what public benchmark tables one-hot (the widest has 70 values); more would dwarf the rest.
 MOST_CATEGORIES = 100
 FEW_CATEGORIES = 10
+CONSTANT = "constant: "  # a reason to leave a column out; what follows is its one value
 IDENTIFIER_ROWS = 20  # fewer distinct values than this prove nothing
 
 
@@ -73,20 +74,23 @@ def detect_kind(name: str, array: pa.Array) -> str:
 def reason_to_leave_out(array: pa.Array, *, identifiers: bool) -> str | None:
     """Why a training column tells nothing, or None if it is worth keeping.
 
-    ``identifiers=False`` keeps columns in which every value is different.
+    ``identifiers=False`` keeps whatever has a value: also a column in which all values are different, or the same.
     """
     present = len(array) - array.null_count
     if not present:
         return "all values are missing"
+    if not identifiers:
+        return None
     values = decoded(array)
     if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
         low, high = pc.min_max(values).as_py().values()
-        return f"constant: {low!r}" if low == high else None
+        return f"{CONSTANT}{low!r}" if low == high else None
     distinct = pc.count_distinct(values, mode="only_valid").as_py()
     if distinct == 1:
-        return f"constant: {values.drop_null()[0].as_py()!r}"
+        value = values.drop_null()[0].as_py()
+        return f"{CONSTANT}{value!r}" if isinstance(value, str | int) else f"{CONSTANT}{value}"
     countable = is_text(values.type) or pa.types.is_integer(values.type)
-    if identifiers and countable and distinct == present >= IDENTIFIER_ROWS and not _is_fractional_text(values):
+    if countable and distinct == present >= IDENTIFIER_ROWS and not _is_fractional_text(values):
         return "identifier: every value is different"
     return None
 

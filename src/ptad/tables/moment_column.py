@@ -102,14 +102,16 @@ class MomentColumn:
         return block
 
     def decode(self, raw: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """Dates from the linear coordinate: datetime64, or datetime.time for times of day."""
+        """Moments from the linear coordinate, of the type that observed ones have; datetime64 without a zone."""
         span = self.last - self.first
         seconds = self.first + np.rint(np.clip(np.nan_to_num(raw[:, 0]), 0, span)).astype(np.int64)
         if self.kind == "time":
             clock = pa.array(np.minimum(seconds, DAY - 1).astype(np.int32)).cast(pa.time32("s"))
             return np.asarray(clock.to_numpy(zero_copy_only=False))
         if self.kind == "date":
-            return np.asarray((seconds + DAY // 2) // DAY).astype("datetime64[D]")  # the nearest midnight
+            return np.asarray((seconds + DAY // 2) // DAY).astype("datetime64[D]").astype(object)  # nearest midnight
+        if self.zoned:
+            return np.array(pa.array(seconds, pa.timestamp("s", "UTC")).to_pylist(), dtype=object)
         return np.asarray(seconds.astype("datetime64[s]"))
 
     def to_json(self) -> dict[str, Any]:

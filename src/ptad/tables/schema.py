@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ptad.errors import BundleError, DataError
 from ptad.tables.borders import Frame, as_frame
-from ptad.tables.kinds import KINDS, Column
+from ptad.tables.kinds import CONSTANT, KINDS, Column
 from ptad.tables.number_column import NumberColumn
 from ptad.tables.scaling import apply_scale
-from ptad.tables.values import shifted, without_missing, without_named
+from ptad.tables.values import decoded, shifted, without_missing, without_named
 
 FORMAT, VERSION = "ptad-schema", 1
 CELLS_AT_ONCE = 2**24  # encoded cells held as float64 at one time
@@ -103,6 +106,22 @@ class Schema:
         frame = self._matched(table)
         cells = (without_missing(frame.column(i), self.missing) for i in range(len(self.columns)))
         return {name: _pylist(array) for name, array in zip(self.names, cells, strict=True)}
+
+    def changed_constants(self, table: Any) -> dict[str, Any]:
+        """Columns that were left out since they never varied, and do now: column to a value unlike the one known."""
+        known = {n: r.removeprefix(CONSTANT) for n, r in self.left_out.items() if r.startswith(CONSTANT)}
+        if not known:
+            return {}
+        frame = as_frame(table, typed=True, wanted=known.__contains__)
+        changed: dict[str, Any] = {}
+        for i, name in enumerate(frame.names):
+            if name in known:
+                cells = without_missing(decoded(frame.column(i)), self.missing).drop_null()
+                with suppress(pa.ArrowNotImplementedError):  # nested values cannot be compared
+                    cells = pc.unique(cells)
+                others = [v for v in cells[:2].to_pylist() if not _reads_as(v, known[name])]
+                changed |= {name: others[0]} if others else {}
+        return changed
 
     def decode(self, x_hat: np.ndarray) -> dict[str, np.ndarray]:
         """Reconstructed rows in the table's own units and categories, per used column."""
@@ -246,6 +265,14 @@ def _spans(columns: tuple[Column, ...]) -> Iterator[slice]:
         stop = start + len(column.labels)
         yield slice(start, stop)
         start = stop
+
+
+def _reads_as(value: Any, text: str) -> bool:
+    """Whether a value is the one that ``text`` shows, be it of another type or precision."""
+    try:
+        return math.isclose(float(value), float(text), rel_tol=1e-6)
+    except (TypeError, ValueError):
+        return text in (repr(value), repr(str(value)), str(value))
 
 
 def _pylist(array: pa.Array) -> list[Any]:
