@@ -90,6 +90,10 @@ def test_refused_input(detector: PTAD, rows: Rows) -> None:
         detector.predict(rows[0])
     with pytest.raises(ValueError, match="0 sample"):
         detector.predict(rows[:0])
+    with pytest.raises(SettingError, match=r"'auto' or a number between 0 and 1\. Got 'low'"):
+        detector.set_false_alarm_rate("low")
+    with pytest.raises(DataError, match="Duplicate column names: 'a'"):
+        PTAD().fit(pd.DataFrame(rows, columns=["a", "b", "a", "c"]))
     with pytest.raises(DataError, match="infinity"):
         detector.predict(np.where(rows > 2, np.inf, rows))
 

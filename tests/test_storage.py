@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 import torch
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from ptad import PTAD, BundleError, __version__
 from ptad.storage import FORMAT_VERSION
@@ -91,6 +92,15 @@ def test_numpy_settings_can_be_saved(make_detector: Make, rows: Rows, tmp_path: 
     model.save(tmp_path / "model")
     again = PTAD.load(tmp_path / "model")
     assert again.config_.n_steps == 20 and again.false_alarm_rate_ == pytest.approx(0.1)
+
+
+def test_a_loaded_detector_learns_anew_as_before(make_detector: Make, frame: pd.DataFrame, tmp_path: Path) -> None:
+    chosen = {"kinds": {"b": "category"}, "missing": ("?",), "drop": {"c"}, "only": ["a", "b", "c"], "random_state": 7}
+    model = make_detector(parameters=chosen).fit(frame)
+    model.save(tmp_path / "model")
+    again = clone(PTAD.load(tmp_path / "model")).set_params(verbose=0).fit(frame)
+    assert again.schema_.to_json() == model.schema_.to_json()
+    assert np.array_equal(again.anomaly_score(frame), model.anomaly_score(frame))
 
 
 def test_relocated_and_with_other_thread_counts(saved: Path, detector: PTAD, rows: Rows, tmp_path: Path) -> None:

@@ -23,13 +23,19 @@ from ptad.fitting import Columns, Fitted, fit_matrix, make_retrieval
 from ptad.model import Network
 from ptad.progress import fit_progress
 from ptad.scoring import PART_NAMES, Calibration, Explanation, Parts, Scorer, Space, make_explanation
-from ptad.storage import read_bundle, write_bundle
+from ptad.storage import plain, read_bundle, write_bundle
 from ptad.tables import Schema, fit_schema
+from ptad.tables.borders import as_frame
 from ptad.updating import continued_history, update_matrix
 
 logger = logging.getLogger("ptad")
 
 BLOCK_ROWS = 2**16  # rows of an array that are encoded at a time
+# Where it runs and what it says is for the next machine to choose; the settings of the network are saved as a whole.
+SAVED_PARAMETERS = (
+    *("preset", "false_alarm_rate", "context", "mixed_precision"),
+    *("kinds", "missing", "drop", "only", "random_state"),
+)
 
 Array = NDArray[np.float64]
 
@@ -204,6 +210,8 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
     def set_false_alarm_rate(self, rate: float | str) -> Self:
         """Change the threshold without learning anew."""
         check_is_fitted(self)
+        if isinstance(rate, str) and rate != "auto":
+            raise SettingError(f"A false_alarm_rate must be 'auto' or a number between 0 and 1. Got {rate!r} instead.")
         self.false_alarm_rate_ = self._calibration().rate(rate)
         self.false_alarm_rate = rate
         self.offset_ = -self._calibration().threshold(self.false_alarm_rate_)
@@ -296,6 +304,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
             check_is_fitted(self)
         if hasattr(X, "columns") or hasattr(X, "column_names") or hasattr(X, "schema"):
             if reset:
+                as_frame(X, wanted=lambda name: False)  # names a column that is there twice; scikit-learn stumbles
                 validate_data(self, X, reset=True, skip_check_array=True)
             return X
         return validate_data(self, X, reset=reset, ensure_all_finite=False, ensure_min_samples=2 if reset else 1)
@@ -327,11 +336,9 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
             tensors["bank"] = scorer.retrieval.rows.float()
         if self.calibration_ is not None:
             tensors["calibration"] = torch.from_numpy(self.calibration_.scores)
-        rate = self.false_alarm_rate if isinstance(self.false_alarm_rate, str) else float(self.false_alarm_rate)
-        parameters = {"preset": self.preset, "false_alarm_rate": rate, "context": self.context}
         names = getattr(self, "feature_names_in_", None)
         content = {
-            "parameters": parameters,
+            "parameters": {name: plain(getattr(self, name)) for name in SAVED_PARAMETERS},
             "config": self.config_.to_json(),
             "schema": self.schema_.to_json(),
             "n_features_in": self.n_features_in_,

@@ -11,10 +11,13 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import safetensors.torch
+from numpy.random import RandomState
 from torch import Tensor
 
 from ptad._version import __version__
@@ -92,6 +95,17 @@ def read_bundle(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[st
     if hashlib.sha256(blob).hexdigest() != manifest["tensors_sha256"]:
         raise BundleError(f"'{source / TENSORS}' is truncated or damaged: its checksum does not match the manifest.")
     return manifest, safetensors.torch.load(blob)
+
+
+def plain(value: Any) -> Any:
+    """Return a parameter as JSON has it; a random generator is 0, since it has moved on and no fit could repeat it."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, RandomState):
+        return 0
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [plain(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _is_bundle(folder: Path) -> bool:
