@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from ptad import PTAD, __version__
+from ptad.cli.console import print_strangest
 from ptad.engines.evaluation import exact_interval
 from ptad.errors import TrainingError
 from ptad.tables import read_table, write_table
@@ -29,7 +30,11 @@ def test_root(ptad):
     assert all(f" {command} " in listed for command in [*COMMANDS, "benchmark"])
     assert ptad().exit_code == 2
     typo = ptad("scor")
-    assert typo.exit_code == 2 and typo.stderr.startswith("error: ") and "'score'" in typo.stderr
+    assert (
+        typo.exit_code == 2
+        and typo.stderr.startswith("error: ")
+        and typo.stderr.endswith("'score'? See 'ptad --help'.\n")
+    )
 
 
 def test_completion(environment):
@@ -97,6 +102,8 @@ def test_exact_interval():
         (["--label", "nothing"], "no label column 'nothing'"),
         (["--label", "status"], "holds other values than 0 and 1: 'ok', 'broken'"),
         (["--label", "status", "--normal", "ok", "--anomaly", "broken"], "not both"),
+        (["--label", "status", "--normal", "Ok"], "is 'Ok' (--normal). Its values are: 'ok', 'broken'."),
+        (["--label", "status", "--anomaly", "bad"], "is 'bad' (--anomaly). Its values are: 'ok', 'broken'."),
         (["--label", "status", "--normal", "ok", "--false-alarm-rate", "0.0001"], "cannot be promised from 140"),
     ],
 )
@@ -165,3 +172,9 @@ def test_demo(ptad):
     assert low <= figures["promised_false_alarm_rate"] <= high
     assert len(found["strangest"]) == 5
     assert all(len(e["columns"]) == 3 and e["label"] == "malignant" for e in found["strangest"])
+
+
+def test_a_text_that_should_be_new_is_not_called_missing(capsys):
+    reason = {"column": "note", "observed": None, "expected": None, "contribution": 1.0, "share": 1.0}
+    print_strangest([{"row": 0, "score": 1.0, "p_value": 0.5, "anomaly": False, "columns": [reason]}])
+    assert " ".join(capsys.readouterr().out.splitlines()[1].split()) == "0 1 0.5 note missing a new value 100 %"

@@ -61,7 +61,7 @@ def _report(error: Exception, as_json: bool) -> int:
         print_error(kind, message, as_json=as_json)
         return 2
     if hasattr(error, "format_message"):  # the parser's own: a wrong or missing option
-        print_error(kind, f"{error.format_message().rstrip('.')}. {_hint(error)}", as_json=as_json)
+        print_error(kind, f"{_sentence(error.format_message())} {_hint(error)}", as_json=as_json)
         return 2
     if isinstance(error, OSError) and error.filename is not None:
         print_error(kind, f"{error.filename}: {error.strerror}. Check the path.", as_json=as_json)
@@ -76,6 +76,11 @@ def _report(error: Exception, as_json: bool) -> int:
         typer.echo(trace, err=True)
         print_error(kind, f"unexpected {kind}: {message}. This is a bug: please report it.", as_json=False)
     return 1
+
+
+def _sentence(text: str) -> str:
+    text = text.rstrip(".")
+    return text if text.endswith("?") else f"{text}."
 
 
 def _hint(error: Any) -> str:

@@ -139,10 +139,10 @@ def print_strangest(entries: list[dict[str, Any]]) -> None:
             table.add_row()
         for k, reason in enumerate(entry["columns"]):
             head = _head(entry, labelled) if k == 0 else [Text("")] * (4 if labelled else 3)
-            cells = [
-                Text(safe(reason[name]), no_wrap=True, overflow="ellipsis")
-                for name in ("column", "observed", "expected")
-            ]
+            # nothing is ever expected to be missing: None is a text that never occurred in training
+            expected = "a new value" if reason["expected"] is None else safe(reason["expected"])
+            texts = (safe(reason["column"]), safe(reason["observed"]), expected)
+            cells = [Text(text, no_wrap=True, overflow="ellipsis") for text in texts]
             table.add_row(*head, *cells, Text(f"{100 * reason['share']:.0f} %"))
     Console(highlight=False).print(table)
 

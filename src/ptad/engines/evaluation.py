@@ -7,11 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy.stats import beta
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from ptad.engines.labels import check_label, is_anomaly
+from ptad.engines.labels import check_label, check_named, is_anomaly
 from ptad.engines.local import decision_of, known_batches, rows_from, rows_per_batch
 from ptad.estimator import PTAD
 from ptad.tables import scan_table
@@ -107,12 +109,16 @@ def evaluate_table(
     threshold, promised = decision_of(model)
     scan = scan_table(source, batch_rows=rows_per_batch(model), encoding=encoding, schema=model.schema_)
     check_label(label, scan.schema.names, scan.label)
-    scores, marks, rows = [], [], 0
+    scores, marks, labels, rows = [], [], [], 0
     for start, batch, known in known_batches(model, scan):
         marks.append(is_anomaly(batch.column(label), normal, anomaly, label))
+        labels.append(pc.unique(batch.column(label)))
         with rows_from(start):
             scores.append(model.anomaly_score(known))
         rows += batch.num_rows
         if progress is not None:
             progress(rows, scan.n_rows)
+    found = pa.chunked_array(labels).combine_chunks()
+    check_named(found, normal, label, "--normal")
+    check_named(found, anomaly, label, "--anomaly")
     return judge(np.concatenate(scores), np.concatenate(marks), threshold, promised)

@@ -66,6 +66,15 @@ def is_anomaly(column: pa.Array, normal: Sequence[str], anomaly: Sequence[str], 
     return yes
 
 
+def check_named(labels: pa.Array, named: Sequence[str], label: str, option: str) -> None:
+    """Raise if none of the named values is among the ``labels`` that a table has: most likely a slip of the pen."""
+    if named and not equals(labels, named).any():
+        raise DataError(
+            f"No value of the label column {label!r} is {' or '.join(map(repr, named))} ({option}). Its values are: "
+            f"{listed(labels)}."
+        )
+
+
 def listed(column: pa.Array | pa.ChunkedArray) -> str:
     """The first different values of a column, for a message."""
     values = pc.unique(column).to_pylist()
