@@ -66,6 +66,24 @@ def test_needs_neither_torch_nor_ptad(
     assert [r["anomaly"] == "True" for r in rows] == (mixed_model.predict(new_rows) == -1).tolist()
 
 
+def test_the_command_ends_with_one_line_and_2(exported: Exported, tmp_path: Path, capsys: Any) -> None:
+    model, empty, text = str(exported[0]), tmp_path / "empty.csv", tmp_path / "text.csv"
+    empty.write_text("")
+    text.write_text("speed,load\nfast,1\n")
+    for given, message in [
+        ([model, "none.csv"], "none.csv"),
+        ([model, str(empty)], "has no rows"),
+        ([model, str(text)], "error: "),
+        ([str(text), str(text)], "cannot be read as an ONNX file"),
+    ]:
+        with pytest.raises(SystemExit) as left:
+            runner_module.main(given)
+        said = capsys.readouterr()
+        assert left.value.code == 2 and said.out == "" and message in said.err and said.err.count("\n") == 1
+    with pytest.raises(SystemExit, match="usage: "):
+        runner_module.main([model])
+
+
 def test_metadata_holds_schema_promise_and_versions(runner: Runner, mixed_model: PTAD) -> None:
     assert runner.schema == json.loads(json.dumps(mixed_model.schema_.to_json()))
     assert runner.threshold == -mixed_model.offset_

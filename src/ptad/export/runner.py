@@ -79,7 +79,10 @@ class Runner:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = n_threads
         options.log_severity_level = 3
-        self._session = onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
+        try:
+            self._session = onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # onnxruntime's own kinds have no name in common
+            raise RunnerError(f"'{path}' cannot be read as an ONNX file: {error}") from error
         properties = self._session.get_modelmeta().custom_metadata_map
         if properties.get("format") != FORMAT:
             raise RunnerError(f"'{path}' was not written by ptad. Make one with: ptad export MODEL --out model.onnx")
@@ -273,7 +276,9 @@ def _wrong(cell: Any, row: int, entry: dict[str, Any], form: str) -> RunnerError
 def read_csv(path: str | os.PathLike[str]) -> dict[str, list[str | None]]:
     """Read a CSV file with a header; cells stay text, and NA, null and the like are missing."""
     with open(path, newline="", encoding="utf-8-sig") as file:  # noqa: PTH123
-        header, *rows = [row for row in csv.reader(file) if row]
+        header, *rows = [row for row in csv.reader(file) if row] or [[]]
+    if not rows:
+        raise RunnerError(f"'{path}' has no rows. Give a file with a header and rows.")
     if ragged := [i for i, row in enumerate(rows) if len(row) != len(header)]:
         raise RunnerError(f"'{path}', row {ragged[0]} (counted from 0) has another number of cells than the header.")
     return {name: [None if row[j] in NULL_WORDS else row[j] for row in rows] for j, name in enumerate(header)}
@@ -281,8 +286,15 @@ def read_csv(path: str | os.PathLike[str]) -> dict[str, list[str | None]]:
 
 def main(arguments: Iterable[str]) -> None:
     """Write score, p-value and flag of every row of a CSV file as CSV to standard output."""
-    model, table = arguments
-    scored = Runner(model).score(read_csv(table))
+    try:
+        model, table = arguments
+    except ValueError:
+        sys.exit("usage: runner.py MODEL.onnx TABLE.csv > SCORED.csv")
+    try:
+        scored = Runner(model).score(read_csv(table))
+    except (RunnerError, OSError, UnicodeError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(2)
     columns = {"score": scored.score, "p_value": scored.p_value, "anomaly": scored.anomaly}
     known = {name: values.tolist() for name, values in columns.items() if values is not None}
     out = csv.writer(sys.stdout)
