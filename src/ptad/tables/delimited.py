@@ -131,6 +131,8 @@ def _header_batch(source: Source, encoding: str, delimiter: str) -> pa.RecordBat
                 f"{source.label}: the header cannot be read ({error}). Look for a quote that is never closed, or "
                 "shorten the names."
             ) from error
+    if names and names[0].lower().startswith("sep="):
+        raise DataError(f"{source.label}: the first line, 'sep=...', is a note to Excel. Remove it.")
     unnamed = [i for i, name in enumerate(names) if not name.strip()]
     if unnamed or not names:
         raise DataError(
@@ -159,9 +161,11 @@ def _delimiter(source: Source, encoding: str) -> str:
 
 
 def _wrong_encoding(source: Source, encoding: str, error: Exception) -> DataError:
+    with source.open() as stream:
+        likely = "utf-16" if bytes(stream.read(2)) in (b"\xff\xfe", b"\xfe\xff") else "latin-1"
     return DataError(
-        f"{source.label} is not {encoding} text ({error}). Name its encoding, for example --encoding latin-1 on the "
-        "command line or encoding='latin-1' in Python."
+        f"{source.label} is not {encoding} text ({error}). Name its encoding, for example --encoding {likely} on the "
+        f"command line or encoding={likely!r} in Python."
     )
 
 
