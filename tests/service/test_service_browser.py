@@ -150,7 +150,7 @@ def test_from_an_empty_start_to_explained_rows_and_files(browser, empty, csv_byt
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [(b"a,b\n1,2\n3\n", "line 3: 1 cells where the header has 2"), (b"PK\x03\x04zip", "archive"), (b"", "empty")],
+    [(b"a,b\n1,2\n3\n", "line 3: 1 cell where the header has 2"), (b"PK\x03\x04zip", "archive"), (b"", "empty")],
 )
 def test_a_broken_file_is_explained_and_the_page_goes_on(browser, empty, tmp_path, content, says):
     (tmp_path / "broken.csv").write_bytes(content)

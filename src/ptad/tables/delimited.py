@@ -131,6 +131,8 @@ def _header_batch(source: Source, encoding: str, delimiter: str) -> pa.RecordBat
                 f"{source.label}: the header cannot be read ({error}). Look for a quote that is never closed, or "
                 "shorten the names."
             ) from error
+    if sum(map(len, names)) + len(names) > BLOCK_BYTES:  # the reader would take the file for empty
+        raise _too_long(source, "the header")
     if names and names[0].lower().startswith("sep="):
         raise DataError(f"{source.label}: the first line, 'sep=...', is a note to Excel. Remove it.")
     unnamed = [i for i, name in enumerate(names) if not name.strip()]
@@ -175,18 +177,23 @@ def _explained(source: Source, encoding: str, error: Exception) -> DataError:
         return _wrong_encoding(source, encoding, error)
     if "Expected" in message and "columns" in message:
         line, wanted, got = _ragged_line(source, encoding)
+        cells = "1 cell" if got == 1 else f"{got} cells"
         return DataError(
-            f"{source.label}, line {line}: {got} cells where the header has {wanted}. Correct that line; a cell that "
+            f"{source.label}, line {line}: {cells} where the header has {wanted}. Correct that line; a cell that "
             "holds the delimiter needs quotes."
         )
     if "straddl" in message:
-        return DataError(
-            f"{source.label}: a row is longer than {BLOCK_BYTES:,} bytes. Look for a quote that is never closed, or "
-            "shorten its cells."
-        )
+        return _too_long(source, "a row")
     if "Empty CSV" in message:
         return DataError(f"{source.label} has no rows. Give a file with a header and rows.")
     return DataError(f"{source.label} cannot be read: {message}. Correct the file.")
+
+
+def _too_long(source: Source, what: str) -> DataError:
+    return DataError(
+        f"{source.label}: {what} is longer than {BLOCK_BYTES:,} bytes. Look for a quote that is never closed, or "
+        "shorten its cells."
+    )
 
 
 def _ragged_line(source: Source, encoding: str) -> tuple[int, int, int]:
