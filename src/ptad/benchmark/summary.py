@@ -14,7 +14,7 @@ from ptad.benchmark.store import MEASURED, Row
 from ptad.peers import peer_names
 
 #: The share of the tables that a method must be measured on to take part in averages, ranks and tests.
-MOST = 0.75
+MOST = 0.5
 
 
 @dataclass(frozen=True)

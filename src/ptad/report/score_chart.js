@@ -47,7 +47,7 @@ export function scoreChart(container, scores) {
     const bottom = MARGIN.top + inner.h;
     const across = (y) => draw('line', { x1: MARGIN.left, x2: width - MARGIN.right, y1: y, y2: y, class: 'stroke-line' });
     const svg = draw('svg', { viewBox: `0 0 ${width} ${HEIGHT}`, role: 'img', 'aria-label': 'Histogram of the scores of all rows, with the alarm level' });
-    const ticks = logarithmic ? [1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8] : [1, 2, 3, 4, 5].map((k) => k * rounded(most / 4));
+    const ticks = logarithmic ? [1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8] : [1, 2, 3, 4, 5, 6, 7].map((k) => k * rounded(most / 3));
     for (const tick of new Set(ticks.filter((t) => t <= most))) {
       const y = bottom - size(tick);
       svg.append(across(y), write(tick >= 1e6 ? `${tick / 1e6}M` : count(tick), { x: MARGIN.left - 6, y: y + 4, 'text-anchor': 'end' }));
