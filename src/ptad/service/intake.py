@@ -22,12 +22,11 @@ from ptad.service.rows import renumbered
 from ptad.service.store import read_json, write_json
 from ptad.tables import Schema, scan_table
 from ptad.tables.kinds import detect_kind, reason_to_leave_out
-from ptad.tables.sources import DAMAGE, TEXT_FORMATS, Source, find_sources
+from ptad.tables.sources import DAMAGE, LONGEST_LINE, TEXT_FORMATS, Source, endless_line, find_sources
 from ptad.tables.values import decoded, without_missing
 
 BATCH_ROWS = 16384
 PROFILE_ROWS = 50_000  # rows that kinds, examples and values are taken from
-FIRST_LINE = 2**24
 MOST_VALUES = 20  # different values of a column that may be a label
 EXAMPLES = 3
 TEXT_LENGTH = 60
@@ -119,7 +118,7 @@ def check_header(path: Path, columns: int, *, is_json: bool | None = None) -> No
     """
     seen, counts = 0, dict.fromkeys((b",", b";", b"\t", b"|"), 0)
     with path.open("rb") as file:
-        while seen < FIRST_LINE and (piece := file.read(2**16)):
+        while seen < LONGEST_LINE and (piece := file.read(2**16)):
             if is_json is None:
                 if any(byte < 9 for byte in piece[:4096]):  # what no text has, and every compressed or binary file
                     return
@@ -132,8 +131,8 @@ def check_header(path: Path, columns: int, *, is_json: bool | None = None) -> No
                 raise _too_wide(path, columns)
             if len(line) < len(piece):
                 return
-    if seen >= FIRST_LINE:
-        raise DataError(f"{path}: the first line is longer than {FIRST_LINE:,} bytes. This is not a table.")
+    if seen >= LONGEST_LINE:
+        raise endless_line(str(path))
 
 
 def _batches(path: Path, spec: dict[str, Any], schema: Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:

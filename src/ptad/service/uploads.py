@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from ptad.errors import DataError
-from ptad.service.intake import FIRST_LINE, check_header
+from ptad.service.intake import check_header
 from ptad.service.problems import Problem
 from ptad.service.settings import Limits
 from ptad.service.store import Store, new_id, read_json, remove, write_json
 from ptad.tables import Schema
+from ptad.tables.sources import LONGEST_LINE
 
 ABOUT, DATA = "table.json", "data"
 READERS = 2  # processes that read uploads at a time
@@ -94,7 +95,7 @@ class Uploads:
             with path.open("wb") as file:
                 async for block in body:
                     await asyncio.to_thread(file.write, block)
-                    if size < FIRST_LINE <= size + len(block):
+                    if size < LONGEST_LINE <= size + len(block):
                         file.flush()
                         await asyncio.to_thread(self._check_header, path, name)
                     size += len(block)
