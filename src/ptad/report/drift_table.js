@@ -20,7 +20,7 @@ export function driftSheet(data) {
   const heads = ['Column', 'Verdict', 'Training and now', 'Largest change (share of rows)', 'Missing', 'Index'].map((text, i) => heading(text, i > 3 ? 'number' : ''));
   const table = scroller('drift', 'Changes by column', make('table', {}, make('thead', {}, make('tr', {}, ...heads)), body));
   const found = sheet('Has the table changed since training?', make('p', { id: 'drift-note', text: note }),
-    legend(['is-usual', 'training'], ['is-normal', 'this table'], ['', 'Index: population stability index; from 0.10 some, from 0.25 strong']), table);
+    legend(['is-usual', 'training'], ['is-normal', 'this table'], ['', 'Index: population stability index; from 0.10 some, from 0.25 strong, if chance does not explain it']), table);
   if (constants.length) {
     const names = constants.map(([name, value]) => (value === null ? name : `${name} (${value})`)).join(', ');
     found.querySelector('#drift-note').after(make('p', { id: 'drift-constants', text: `Left out, since it never varied in training, but has other values now: ${names}. No score tells of it; train a model anew that includes it.` }));
