@@ -1,0 +1,120 @@
+"""What a term is: one additive part of the score.
+
+A term is fitted on training rows and gives every row one number, higher for anomalies, in units that the detector
+standardises; on request it also says which columns the number comes from. Detector, bundle, explanation, export, report
+and service know terms through this file only.
+
+Shape
+-----
+rows       (n, n_features), float64, encoded by the schema: numbers as they are, categories as codes, NaN = missing
+reference  (n_reference, n_features), the training rows that the model keeps
+shares     (n, n_columns), over the columns of the original table
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptad.settings import Settings, setting
+from ptad.tables.features import Features
+
+Array = Any  # numpy array or torch tensor: the same code serves both
+State = dict[str, NDArray[Any]]
+
+
+class Reason(IntEnum):
+    """Why a column adds to a score."""
+
+    UNUSUAL_VALUE = 0
+    UNUSUAL_COMBINATION = 1
+    MISSING = 2
+    UNSEEN_CATEGORY = 3
+
+
+@dataclass(frozen=True)
+class TermSettings(Settings):
+    """What all terms have; a term's own settings extend it, and ``build`` names the term."""
+
+    name: ClassVar[str]
+
+    weight: float = setting(1.0, low=0.0, high=1e6)
+
+    @classmethod
+    def term(cls) -> type[Term]:
+        """Return the class of the term; what it needs is imported here and not before."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class FitContext:
+    """What a fit may use besides the rows."""
+
+    rng: np.random.Generator
+    device: str = "cpu"
+    progress: Callable[[str, int, int], None] | None = None  # what is done, steps so far, steps in all
+    checkpoint: Path | None = None  # a folder that an interrupted fit resumes from
+
+
+@dataclass
+class TermValues:
+    """A term's value for every row, and where it comes from."""
+
+    value: Array  # (n,), what ``Term.value`` gives
+    shares: Array  # (n, n_columns), at least 0; each row adds up to 1, or to 0 where the term has nothing to say
+    reason: Array  # (n, n_columns), a Reason
+    partner: Array  # (n, n_columns), for combinations: the other column; -1 otherwise
+    expected: Array | None = None  # (n, n_features), encoded like the rows; None if the term expects nothing
+
+
+class Term(Protocol):
+    """One additive part of the score: fitted on training rows only, the same code for calibration and new rows."""
+
+    settings: TermSettings
+    #: Whether the detector standardises the value; a preset of one term may want its score as it is.
+    standardised: ClassVar[bool]
+
+    @classmethod
+    def fit(
+        cls,
+        rows: NDArray[np.float64],
+        reference: NDArray[np.float64],
+        features: Features,
+        settings: Any,
+        context: FitContext,
+    ) -> Self:
+        """Fit on all training ``rows``; ``reference`` is the sample of them that the model keeps."""
+        ...
+
+    def value(self, rows: Array) -> Array:
+        """Return (n,): higher is more anomalous. Every row on its own, whatever rows are beside it."""
+        ...
+
+    def explain(self, rows: Array) -> TermValues:
+        """Return the same values with the columns they come from."""
+        ...
+
+    def transform(self, rows: Array) -> Array | None:
+        """Return (n, m), the row as the term sees it, or None if it has no such picture."""
+        ...
+
+    def transform_names(self) -> list[str]:
+        """Return m names for the columns of ``transform``; "{i}" stands for the name of column i."""
+        ...
+
+    def state(self) -> State:
+        """Return the arrays that a bundle keeps."""
+        ...
+
+    @classmethod
+    def from_state(
+        cls, state: State, reference: NDArray[np.float64], features: Features, settings: Any, device: str
+    ) -> Self:
+        """Return the term that ``state`` was taken from, on the device given."""
+        ...
