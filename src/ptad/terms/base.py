@@ -27,6 +27,8 @@ from ptad.tables.features import Features
 
 Array = Any  # numpy array or torch tensor: the same code serves both
 State = dict[str, NDArray[Any]]
+History = list[dict[str, float]]  # what a training loop tells at every interval
+Progress = Callable[[int, int, dict[str, float]], None]  # step, steps in all, entry of the history
 
 
 class Reason(IntEnum):
@@ -58,7 +60,7 @@ class FitContext:
 
     rng: np.random.Generator
     device: str = "cpu"
-    progress: Callable[[str, int, int], None] | None = None  # what is done, steps so far, steps in all
+    progress: Progress | None = None
     checkpoint: Path | None = None  # a folder that an interrupted fit resumes from
 
 
@@ -79,6 +81,10 @@ class Term(Protocol):
     settings: TermSettings
     #: Whether the detector standardises the value; a preset of one term may want its score as it is.
     standardised: ClassVar[bool]
+    #: None: every row is scored on its own. Otherwise rows are scored together in batches of this size (paper only).
+    batch_size: int | None
+    #: What training said; empty for a term that is not trained.
+    history: History
 
     @classmethod
     def fit(
@@ -93,7 +99,7 @@ class Term(Protocol):
         ...
 
     def value(self, rows: Array) -> Array:
-        """Return (n,): higher is more anomalous. Every row on its own, whatever rows are beside it."""
+        """Return (n,): higher is more anomalous. """
         ...
 
     def explain(self, rows: Array) -> TermValues:
