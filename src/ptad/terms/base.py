@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ptad.arrays import like, namespace
 from ptad.settings import Settings, setting
 from ptad.tables.features import Features
 
@@ -81,6 +82,8 @@ class Term(Protocol):
     settings: TermSettings
     #: Whether the detector standardises the value; a preset of one term may want its score as it is.
     standardised: ClassVar[bool]
+    #: Whether the detector cuts the rows into small chunks and evaluates them in threads; otherwise the term does.
+    chunked: ClassVar[bool]
     #: None: every row is scored on its own. Otherwise rows are scored together in batches of this size (paper only).
     batch_size: int | None
     #: What training said; empty for a term that is not trained.
@@ -99,7 +102,7 @@ class Term(Protocol):
         ...
 
     def value(self, rows: Array) -> Array:
-        """Return (n,): higher is more anomalous. """
+        """Return (n,): higher is more anomalous."""
         ...
 
     def explain(self, rows: Array) -> TermValues:
@@ -124,3 +127,10 @@ class Term(Protocol):
     ) -> Self:
         """Return the term that ``state`` was taken from, on the device given."""
         ...
+
+
+def cell_states(rows: Array, features: Features) -> tuple[Array, Array]:
+    """Return for every row and column whether its cell is missing, and whether it holds an unseen category."""
+    first = rows[:, features.starts]
+    count = np.where(features.n_categories > 0, features.n_categories, np.inf)[features.starts]
+    return namespace(rows).isnan(first), first >= like(count, rows)
