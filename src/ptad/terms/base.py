@@ -6,9 +6,8 @@ and service know terms through this file only.
 
 Shape
 -----
-rows       (n, n_features), float64, encoded by the schema: numbers as they are, categories as codes, NaN = missing
-reference  (n_reference, n_features), the training rows that the model keeps
-shares     (n, n_columns), over the columns of the original table
+rows    (n, n_features), float64, encoded by the schema: numbers as they are, categories as codes, NaN = missing
+shares  (n, n_columns), over the columns of the original table
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptad.arrays import like, namespace
+from ptad.reference import Reference
 from ptad.settings import Settings, setting
 from ptad.tables.features import Features
 
@@ -127,9 +127,7 @@ class Term(Protocol):
         ...
 
     @classmethod
-    def from_state(
-        cls, state: State, reference: NDArray[np.float64], features: Features, settings: Any, device: str
-    ) -> Self:
+    def from_state(cls, state: State, reference: Reference, features: Features, settings: Any, device: str) -> Self:
         """Return the term that ``state`` was taken from, on the device given."""
         ...
 
