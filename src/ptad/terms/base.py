@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import like, namespace
+from ptad.arrays import largest, like, namespace
 from ptad.reference import Reference
 from ptad.settings import Settings, setting
 from ptad.tables.features import Features
@@ -137,3 +137,16 @@ def cell_states(rows: Array, features: Features) -> tuple[Array, Array]:
     first = rows[:, features.starts]
     count = np.where(features.n_categories > 0, features.n_categories, np.inf)[features.starts]
     return namespace(rows).isnan(first), first >= like(count, rows)
+
+
+def log_mean_exp(surprise: Array) -> Array:
+    """Return (n,): the logarithm of the mean of exp over the second axis; the largest entries dominate."""
+    xp: Any = namespace(surprise)
+    top = largest(surprise)
+    return top + xp.log(xp.exp(surprise - top[:, None]).mean(axis=1))
+
+
+def softmax(surprise: Array) -> Array:
+    """Return how much each entry has to do with :func:`log_mean_exp`; rows add up to 1."""
+    parts = namespace(surprise).exp(surprise - largest(surprise)[:, None])
+    return parts / parts.sum(axis=1)[:, None]
