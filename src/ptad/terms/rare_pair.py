@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptad.arrays import Array, count_below, integers, largest, like, namespace, on_device, to_numpy
+from ptad.reference import Batch, Reference
 from ptad.settings import setting
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext, History, Reason, State, TermSettings, TermValues
@@ -70,7 +71,7 @@ class RarePair:
 
     @classmethod
     def fit(
-        cls, rows: Matrix, reference: Matrix, features: Features, settings: RarePairSettings, context: FitContext
+        cls, rows: Matrix, reference: Reference, features: Features, settings: RarePairSettings, context: FitContext
     ) -> Self:
         """Cut the features into bins and count the pairs."""
         n_bins = int(np.clip(round(context.n_rows ** (1 / 3)), 2, settings.bins))
@@ -84,7 +85,7 @@ class RarePair:
         state = {
             "pairs": pairs,
             "edges": edges,
-            "typical": _typical(reference, bin_rows(reference, edges, features), int(widths.max())),
+            "typical": _typical(reference.rows, bin_rows(reference.rows, edges, features), int(widths.max())),
             "n_rows": np.array([len(rows), context.n_rows], dtype=np.int64),
             "counts": np.concatenate([*counts, np.empty(0, dtype=np.int64)]).astype(np.int32),
         }
@@ -94,14 +95,15 @@ class RarePair:
         bins = bin_rows(rows, self._edges, self.features)
         return self._starts + bins[:, self._first] * self._step + bins[:, self._second]
 
-    def value(self, rows: Array) -> Array:
+    def value(self, batch: Batch) -> Array:
         """Return (n,): the largest surprise over all pairs."""
         if not len(self._first):
-            return rows[:, 0] * 0.0
-        return largest(self._surprise[self._places(rows)])
+            return batch.rows[:, 0] * 0.0
+        return largest(self._surprise[self._places(batch.rows)])
 
-    def explain(self, rows: Array) -> TermValues:
+    def explain(self, batch: Batch) -> TermValues:
         """Return the values, split by how much likelier each value's alternatives are, given its partner."""
+        rows = batch.rows
         xp: Any = namespace(rows)
         n_columns, n_features = self.features.n_columns, len(self.features)
         shares = like(np.zeros((len(rows), n_columns)), rows)
@@ -153,7 +155,7 @@ class RarePair:
             self._given = tuple(on_device(np.concatenate(part), self._device) for part in parts)  # type: ignore
         return self._given
 
-    def transform(self, rows: Array) -> None:
+    def transform(self, batch: Batch) -> None:
         """Return None: a surprise is no picture of a row."""
 
     def transform_names(self) -> list[str]:
@@ -164,7 +166,7 @@ class RarePair:
 
     @classmethod
     def from_state(
-        cls, state: State, reference: Matrix, features: Features, settings: RarePairSettings, device: str
+        cls, state: State, reference: Reference, features: Features, settings: RarePairSettings, device: str
     ) -> Self:
         return cls(state, features, settings, device)
 
