@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import pkgutil
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.config import PRESETS
+import ptad.terms
+from ptad.reference import Batch, Reference, ReferenceSettings
 from ptad.tables.features import Features
-from ptad.terms.base import FitContext, Term, TermSettings
+from ptad.terms.base import FitContext, TermSettings, TermValues
 
 Matrix = NDArray[np.float64]
-TERMS: dict[str, TermSettings] = {settings.title(): settings for settings in PRESETS["default"].terms}
+
+
+def every_term() -> dict[str, TermSettings]:
+    """Return the settings of all terms there are, in a preset or not; those of the paper's network live elsewhere."""
+    modules = [import_module(f"ptad.terms.{found.name}") for found in pkgutil.iter_modules(ptad.terms.__path__)]
+    kinds = {
+        value.title(): value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, TermSettings) and value is not TermSettings
+    }
+    return {title: kinds[title]() for title in sorted(kinds)}
+
+
+TERMS = every_term()
 
 # Column 1 is a text or a date with three features; columns 2 and 4 are categories with 4 and 2 known values.
 MIXED = Features(np.array([0, 1, 1, 1, 2, 3, 4]), np.array([0, 0, 0, 0, 4, 0, 2]))
@@ -37,7 +55,33 @@ def mixed_rows(n: int, seed: int = 0, unseen: bool = False) -> Matrix:
     return rows
 
 
-def fit_term(settings: TermSettings, rows: Matrix, features: Features, seed: int = 0, **context: Any) -> Term:
+@dataclass
+class Fitted:
+    """A fitted term together with the reference rows that it looks at."""
+
+    term: Any
+    reference: Reference
+
+    def value(self, rows: Matrix) -> Matrix:
+        return np.asarray(self.term.value(Batch(rows, self.reference)))
+
+    def explain(self, rows: Matrix) -> TermValues:
+        return self.term.explain(Batch(rows, self.reference))
+
+    def transform(self, rows: Matrix) -> Matrix | None:
+        return self.term.transform(Batch(rows, self.reference))
+
+
+def fit_term(
+    settings: TermSettings,
+    rows: Matrix,
+    features: Features,
+    *,
+    seed: int = 0,
+    n_rows: int | None = None,
+    reference: ReferenceSettings | None = None,
+) -> Fitted:
     """Fit a term with all rows as reference rows."""
-    context = {"n_rows": len(rows), **context}
-    return settings.term().fit(rows, rows, features, settings, FitContext(np.random.default_rng(seed), **context))
+    kept = Reference(rows, features, reference or ReferenceSettings())
+    context = FitContext(np.random.default_rng(seed), n_rows or len(rows))
+    return Fitted(settings.term().fit(rows, kept, features, settings, context), kept)

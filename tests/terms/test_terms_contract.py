@@ -1,38 +1,44 @@
-"""What every term of the default keeps: its values, shares, reasons and state, whatever its formula."""
+"""What every term keeps: its values, shares, reasons and state, whatever its formula."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import safetensors.numpy
-from tables_for_terms import MIXED, TERMS, fit_term, mixed_rows
+from tables_for_terms import MIXED, TERMS, Fitted, fit_term, mixed_rows
 
+from ptad.config import PRESETS
+from ptad.reference import Reference
 from ptad.tables.features import Features
-from ptad.terms.base import Reason, Term, TermSettings
+from ptad.terms.base import Reason, TermSettings
 
 every_term = pytest.mark.parametrize("settings", TERMS.values(), ids=TERMS)
 
 
 @pytest.fixture(scope="module", params=TERMS)
-def term(request: pytest.FixtureRequest) -> Term:
+def term(request: pytest.FixtureRequest) -> Fitted:
     return fit_term(TERMS[request.param], mixed_rows(300), MIXED)
 
 
-def test_explained_values_are_the_values(term: Term) -> None:
+def test_the_default_is_made_of_these_terms() -> None:
+    assert {settings.title() for settings in PRESETS["default"].terms} <= set(TERMS)
+
+
+def test_explained_values_are_the_values(term: Fitted) -> None:
     rows = mixed_rows(80, 1, unseen=True)
     said = term.explain(rows)
     assert np.array_equal(said.value, term.value(rows))
     assert said.value.shape == (80,) and np.isfinite(said.value).all()
 
 
-def test_shares_are_not_negative_and_add_up_to_one_or_zero(term: Term) -> None:
+def test_shares_are_not_negative_and_add_up_to_one_or_zero(term: Fitted) -> None:
     said = term.explain(mixed_rows(80, 1, unseen=True))
     assert said.shares.shape == (80, MIXED.n_columns) and (said.shares >= 0.0).all()
     total = said.shares.sum(axis=1)
     assert (np.isclose(total, 1.0, atol=1e-9) | (total == 0.0)).all()
 
 
-def test_reasons_and_partners_name_what_is_there(term: Term) -> None:
+def test_reasons_and_partners_name_what_is_there(term: Fitted) -> None:
     said = term.explain(mixed_rows(80, 1, unseen=True))
     assert said.reason.shape == said.partner.shape == (80, MIXED.n_columns)
     assert set(np.unique(said.reason)) <= set(Reason)
@@ -43,7 +49,7 @@ def test_reasons_and_partners_name_what_is_there(term: Term) -> None:
         assert said.expected.shape == (80, len(MIXED)) and not np.isinf(said.expected).any()
 
 
-def test_a_row_has_one_value_alone_and_in_any_batch(term: Term) -> None:
+def test_a_row_has_one_value_alone_and_in_any_batch(term: Fitted) -> None:
     rows = mixed_rows(70, 2, unseen=True)
     together, order = term.value(rows), np.random.default_rng(3).permutation(70)
     assert np.array_equal(np.concatenate([term.value(rows[i : i + 1]) for i in range(70)]), together)
@@ -51,17 +57,18 @@ def test_a_row_has_one_value_alone_and_in_any_batch(term: Term) -> None:
     assert np.array_equal(term.value(np.asfortranarray(rows)), together)
 
 
-def test_rows_are_left_untouched(term: Term) -> None:
+def test_rows_are_left_untouched(term: Fitted) -> None:
     rows = mixed_rows(20, 2, unseen=True)
     before = rows.copy()
     term.value(rows), term.explain(rows), term.transform(rows)
     assert np.array_equal(rows, before, equal_nan=True)
 
 
-def test_the_state_gives_the_term_back(term: Term) -> None:
+def test_the_state_gives_the_term_back(term: Fitted) -> None:
     """The state survives the file format of a bundle, and with the reference rows it is all there is."""
-    state = safetensors.numpy.load(safetensors.numpy.save(dict(term.state())))
-    again = type(term).from_state(state, mixed_rows(300), MIXED, term.settings, "cpu")
+    state = safetensors.numpy.load(safetensors.numpy.save(dict(term.term.state())))
+    reference = Reference(mixed_rows(300), MIXED, term.reference.settings)
+    again = Fitted(type(term.term).from_state(state, reference, MIXED, term.term.settings, "cpu"), reference)
     rows = mixed_rows(60, 4, unseen=True)
     first, second = term.explain(rows), again.explain(rows)
     assert np.array_equal(again.value(rows), term.value(rows))
@@ -71,9 +78,9 @@ def test_the_state_gives_the_term_back(term: Term) -> None:
         assert np.array_equal(first.expected, second.expected, equal_nan=True)
 
 
-def test_transform_has_a_name_for_every_column(term: Term) -> None:
+def test_transform_has_a_name_for_every_column(term: Fitted) -> None:
     found = term.transform(mixed_rows(9, 5, unseen=True))
-    names = term.transform_names()
+    names = term.term.transform_names()
     assert names == [] if found is None else found.shape == (9, len(names)) and np.isfinite(found).all()
 
 

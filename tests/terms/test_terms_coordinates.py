@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import rankdata
 from tables_for_terms import MIXED, mixed_rows
 
+from ptad.reference.coordinates import CLIP, N_KNOTS, Coordinates
 from ptad.tables.features import Features
-from ptad.terms.coordinates import CLIP, N_KNOTS, Coordinates
 
 
 @pytest.fixture(scope="module")
@@ -58,14 +58,14 @@ def test_every_known_category_is_a_corner_and_unseen_ones_are_none() -> None:
     rows = np.array([[0.0, 1.0], [1.0, 2.0], [0.0, 3.0]])  # category 2 is known to the schema, but to no row here
     coordinates = Coordinates.fit(rows, features, 0.5, 0.7)
     points = coordinates(np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0], [3.0, 1.0], [np.nan, 1.0]]))
-    assert np.allclose(points[:, 2:], [[0.7, 0, 0], [0, 0.7, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]])
+    assert np.allclose(points[:, 1:4], [[0.7, 0, 0], [0, 0.7, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]])
 
 
 def test_coordinates_know_their_columns() -> None:
     coordinates = Coordinates.fit(mixed_rows(50), MIXED, 0.5, 0.5)
     numbers = [0, 1, 1, 1, 3]
-    assert coordinates.column.tolist() == [*numbers, *numbers, 2, 2, 2, 2, 4, 4]
-    assert np.flatnonzero(coordinates.is_rank).tolist() == [5, 6, 7, 8, 9]
+    assert coordinates.column.tolist() == [*numbers, 2, 2, 2, 2, 4, 4, *numbers]
+    assert coordinates.n_by_value == 11
     assert coordinates(mixed_rows(9, 1)).shape == (9, 16)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ptad.terms import neighbours as module
-from ptad.terms.neighbours import ROUNDING, TIE_STEP, Neighbours, nearest_places
+from ptad.reference import neighbours as module
+from ptad.reference.neighbours import ROUNDING, TIE_STEP, Neighbours, nearest_places
 
 Matrix = NDArray[np.float64]
 
