@@ -15,10 +15,12 @@ from ptad.paper.settings import NetworkSettings
 from ptad.reference import ReferenceSettings
 from ptad.settings import Settings, setting
 from ptad.terms.base import TermSettings
+from ptad.terms.changed_columns import ChangedColumnsSettings
 from ptad.terms.local_reconstruction import LocalReconstructionSettings
 from ptad.terms.missing_values import MissingValuesSettings
 from ptad.terms.nearest_row import NearestRowSettings
 from ptad.terms.rare_pair import RarePairSettings
+from ptad.terms.tail_probability import TailProbabilitySettings
 from ptad.terms.unseen_category import UnseenCategorySettings
 
 
@@ -89,11 +91,13 @@ class Config:
 PRESETS: dict[str, Config] = {
     "default": Config(
         terms=(
-            LocalReconstructionSettings(),
-            NearestRowSettings(),
-            RarePairSettings(),
-            MissingValuesSettings(),
-            UnseenCategorySettings(),
+            LocalReconstructionSettings(weight=5.0),
+            NearestRowSettings(weight=2.0),
+            ChangedColumnsSettings(weight=2.0),
+            TailProbabilitySettings(weight=2.0),
+            RarePairSettings(weight=1.0),
+            MissingValuesSettings(weight=1.0),
+            UnseenCategorySettings(weight=1.0),
         )
     ),
     "paper": Config(

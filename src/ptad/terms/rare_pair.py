@@ -22,7 +22,7 @@ from ptad.arrays import Array, count_below, integers, largest, like, namespace, 
 from ptad.reference import Batch, Reference
 from ptad.settings import setting
 from ptad.tables.features import Features
-from ptad.terms.base import FitContext, History, Reason, State, TermSettings, TermValues
+from ptad.terms.base import FitContext, History, Reason, State, TermSettings, TermValues, log_mean_exp
 
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -39,6 +39,7 @@ class RarePairSettings(TermSettings):
     pairs: int = setting(400, low=1, high=100_000)  # at most; wider tables draw as many at random
     bins: int = setting(24, low=2, high=1000)  # at most; the cube root of the number of rows where that is less
     smoothing: float = setting(0.5, low=0.0, high=1e3, open_low=True)  # rows added to every count
+    pool: str = setting("mean", choices=("mean", "rarest"))
 
     @classmethod
     def term(cls) -> type[RarePair]:
@@ -99,7 +100,8 @@ class RarePair:
         """Return (n,): the largest surprise over all pairs."""
         if not len(self._first):
             return batch.rows[:, 0] * 0.0
-        return largest(self._surprise[self._places(batch.rows)])
+        surprise = self._surprise[self._places(batch.rows)]
+        return largest(surprise) if self.settings.pool == "rarest" else log_mean_exp(surprise)
 
     def explain(self, batch: Batch) -> TermValues:
         """Return the values, split by how much likelier each value's alternatives are, given its partner."""
