@@ -99,7 +99,7 @@ class Term(Protocol):
         ...
 
     def value(self, rows: Array) -> Array:
-        """Return (n,): higher is more anomalous. """
+        """Return (n,): higher is more anomalous."""
         ...
 
     def explain(self, rows: Array) -> TermValues:

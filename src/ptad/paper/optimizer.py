@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
-from ptad.config import Config
 from ptad.errors import MissingExtraError
+from ptad.paper.settings import NetworkSettings
 
 LOOKAHEAD_STEPS = 6
 LOOKAHEAD_RATE = 0.5
@@ -25,21 +25,21 @@ class Optimizer:
         Number of distinct kinds of step in a row (1, or Lookahead's 6): a CUDA graph is captured for each kind.
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter], config: Config, device: torch.device) -> None:
+    def __init__(self, parameters: Iterable[nn.Parameter], settings: NetworkSettings, device: torch.device) -> None:
         self.parameters = list(parameters)
-        self.clip = config.gradient_clip
-        self.rate = torch.tensor(config.learning_rate, device=device)
+        self.clip = settings.gradient_clip
+        self.rate = torch.tensor(settings.learning_rate, device=device)
         self._lookahead: torch.optim.Optimizer | None = None
-        if config.optimizer == "adamw":
+        if settings.optimizer == "adamw":
             self._inner: torch.optim.Optimizer = torch.optim.AdamW(
                 self.parameters,
                 lr=self.rate,
-                weight_decay=config.weight_decay,
+                weight_decay=settings.weight_decay,
                 fused=True,
                 capturable=device.type == "cuda",
             )
         else:
-            self._inner = _lamb(self.parameters, config)
+            self._inner = _lamb(self.parameters, settings)
             self._lookahead = _lookahead(self._inner)
             self._inner.param_groups[0]["lr"] = self.rate
 
@@ -77,16 +77,16 @@ class Optimizer:
                 value.zero_()
 
 
-def _lamb(parameters: list[nn.Parameter], config: Config) -> torch.optim.Optimizer:
+def _lamb(parameters: list[nn.Parameter], settings: NetworkSettings) -> torch.optim.Optimizer:
     try:
         from pytorch_optimizer import Lamb
     except ImportError as error:
-        raise MissingExtraError("pytorch_optimizer", "paper", "The 'paper' preset (optimizer='lamb')") from error
+        raise MissingExtraError("pytorch_optimizer", "torch", "The paper's optimiser (optimizer='lamb')") from error
     # NOTE[PAPER-08] betas (0.9, 0.999), eps 1e-6, no bias correction, weight norm clamped to [0, 10]: NPT's settings.
     optimizer: torch.optim.Optimizer = Lamb(
         parameters,
-        lr=config.learning_rate,
-        weight_decay=config.weight_decay,
+        lr=settings.learning_rate,
+        weight_decay=settings.weight_decay,
         foreach=True,
         adam_debias=True,  # the library's name for NO correction, which would also be frozen in a CUDA graph
     )

@@ -2,13 +2,13 @@
 
 Shape
 -----
-x          (n_members, n_sets, n_items, width)     items attend within their set
-q, k, v    (n_members, n_sets, n_heads, n_items, width / n_heads)
+x          (n_sets, n_items, width)     items attend within their set
+q, k, v    (n_sets, n_heads, n_items, width / n_heads)
 
 For ABD a set is a branch and its items are rows; for ABA a set is a row and its items are columns.
 
 NOTE[PAPER-08] As NPT's authors built it: Q from the normalised input but K and V from the raw one, logits divided by
-the root of the FULL width, and a learned linear residual instead of the identity.
+the root of the FULL width, and a trained linear residual instead of the identity.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ptad.model.layers import Dropout, Generators, LayerNorm, Linear, Noise
+from ptad.paper.layers import Dropout, Linear, Noise
 
 # NOTE[PAPER-10] Beyond this many logits (1 GiB) the weights are never formed, and their dropout is left out.
 MAX_LOGITS = 2**28
@@ -38,7 +38,7 @@ class AttentionBlock(nn.Module):
 
     def __init__(
         self,
-        generators: Generators,
+        generator: torch.Generator,
         width: int,
         *,
         n_heads: int,
@@ -47,30 +47,25 @@ class AttentionBlock(nn.Module):
         noise: Noise,
     ) -> None:
         super().__init__()
-        n_members = len(generators)
         self.n_heads = n_heads
         self.scale = 1.0 / math.sqrt(width)
-        self.norm_attention = LayerNorm(n_members, width, eps=1e-12)
-        self.query = Linear(generators, width, width)
-        self.key = Linear(generators, width, width)
-        self.value = Linear(generators, width, width)
-        self.output = Linear(generators, width, width)
-        self.residual = Linear(generators, width, width)
-        self.norm_feedforward = LayerNorm(n_members, width, eps=1e-12)
-        self.widen = Linear(generators, width, feedforward_factor * width)
-        self.narrow = Linear(generators, feedforward_factor * width, width)
+        self.norm_attention = nn.LayerNorm(width, eps=1e-12)
+        self.query = Linear(generator, width, width)
+        self.key = Linear(generator, width, width)
+        self.value = Linear(generator, width, width)
+        self.output = Linear(generator, width, width)
+        self.residual = Linear(generator, width, width)
+        self.norm_feedforward = nn.LayerNorm(width, eps=1e-12)
+        self.widen = Linear(generator, width, feedforward_factor * width)
+        self.narrow = Linear(generator, feedforward_factor * width, width)
         self.dropout = Dropout(dropout, noise)
-
-    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return queries, keys and values, split into heads."""
-        return self._split(self.query(self.norm_attention(x))), self._split(self.key(x)), self._split(self.value(x))
 
     def forward(self, x: Tensor, reference: KeysValues | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return the new x and the queries, keys and values it was made of.
 
         With a reference, every item attends to the reference set and to itself, never to the items beside it.
         """
-        q, k, v = self.project(x)
+        q, k, v = self._split(self.query(self.norm_attention(x))), self._split(self.key(x)), self._split(self.value(x))
         attended = self._attend(q, k, v) if reference is None else self._attend_reference(q, k, v, reference)
         merged = attended.transpose(-3, -2).reshape(x.shape)
         x = self.residual(x) + self.dropout(self.output(merged))
@@ -86,8 +81,7 @@ class AttentionBlock(nn.Module):
             # torch's fused kernel would draw its dropout from the global generator
             weights = torch.softmax((q * self.scale) @ k.transpose(-1, -2), dim=-1)
             return self.dropout(weights) @ v
-        flat_q, flat_k, flat_v = (t.flatten(0, 1) for t in (q, k, v))
-        return F.scaled_dot_product_attention(flat_q, flat_k, flat_v, scale=self.scale).view(q.shape)
+        return F.scaled_dot_product_attention(q, k, v, scale=self.scale)
 
     def _attend_reference(self, q: Tensor, k: Tensor, v: Tensor, reference: KeysValues) -> Tensor:
         to_reference = (q @ reference.keys.transpose(-1, -2)) * self.scale

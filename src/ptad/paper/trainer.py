@@ -18,78 +18,69 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ptad.config import Config
 from ptad.errors import TrainingError
-from ptad.model import Network
-from ptad.training.checkpoint import Checkpoint
-from ptad.training.loss import PARTS, loss_parts
-from ptad.training.optimizer import Optimizer
-from ptad.training.parallel import average_gradients, current_parallel, reseed, share_of_batch
-from ptad.training.schedule import learning_rates
+from ptad.paper.checkpoint import Checkpoint
+from ptad.paper.loss import PARTS, loss_parts
+from ptad.paper.network import Network
+from ptad.paper.optimizer import Optimizer
+from ptad.paper.parallel import average_gradients, current_parallel, reseed, share_of_batch
+from ptad.paper.schedule import learning_rates
+from ptad.paper.settings import NetworkSettings
+from ptad.terms.base import History, Progress
 
 logger = logging.getLogger("ptad")
-
-History = list[dict[str, float]]
-Progress = Callable[[int, int, dict[str, float]], None]
-MAX_HELD_OUT_ROWS = 512
 
 
 @dataclass
 class Data:
-    """Device tensors of one run: the matrix, and for every member the rows it learns from and is stopped by."""
+    """Device tensors of one run."""
 
-    x: Tensor  # (n, d), NaN = missing
-    train: Tensor  # (E, n_train) row numbers
-    validation: Tensor | None  # (E, n_validation) row numbers
-    groups: Tensor | None = None  # (d,) original column of each encoded one: hidden together; None: each by itself
+    x: Tensor  # (n, d) encoded rows, NaN = missing
+    train: Tensor  # (n_train,) numbers of the training rows
+    validation: Tensor | None = None  # (n_validation,) numbers of the rows that stop training
 
 
 @dataclass
 class Trainer:
-    """Trains all members of a network at once."""
+    """Trains a network in place."""
 
     network: Network
     data: Data
-    config: Config
+    settings: NetworkSettings
     generator: torch.Generator
     batch_size: int
-    amp: bool = False
-    must_improve: bool = True  # a network that goes on learning may have nothing left to gain
+    must_improve: bool = True  # a network that was trained before may have nothing left to gain
     history: History = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.device = self.data.x.device
-        n_train = self.data.train.shape[1]
+        self.mixed = self.settings.mixed_precision and self.device.type == "cuda"
+        n_train = len(self.data.train)
         self.group = current_parallel()
         self.seed = self.generator.initial_seed()
         self.share = share_of_batch(self.batch_size, self.group)  # rows of a batch that fall to this worker
         self.full_batch = n_train <= self.share
-        self.optimizer = Optimizer(self.network.parameters(), self.config, self.device)
+        self.optimizer = Optimizer(self.network.parameters(), self.settings, self.device)
         epoch = math.ceil(n_train / self.batch_size)
-        rates = learning_rates(self.config.learning_rate, self.config.n_steps, self.config.warmup_epochs * epoch)
+        rates = learning_rates(self.settings.learning_rate, self.settings.n_steps, self.settings.warmup_epochs * epoch)
         self.rates = torch.from_numpy(rates).to(self.device)
-        n_members, n_parts = self.network.n_members, len(PARTS)
-        self.sums = torch.zeros(n_parts, n_members, device=self.device)
-        self.rows = self.data.train if self.full_batch else self.data.train[:, : self.share].clone()
+        self.sums = torch.zeros(len(PARTS), device=self.device)
+        self.rows = self.data.train if self.full_batch else self.data.train[: self.share].clone()
         self.best_loss = torch.full((), math.inf, device=self.device)
         self.best = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
         self.step_done = 0
-        self.n_groups = 0 if self.data.groups is None else int(self.data.groups.max()) + 1
 
     def run(self, progress: Progress | None = None, checkpoint: Checkpoint | None = None) -> History:
         """Train to the end or to the early stop, from the checkpoint if there is one."""
-        config = self.config
+        settings = self.settings
         first_loss = self._probe()
-        steps: Sequence[Callable[[int], None]] = (
-            self._capture()
-            if self.device.type == "cuda" and self.group is None
-            else [self._step] * self.optimizer.cycle
-        )
+        captured = self.device.type == "cuda" and self.group is None
+        steps = self._capture() if captured else [self._step] * self.optimizer.cycle
         if checkpoint is not None:
-            self._restore(checkpoint)
+            self._restore(checkpoint, captured=captured)
         started = time.perf_counter()
-        while self.step_done < config.n_steps and not self._exhausted():
-            n = min(config.interval, config.n_steps - self.step_done)
+        while self.step_done < settings.n_steps and not self._exhausted():
+            n = min(settings.interval, settings.n_steps - self.step_done)
             if self.group is not None:
                 reseed(self.generator, self.group, self.seed, self.step_done)
             batches = self._draw(n)
@@ -102,11 +93,11 @@ class Trainer:
                 steps[position](position)
                 self.step_done += 1
             self._look(n, time.perf_counter() - started)
-            if progress is not None:
-                progress(self.step_done, config.n_steps, self.history[-1])
             if checkpoint is not None and (self.group is None or self.group.rank == 0):
                 checkpoint.save(*self._state())
-        if self.data.validation is not None and config.patience is not None:
+            if progress is not None:
+                progress(self.step_done, settings.n_steps, self.history[-1])
+        if self.data.validation is not None and settings.patience is not None:
             self.network.load_state_dict(self.best)
         if not (last_loss := self._probe()) < first_loss and self.must_improve:
             raise TrainingError(
@@ -119,23 +110,14 @@ class Trainer:
 
     def _loss(self, rows: Tensor) -> Tensor:
         x = self.data.x[rows]
-        hidden = self._hidden(x) if self.config.hidden_rate and self.network.noise.active else None
-        with torch.autocast(self.device.type, torch.bfloat16) if self.amp else contextlib.nullcontext():
-            output = self.network(x if hidden is None else x.masked_fill(hidden, torch.nan))
-        return loss_parts(self.network, output, x, hidden)
-
-    def _hidden(self, x: Tensor) -> Tensor:
-        """Draw the cells that the network has to guess; rows differ in how many they hide."""
-        groups = self.data.groups
-        shape = x.shape if groups is None else (*x.shape[:2], self.n_groups)
-        rate = torch.rand(*x.shape[:2], 1, generator=self.generator, device=self.device) * self.config.hidden_rate
-        drawn = torch.rand(shape, generator=self.generator, device=self.device) < rate
-        return drawn if groups is None else drawn[..., groups]
+        with torch.autocast(self.device.type, torch.bfloat16) if self.mixed else contextlib.nullcontext():
+            output = self.network(x)
+        return loss_parts(self.network, output, x)
 
     def _step(self, position: int) -> None:
         self.network.noise.generator = self.generator
         parts = self._loss(self.rows)
-        parts[0].sum().backward()
+        parts[0].backward()
         if self.group is not None:
             average_gradients(self.optimizer.parameters, self.group)
         self.optimizer.step(position)
@@ -166,32 +148,30 @@ class Trainer:
         return [partial(_replay, graphs[0])] * (self.optimizer.cycle - 1) + [partial(_replay, graphs[-1])]
 
     def _draw(self, n: int) -> Tensor:
-        """Return the row numbers of the next n batches, (n, E, batch); drawn with replacement, on the device."""
-        n_members, n_train = self.data.train.shape
+        """Return the row numbers of the next n batches, (n, batch); drawn with replacement, on the device."""
         if self.full_batch:
             return self.data.train[:0]
-        shape = (n, n_members, self.share)
-        positions = torch.randint(n_train, shape, generator=self.generator, device=self.device)
-        return self.data.train.expand(n, -1, -1).gather(-1, positions)
+        shape = (n, self.share)
+        return self.data.train[torch.randint(len(self.data.train), shape, generator=self.generator, device=self.device)]
 
     # looking at the loss --------------------------------------------------------------------------------------------
 
     @torch.no_grad()
     def _probe(self) -> float:
         """Return the loss on the same training rows every time, without noise."""
-        return float(self._loss(self.data.train[:, : self.batch_size])[0].mean())
+        return float(self._loss(self.data.train[: self.batch_size])[0])
 
     @torch.no_grad()
     def _look(self, n: int, seconds: float) -> None:
         """Log the mean of the interval; keep the parameters if the held-out loss is the best so far."""
-        means = (self.sums / n).mean(dim=1).tolist()
+        means = (self.sums / n).tolist()
         entry = {"step": float(self.step_done), **dict(zip(PARTS, means, strict=True)), "seconds": seconds}
         if not all(map(math.isfinite, means)):
             raise TrainingError(
                 f"The loss became non-finite at step {self.step_done} ({entry}). Try a smaller learning_rate."
             )
         if self.data.validation is not None:
-            held_out = self._loss(self.data.validation)[1].mean()
+            held_out = self._loss(self.data.validation)[1]
             better = held_out < self.best_loss
             self.best_loss = torch.minimum(self.best_loss, held_out)
             for name, tensor in self.network.state_dict().items():
@@ -201,10 +181,10 @@ class Trainer:
 
     def _exhausted(self) -> bool:
         """Whether the held-out loss has not improved for ``patience`` intervals."""
-        if self.config.patience is None or self.data.validation is None or not self.history:
+        if self.settings.patience is None or self.data.validation is None or not self.history:
             return False
         losses = [entry["held_out"] for entry in self.history]
-        return len(losses) - 1 - losses.index(min(losses)) >= self.config.patience
+        return len(losses) - 1 - losses.index(min(losses)) >= self.settings.patience
 
     # checkpoint -----------------------------------------------------------------------------------------------------
 
@@ -221,24 +201,28 @@ class Trainer:
         tensors["best_loss"] = self.best_loss
         return tensors, {"step": self.step_done, "history": self.history, "batch_size": self.batch_size}
 
-    def _restore(self, checkpoint: Checkpoint) -> None:
+    def _restore(self, checkpoint: Checkpoint, *, captured: bool) -> None:
         found = checkpoint.load()
         if found is None:
             return
         saved, info = found
-        self._create_optimizer_state()
+        if not captured:  # a captured step has made its moments, at the addresses that its graph knows
+            self._create_moments()
         for name, tensor in self._tensors():
-            tensor.copy_(saved[name])
+            if name in saved:  # a parameter without a gradient has no moments
+                tensor.copy_(saved[name])
         self.generator.set_state(saved["generator"])
         self.best_loss.copy_(saved["best_loss"])
         self.step_done, self.history = info["step"], info["history"]
-        logger.info("resuming at step %d of %d", self.step_done, self.config.n_steps)
+        logger.info("resuming at step %d of %d", self.step_done, self.settings.n_steps)
 
-    def _create_optimizer_state(self) -> None:
+    def _create_moments(self) -> None:
         """Optimisers make their moments in the first step; take one that is undone at once by the restored values."""
         for parameter in self.optimizer.parameters:
             parameter.grad = torch.zeros_like(parameter)
         self.optimizer.step(0)
+        for parameter in self.optimizer.parameters:
+            parameter.grad = None
 
 
 def _replay(graph: torch.cuda.CUDAGraph, _: int) -> None:

@@ -2,19 +2,20 @@
 
 Shape
 -----
-cells        (n_members, n_branches, n_rows, n_features, embedding_dim)
-association  (n_members, n_branches, n_rows, n_features)
+cells        (n_branches, n_rows, n_features, embedding_dim)
+association  (n_branches, n_rows, n_features)
 """
 
 from __future__ import annotations
 
 import math
 
+import torch
 from torch import Tensor, nn
 
-from ptad.config import Config
-from ptad.model.attention import AttentionBlock, KeysValues
-from ptad.model.layers import Generators, Linear, Noise
+from ptad.paper.attention import AttentionBlock, KeysValues
+from ptad.paper.layers import Linear, Noise
+from ptad.paper.settings import NetworkSettings
 
 FALLBACK_ABD_WIDTH = 128
 
@@ -26,25 +27,18 @@ class BetweenDatapoints(nn.Module):
     attends there and adds the result, projected back, to its input.
     """
 
-    def __init__(self, generators: Generators, n_features: int, config: Config, noise: Noise) -> None:
+    def __init__(self, generator: torch.Generator, n_features: int, settings: NetworkSettings, noise: Noise) -> None:
         super().__init__()
-        full = n_features * config.embedding_dim
-        width = config.abd_width
-        if width is None and full > config.abd_full_limit:
-            width = math.ceil(FALLBACK_ABD_WIDTH / config.n_heads) * config.n_heads
+        full = n_features * settings.embedding_dim
+        width = settings.abd_width
+        if width is None and full > settings.abd_full_limit:
+            width = math.ceil(FALLBACK_ABD_WIDTH / settings.n_heads) * settings.n_heads
         self.factorised = width is not None and width < full
         inner = width if width is not None and self.factorised else full
         if self.factorised:
-            self.down = Linear(generators, full, inner)
-            self.up = Linear(generators, inner, full)
-        self.block = AttentionBlock(
-            generators,
-            inner,
-            n_heads=config.n_heads,
-            feedforward_factor=config.feedforward_factor,
-            dropout=config.dropout,
-            noise=noise,
-        )
+            self.down = Linear(generator, full, inner)
+            self.up = Linear(generator, inner, full)
+        self.block = _block(generator, inner, settings, noise)
 
     def forward(self, cells: Tensor, reference: KeysValues | None = None) -> tuple[Tensor, KeysValues]:
         rows = cells.flatten(-2)
@@ -59,23 +53,16 @@ class BetweenDatapoints(nn.Module):
 class BetweenAttributes(nn.Module):
     """ABA: the columns of a row attend to each other; rows never mix."""
 
-    def __init__(self, generators: Generators, config: Config, noise: Noise) -> None:
+    def __init__(self, generator: torch.Generator, settings: NetworkSettings, noise: Noise) -> None:
         super().__init__()
-        self.block = AttentionBlock(
-            generators,
-            config.embedding_dim,
-            n_heads=config.n_heads,
-            feedforward_factor=config.feedforward_factor,
-            dropout=config.dropout,
-            noise=noise,
-        )
+        self.block = _block(generator, settings.embedding_dim, settings, noise)
 
     def forward(self, cells: Tensor) -> tuple[Tensor, Tensor]:
         """Return the new cells and the association vectors pi (section IV-B).
 
         NOTE[PAPER-06] pi_i = sum_j q_ij k_ij / sqrt(h_k), averaged over the heads (and over branches by the caller).
         """
-        rows, q, k, _ = self.block(cells.flatten(1, 2))
+        rows, q, k, _ = self.block(cells.flatten(0, 1))
         association = (q * k).sum(dim=-1).mean(dim=-2) / math.sqrt(q.shape[-1])
         return rows.view_as(cells), association.view(cells.shape[:-1])
 
@@ -84,11 +71,17 @@ class NPTLayer(nn.Module):
     """ABD then ABA; without ABD it is a plain transformer layer over the columns."""
 
     def __init__(
-        self, generators: Generators, n_features: int, config: Config, noise: Noise, *, datapoints: bool = True
+        self,
+        generator: torch.Generator,
+        n_features: int,
+        settings: NetworkSettings,
+        noise: Noise,
+        *,
+        datapoints: bool = True,
     ) -> None:
         super().__init__()
-        self.between_datapoints = BetweenDatapoints(generators, n_features, config, noise) if datapoints else None
-        self.between_attributes = BetweenAttributes(generators, config, noise)
+        self.between_datapoints = BetweenDatapoints(generator, n_features, settings, noise) if datapoints else None
+        self.between_attributes = BetweenAttributes(generator, settings, noise)
 
     def forward(self, cells: Tensor, reference: KeysValues | None = None) -> tuple[Tensor, KeysValues | None, Tensor]:
         """Return the new cells, the keys and values of the ABD, and the association vectors."""
@@ -97,3 +90,14 @@ class NPTLayer(nn.Module):
             cells, keys_values = self.between_datapoints(cells, reference)
         cells, association = self.between_attributes(cells)
         return cells, keys_values, association
+
+
+def _block(generator: torch.Generator, width: int, settings: NetworkSettings, noise: Noise) -> AttentionBlock:
+    return AttentionBlock(
+        generator,
+        width,
+        n_heads=settings.n_heads,
+        feedforward_factor=settings.feedforward_factor,
+        dropout=settings.dropout,
+        noise=noise,
+    )

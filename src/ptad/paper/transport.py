@@ -1,4 +1,4 @@
-"""Entropic optimal transport between rows and a few learned atoms, in the log domain.
+"""Entropic optimal transport between rows and a few trained atoms, in the log domain.
 
 Shape
 -----

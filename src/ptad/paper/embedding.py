@@ -2,8 +2,8 @@
 
 Shape
 -----
-x, missing   (n_members, n_rows, n_features)
-embedding    (n_members, n_rows, n_features, embedding_dim)
+x, missing   (n_rows, n_features)
+embedding    (..., n_rows, n_features, embedding_dim)
 
 NOTE[PAPER-08] As in NPT: Linear([value, mask bit] -> e) per column, LayerNorm over e, dropout. The mask bit is the
 missing-value bit of the cell; the bias per column doubles as its column embedding.
@@ -13,21 +13,22 @@ from __future__ import annotations
 
 import math
 
+import torch
 from torch import Tensor, nn
 
-from ptad.model.layers import Dropout, Generators, LayerNorm, Noise, uniform
+from ptad.paper.layers import Dropout, Noise, uniform
 
 
 class FeatureEmbedding(nn.Module):
     """One e-dimensional embedding per cell."""
 
-    def __init__(self, generators: Generators, n_features: int, dim: int, dropout: float, noise: Noise) -> None:
+    def __init__(self, generator: torch.Generator, n_features: int, dim: int, dropout: float, noise: Noise) -> None:
         super().__init__()
         bound = 1.0 / math.sqrt(2)
-        self.value = uniform(generators, (1, n_features, dim), bound)
-        self.missing = uniform(generators, (1, n_features, dim), bound)
-        self.bias = uniform(generators, (1, n_features, dim), bound)
-        self.norm = LayerNorm(len(generators), dim, eps=1e-12)
+        self.value = uniform(generator, (n_features, dim), bound)
+        self.missing = uniform(generator, (n_features, dim), bound)
+        self.bias = uniform(generator, (n_features, dim), bound)
+        self.norm = nn.LayerNorm(dim, eps=1e-12)
         self.dropout = Dropout(dropout, noise)
 
     def forward(self, x: Tensor, missing: Tensor) -> Tensor:
@@ -38,11 +39,11 @@ class FeatureEmbedding(nn.Module):
 class FeatureReadout(nn.Module):
     """The inverse: one number per cell from its embedding."""
 
-    def __init__(self, generators: Generators, n_features: int, dim: int) -> None:
+    def __init__(self, generator: torch.Generator, n_features: int, dim: int) -> None:
         super().__init__()
         bound = 1.0 / math.sqrt(dim)
-        self.weight = uniform(generators, (1, 1, n_features, dim), bound)
-        self.bias = uniform(generators, (1, 1, n_features), bound)
+        self.weight = uniform(generator, (n_features, dim), bound)
+        self.bias = uniform(generator, (n_features,), bound)
 
     def forward(self, embedding: Tensor) -> Tensor:
         return (embedding * self.weight).sum(dim=-1) + self.bias
