@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ptad.training import Progress as Report
+from ptad.terms.base import Progress as Report
 
 logger = logging.getLogger("ptad")
 
