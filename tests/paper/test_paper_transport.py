@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from ptad.transport import euclidean_cost, matched_cost, scaled_plan, sinkhorn_potentials
+from ptad.paper.transport import euclidean_cost, matched_cost, scaled_plan, sinkhorn_potentials
 
 
 def make_cost(n_rows: int, n_atoms: int, n_dimensions: int = 3, seed: int = 0) -> torch.Tensor:

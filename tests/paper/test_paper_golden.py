@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
-from golden_scores import CASES, golden_scores
+from golden_network import CASES, FILE, golden_scores
 
-GOLDEN = json.loads(Path(__file__).with_name("scores.json").read_text())
+GOLDEN = json.loads(FILE.read_text())
 
 
 @pytest.mark.parametrize("case", sorted(CASES))

@@ -1,6 +1,6 @@
 """An NPT block written a second time, from the description of its authors' code: plain numpy, loops, no batching.
 
-It shares nothing with the library but the learned numbers.
+It shares nothing with the library but the trained numbers.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
-def numbers(module: Any, member: int = 0) -> dict[str, Array]:
-    """Return the learned numbers of one member, by name."""
-    return {name: tensor[member].detach().numpy() for name, tensor in module.state_dict().items()}
+def numbers(module: Any) -> dict[str, Array]:
+    """Return the trained numbers by name."""
+    return {name: tensor.detach().numpy() for name, tensor in module.state_dict().items()}
 
 
 def layer_norm(x: Array, gain: Array, shift: Array) -> Array:
@@ -29,7 +29,7 @@ def gelu(x: Array) -> Array:
 
 
 def linear(x: Array, p: dict[str, Array], name: str) -> Array:
-    return x @ p[f"{name}.weight"] + p[f"{name}.bias"][0]
+    return x @ p[f"{name}.weight"] + p[f"{name}.bias"]
 
 
 def attend(x: Array, context: Array, p: dict[str, Array], n_heads: int, own: bool = False) -> Array:
@@ -49,7 +49,7 @@ def attend(x: Array, context: Array, p: dict[str, Array], n_heads: int, own: boo
             weights = np.exp(logits - logits.max())
             weights /= weights.sum()
             merged[item, part] = sum(w * value for w, value in zip(weights, values, strict=True))
-    hidden = linear(x, p, "residual") + linear(merged, p, "output")  # a learned residual
+    hidden = linear(x, p, "residual") + linear(merged, p, "output")  # a trained residual
     normed = layer_norm(hidden, p["norm_feedforward.weight"], p["norm_feedforward.bias"])
     return hidden + linear(gelu(linear(normed, p, "widen")), p, "narrow")
 
