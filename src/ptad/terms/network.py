@@ -179,7 +179,7 @@ class NetworkTerm:
     def explain(self, rows: Array) -> TermValues:
         """Return the values with the columns they come from."""
         value, contributions, expected = self._gather(
-            rows, lambda scores: (scores.value(), self._per_column(scores.contributions()), scores.expected())
+            rows, lambda scores: (scores.value(), self.per_column(scores.contributions()), scores.expected())
         )
         amounts = contributions.clamp_min(0.0)
         total = amounts.cumsum(dim=1)[:, -1:]  # a running sum adds in the same order however many rows there are
@@ -198,10 +198,10 @@ class NetworkTerm:
 
         def take(scores: Scores) -> tuple[Tensor, ...]:
             return (
-                self._per_column(scores.contributions()),
-                self._per_column(scores.missing),
-                self._per_column(scores.masking_rate()) / size,
-                self._per_column(scores.data_mask()) / size,
+                self.per_column(scores.contributions()),
+                self.per_column(scores.missing),
+                self.per_column(scores.masking_rate()) / size,
+                self.per_column(scores.data_mask()) / size,
                 scores.basis.index,
                 scores.prototype.index,
                 scores.expected(),
@@ -230,7 +230,7 @@ class NetworkTerm:
                 found.append([_rounded(values) for values in take(self.scores(chunk))])
             return [torch.cat(values) for values in zip(*found, strict=True)]
 
-    def _per_column(self, encoded: Tensor) -> Tensor:
+    def per_column(self, encoded: Tensor) -> Tensor:
         """Add up the encoded columns of each column, (n, n_columns)."""
         return encoded @ self._membership
 
