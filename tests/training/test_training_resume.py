@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ptad import PTAD
 from ptad.training import Trainer
+from stopping import HANG, Stops
 
 Make = Callable[..., PTAD]
 Same = Callable[[PTAD, PTAD], bool]
@@ -83,38 +84,31 @@ import sys
 import numpy as np, torch
 torch.set_num_threads(1)
 from ptad import PTAD
-from ptad.training import Trainer
-print("ready", flush=True)
 rng = np.random.default_rng(0)
 rows = rng.normal(size=(80, 4))
 config = dict(embedding_dim=4, n_heads=1, abd_width=8, n_steps=120, interval=2, batch_size=32, n_folds=2,
               n_reference=32)
-model = PTAD(sys.argv[1], config=config, verbose=0).fit(rows, checkpoint=sys.argv[2])
-model.save(sys.argv[3])
+model = PTAD("paper", config=config, verbose=0).fit(rows, checkpoint=sys.argv[1])
+model.save(sys.argv[2])
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("preset", ["default", "paper"])
-def test_killed_at_random_moments(same_parameters: Same, tmp_path: Path, preset: str) -> None:
-    def start(checkpoint: str, out: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", FIT, preset, str(tmp_path / checkpoint), str(tmp_path / out)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        with process.stdout as stream:
-            assert stream.readline() == "ready\n"
-        return process
+def test_killed_at_random_moments(same_parameters: Same, tmp_path: Path) -> None:
+    stops = Stops(tmp_path / "stops")
 
-    begun = time.perf_counter()
-    assert start("undisturbed-checkpoint", "undisturbed").wait(timeout=120) == 0
-    length = time.perf_counter() - begun
-    moments, kills = random.Random(0), 0
+    def fit(checkpoint: str, out: str) -> int:
+        command = [sys.executable, "-c", FIT, str(tmp_path / checkpoint), str(tmp_path / out)]
+        return subprocess.run(command, env={**os.environ, **stops.environment}, timeout=HANG, check=False).returncode
+
+    assert fit("undisturbed-checkpoint", "undisturbed") == 0
+    moments = random.Random(0)
     for _ in range(4):
-        process = start("checkpoint", "resumed")
-        time.sleep(moments.uniform(0.05, 0.35) * length)
-        process.send_signal(signal.SIGKILL)
-        kills += process.wait(timeout=60) == -signal.SIGKILL
-    assert kills >= 2
-    assert start("checkpoint", "resumed").wait(timeout=120) == 0
+        # three events per checkpoint, of which there are sixty: opened, renamed, and a look for what is left over
+        count = moments.randint(2, 36)
+        stop = stops.add("*/checkpoint/*", count, events=("open", "os.rename", "os.remove"))
+        assert fit("checkpoint", "resumed") == -signal.SIGKILL and stop.pid is not None
+        assert not (tmp_path / "resumed").exists()
+    assert fit("checkpoint", "resumed") == 0
     resumed, undisturbed = PTAD.load(tmp_path / "resumed"), PTAD.load(tmp_path / "undisturbed")
     assert same_parameters(resumed, undisturbed) and resumed.offset_ == undisturbed.offset_
