@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 
 from ptad import PTAD, Config
@@ -19,6 +20,10 @@ from ptad.model import Network
 
 # The tensors of these tests are so small that starting threads costs more than it saves.
 torch.set_num_threads(1)
+
+# No verdict depends on how fast the machine is: neither on the time of an example nor on that of drawing it.
+settings.register_profile("any-speed", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any-speed")
 
 TINY = {
     "embedding_dim": 4,
@@ -137,6 +142,6 @@ def browser() -> Iterator[Any]:
         pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as p:
-        opened = p.chromium.launch(executable_path=path, args=CHROMIUM_ARGUMENTS)
+        opened = p.chromium.launch(executable_path=path, args=CHROMIUM_ARGUMENTS, timeout=120_000)
         yield opened
         opened.close()
