@@ -142,6 +142,6 @@ def browser() -> Iterator[Any]:
         pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as p:
-        opened = p.chromium.launch(executable_path=path, args=CHROMIUM_ARGUMENTS, timeout=120_000)
+        opened = p.chromium.launch(executable_path=path, args=CHROMIUM_ARGUMENTS, timeout=600_000)
         yield opened
         opened.close()

@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-LONG = 120_000  # milliseconds: only against hanging
+LONG = 600_000  # milliseconds: only against hanging
 
 
 class Page:

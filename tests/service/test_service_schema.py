@@ -24,7 +24,7 @@ def test_no_made_up_request_is_an_error_of_the_service(service, tmp_path):
         "run",
         f"{service.url}/openapi.json",
         *("--max-examples", "2", "--seed", "1", "--checks", CHECKS, "--phases", "fuzzing", "--no-color"),
-        *("--request-timeout", "600", "--suppress-health-check", "too_slow"),
+        *("--request-timeout", "1800", "--suppress-health-check", "too_slow"),
     ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANG)
     assert done.returncode == 0, done.stdout[-4000:]
