@@ -72,7 +72,7 @@ def test_chunks_bound_the_memory(fit_term: Fit, rows: Rows, fields: dict[str, An
 
 def test_batch_context_depends_on_the_batch(fit_term: Fit, term: NetworkTerm, rows: Rows) -> None:
     together = fit_term(rows, context="batch")
-    assert batch.batch_size == 64 and term.batch_size is None
+    assert together.batch_size == 64 and term.batch_size is None
     assert not np.allclose(together.value(batch(rows)), term.value(batch(rows)))
     neighbours = np.concatenate([rows[:1], rows[:20] + 5.0])
     assert together.value(batch(rows))[0] != together.value(batch(neighbours))[0]
@@ -83,7 +83,7 @@ def test_batch_context_depends_on_the_batch(fit_term: Fit, term: NetworkTerm, ro
 
 def test_the_context_changes_nothing_about_training(fit_term: Fit, term: NetworkTerm, rows: Rows) -> None:
     together = fit_term(rows, context="batch").state()
-    assert all(np.array_equal(array, batch[name]) for name, array in term.state().items())
+    assert all(np.array_equal(array, together[name]) for name, array in term.state().items())
 
 
 def test_reference_rows_come_from_the_reference(term: NetworkTerm, rows: Rows) -> None:

@@ -29,7 +29,7 @@ def test_round_trip(fit_term: Fit, mixed: Mixed, fields: dict[str, Any]) -> None
     state = {name: array.copy() for name, array in term.state().items()}
     again = NetworkTerm.from_state(state, reference(x), features, term.settings, "cpu")
     for method in ("value", "transform"):
-        assert np.array_equal(getattr(again, method)(x), getattr(term, method)(x))
+        assert np.array_equal(getattr(again, method)(batch(x)), getattr(term, method)(batch(x)))
     first, second = term.explain(batch(x)), again.explain(batch(x))
     assert np.array_equal(first.shares, second.shares) and np.array_equal(first.expected, second.expected)
     assert again.state().keys() == state.keys()
