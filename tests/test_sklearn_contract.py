@@ -23,10 +23,11 @@ Rows = NDArray[np.float64]
 
 
 @pytest.mark.filterwarnings("default")  # the checks provoke warnings on purpose
-def test_check_estimator() -> None:
-    """All of ``check_estimator(PTAD())``, no failure expected."""
+@pytest.mark.parametrize("config", [{"calibration.folds": 4, "calibration.most_folds": 4}, pytest.param(None, marks=pytest.mark.slow)])
+def test_check_estimator(config: dict[str, int] | None) -> None:
+    """All of ``check_estimator(PTAD())``, no failure expected; with fewer folds first, which is quicker."""
     failures, n_checks = [], 0
-    for model, check in estimator_checks_generator(PTAD(verbose=0)):
+    for model, check in estimator_checks_generator(PTAD(config=config, verbose=0)):
         n_checks += 1
         try:
             check(model)

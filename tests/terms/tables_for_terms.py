@@ -20,7 +20,8 @@ Matrix = NDArray[np.float64]
 
 def every_term() -> dict[str, TermSettings]:
     """Return the settings of all terms there are, in a preset or not; those of the paper's network live elsewhere."""
-    modules = [import_module(f"ptad.terms.{found.name}") for found in pkgutil.iter_modules(ptad.terms.__path__)]
+    names = [found.name for found in pkgutil.iter_modules(ptad.terms.__path__) if found.name != "network"]
+    modules = [import_module(f"ptad.terms.{name}") for name in names]
     kinds = {
         value.title(): value
         for module in modules
