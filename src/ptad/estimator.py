@@ -31,6 +31,7 @@ logger = logging.getLogger("ptad")
 BLOCK_ROWS = 2**16  # rows of an array that are encoded at a time
 # Where it runs and what it says is for the next machine to choose; settings are saved as a whole.
 SAVED_PARAMETERS = ("preset", "false_alarm_rate", "kinds", "missing", "drop", "only", "random_state")
+SAVED_ENTRIES = ("parameters", "config", "schema", "n_features_in", "feature_names_in", "n_rows", "history")
 
 Array = NDArray[np.float64]
 
@@ -347,6 +348,9 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
     def load(cls, folder: str | os.PathLike[str], *, device: str = "auto") -> Self:
         """Read a model; the same machine gives the same scores, bit for bit."""
         content, arrays = read_bundle(folder)
+        for entry in SAVED_ENTRIES:
+            if entry not in content:
+                raise BundleError(f"'{folder}' is damaged: its manifest has no '{entry}'. Restore it or fit again.")
         config = Config.from_json(content["config"])
         model = cls(**content["parameters"], config=config, device=device)
         model.schema_ = schema = Schema.from_json(content["schema"])
