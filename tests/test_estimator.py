@@ -249,7 +249,8 @@ def test_term_scores_add_up_to_the_score(frame_detector: PTAD, frame: pd.DataFra
 
 
 def test_a_weight_scales_what_a_term_adds(make_detector: Make, rows: Rows, detector: PTAD) -> None:
-    twice = make_detector(config={"local_reconstruction.weight": 2.0}).fit(rows)
+    weight = detector.config_.terms[0].weight
+    twice = make_detector(config={"local_reconstruction.weight": 2.0 * weight}).fit(rows)
     first, second = (model.term_scores(rows)["local_reconstruction"] for model in (detector, twice))
     assert np.allclose(second, 2.0 * first)
     without = make_detector(config={"local_reconstruction.weight": 0.0}).fit(rows)

@@ -3,6 +3,7 @@
 Every case draws normal rows of a kind, fits the public estimator, and counts flagged new rows of the same kind. Over all
 draws the observed rate is at most the target plus two standard errors, and at least 0.7 of the target where the table
 has enough rows to be that exact. The standard error is that over fits, and never below that of the new rows alone.
+The slow tests have the draws that the lower bound needs; the quick ones allow it two standard errors.
 """
 
 from __future__ import annotations
@@ -105,16 +106,17 @@ def observed(p: Array) -> Array:
     return (p[:, None] <= RATES).mean(axis=0)
 
 
-def check(shares: list[Array], n_calibration: int, n_new: int = NEW_ROWS) -> None:
-    """Compare what was observed, one entry per fit, with the target."""
+def check(shares: list[Array], n_calibration: int, *, many: bool = False) -> None:
+    """Compare what was observed, one entry per fit, with the target; few fits cannot tell 0.7 of it from less."""
     found = np.array(shares)
     over_fits = found.std(axis=0, ddof=1) / np.sqrt(len(found))
-    error = np.maximum(over_fits, np.sqrt(RATES * (1.0 - RATES) / (len(found) * n_new)))
+    error = np.maximum(over_fits, np.sqrt(RATES * (1.0 - RATES) / (len(found) * NEW_ROWS)))
     mean = found.mean(axis=0)
     text = ", ".join(f"{a:g}: {m:.4f} ± {e:.4f}" for a, m, e in zip(RATES, mean, error, strict=True))
     assert (mean <= RATES + 2.0 * error).all(), f"too many rows are flagged: {text}"
     enough = n_calibration * RATES >= 5.0
-    assert (mean >= 0.7 * RATES)[enough].all(), f"too few rows are flagged: {text}"
+    least = 0.7 * RATES if many else 0.7 * RATES - 2.0 * error
+    assert (mean >= least)[enough].all(), f"too few rows are flagged: {text}"
 
 
 def run(case: str, n: int, fits: int, first: int = 0) -> list[Array]:
@@ -135,7 +137,7 @@ def test_rate_of_small_tables(case: str, n: int, fits: int) -> None:
 @pytest.mark.parametrize(("n", "fits"), [(100, 80), (300, 40), (1000, 20), (2500, 10)])
 @pytest.mark.parametrize("case", CASES)
 def test_rate_over_many_draws(case: str, n: int, fits: int) -> None:
-    check(run(case, n, fits, first=1000), n)
+    check(run(case, n, fits, first=1000), n, many=True)
 
 
 @pytest.mark.parametrize("case", ["lognormal", "zipf", "mixed"])

@@ -63,7 +63,19 @@ def test_errors_form_the_documented_tree() -> None:
     assert issubclass(ptad.TrainingError, RuntimeError) and not issubclass(ptad.TrainingError, ptad.UserError)
 
 
-HEAVY = ("torch", "pandas", "pyod", "matplotlib", "pytorch_optimizer", "polars", "ray", "fastapi", "plotly", "onnx", "ot")
+HEAVY = (
+    "torch",
+    "pandas",
+    "pyod",
+    "matplotlib",
+    "pytorch_optimizer",
+    "polars",
+    "ray",
+    "fastapi",
+    "plotly",
+    "onnx",
+    "ot",
+)
 
 
 def test_import_is_light() -> None:
@@ -81,7 +93,7 @@ import numpy as np
 from ptad import PTAD
 rows = np.random.default_rng(0).normal(size=(60, 3))
 model = PTAD(verbose=0).fit(rows)
-model.explain(rows[:3]), model.transform(rows[:3]), model.predict(rows), model.update(rows + 0.1)
+model.explain(rows[:3]), model.transform(rows[:3]), model.predict(rows), model.update(np.tile(rows, (3, 1)) + 0.1)
 model.save({str(tmp_path / "model")!r})
 assert np.array_equal(PTAD.load({str(tmp_path / "model")!r}).anomaly_score(rows), model.anomaly_score(rows))
 try:
@@ -90,4 +102,7 @@ except ImportError as error:
     print(error)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "The paper's network needs the package 'torch'. Install it with: pip install 'ptad[torch]'"
+    assert (
+        run.stdout.strip()
+        == "The paper's network needs the package 'torch'. Install it with: pip install 'ptad[torch]'"
+    )

@@ -23,7 +23,9 @@ Rows = NDArray[np.float64]
 
 
 @pytest.mark.filterwarnings("default")  # the checks provoke warnings on purpose
-@pytest.mark.parametrize("config", [{"calibration.folds": 4, "calibration.most_folds": 4}, pytest.param(None, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "config", [{"calibration.folds": 4, "calibration.most_folds": 4}, pytest.param(None, marks=pytest.mark.slow)]
+)
 def test_check_estimator(config: dict[str, int] | None) -> None:
     """All of ``check_estimator(PTAD())``, no failure expected; with fewer folds first, which is quicker."""
     failures, n_checks = [], 0

@@ -35,7 +35,10 @@ CASES = {
     ),
     "far away": lambda: (np.random.default_rng(0).random((900, 5)), 2.0 + lattice(40, 5, 1)),
     "one coordinate": lambda: (lattice(900, 1, 0, 50), lattice(40, 1, 1, 50)),
-    "many coordinates": lambda: (np.random.default_rng(0).random((700, 300)), np.random.default_rng(1).random((9, 300))),
+    "many coordinates": lambda: (
+        np.random.default_rng(0).random((700, 300)),
+        np.random.default_rng(1).random((9, 300)),
+    ),
     "fewer points than neighbours": lambda: (np.random.default_rng(0).random((7, 3)), np.zeros((2, 3))),
 }
 
