@@ -11,7 +11,7 @@ from ptad.errors import BundleError, DataError, MissingExtraError, PtadError, Se
 if TYPE_CHECKING:
     from ptad.config import Config
     from ptad.estimator import PTAD
-    from ptad.scoring import Explanation
+    from ptad.explanation import Explanation
 
 __all__ = [
     "PTAD",
@@ -27,8 +27,8 @@ __all__ = [
     "__version__",
 ]
 
-# torch takes seconds to import: `ptad --help` and the errors do without it
-_LATER = {"PTAD": "ptad.estimator", "Config": "ptad.config", "Explanation": "ptad.scoring"}
+# scikit-learn takes a while to import: `ptad --help` and the errors do without it
+_LATER = {"PTAD": "ptad.estimator", "Config": "ptad.config", "Explanation": "ptad.explanation"}
 
 
 def __getattr__(name: str) -> Any:

@@ -16,24 +16,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.torch
+import safetensors.numpy
 from numpy.random import RandomState
-from torch import Tensor
+from numpy.typing import NDArray
 
 from ptad._version import __version__
 from ptad.errors import BundleError
 
 FORMAT = "ptad-bundle"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 MANIFEST, TENSORS = "manifest.json", "tensors.safetensors"
 
 
-def write_bundle(folder: str | os.PathLike[str], content: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+def write_bundle(folder: str | os.PathLike[str], content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
     """Write a bundle; an older bundle at the same place is replaced, anything else there is refused."""
     target = Path(folder)
     if target.exists() and not _is_bundle(target):
         raise BundleError(f"'{target}' exists and is not a ptad model: it is left alone. Name another folder.")
-    blob = safetensors.torch.save({k: v.detach().cpu().contiguous() for k, v in tensors.items()})
+    blob = safetensors.numpy.save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
     manifest = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -68,7 +68,7 @@ def write_bundle(folder: str | os.PathLike[str], content: dict[str, Any], tensor
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def read_bundle(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def read_bundle(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read and check a bundle; the message of a refusal says what is wrong with it."""
     source = Path(folder)
     if not source.is_dir():
@@ -84,17 +84,21 @@ def read_bundle(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[st
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise BundleError(f"'{source}' is not a ptad model: its manifest does not say format '{FORMAT}'.")
     version = manifest.get("format_version")
-    if not isinstance(version, int) or version > FORMAT_VERSION:
+    if isinstance(version, int) and 0 < version < FORMAT_VERSION:
+        raise BundleError(
+            f"'{source}' was written by ptad {manifest.get('ptad_version')}, a format of the past. Fit again."
+        )
+    if version != FORMAT_VERSION:
         raise BundleError(
             f"'{source}' has format version {version}, written by ptad {manifest.get('ptad_version')}; this is "
-            f"ptad {__version__}, which reads up to version {FORMAT_VERSION}. Upgrade ptad to read it."
+            f"ptad {__version__}, which reads version {FORMAT_VERSION}. Upgrade ptad to read it."
         )
     expected = manifest.pop("manifest_sha256", None)
     if expected != _digest(manifest):
         raise BundleError(f"'{source / MANIFEST}' was edited or damaged: its checksum does not match. Save it again.")
     if hashlib.sha256(blob).hexdigest() != manifest["tensors_sha256"]:
         raise BundleError(f"'{source / TENSORS}' is truncated or damaged: its checksum does not match the manifest.")
-    return manifest, safetensors.torch.load(blob)
+    return manifest, safetensors.numpy.load(blob)
 
 
 def plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Categories: one encoded column per known value, and one for values never seen."""
+"""Categories: one code per known value, and one for all values never seen."""
 
 from __future__ import annotations
 
@@ -14,12 +14,7 @@ from ptad.tables.values import texts
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """A one-hot group over the values that occurred in training, in sorted order, then "unseen".
-
-    A missing cell makes the whole group NaN. "unseen" is 0 in training and 1 for any other value; under "standard"
-    scaling its scale is at most 0.1 and at most the smallest scale of the group, so that an unseen value lies at least
-    as far out as the rarest known one.
-    """
+    """Codes of the values that occurred in training, in sorted order; the next code is that of unseen values."""
 
     name: str
     values: tuple[str, ...]
@@ -31,28 +26,28 @@ class CategoryColumn:
         return cls(name, tuple(sorted(v for v in pc.unique(texts(array, name)).to_pylist() if v is not None)), kind)
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """Names of the encoded columns."""
-        return (*(f"{self.name}={value}" for value in self.values), f"{self.name}: unseen")
+    def n_categories(self) -> int:
+        """Number of known values."""
+        return len(self.values)
 
     @property
-    def bounds(self) -> list[tuple[float, float] | None]:
-        """Natural bounds per encoded column."""
-        return [(0.0, 1.0)] * (len(self.values) + 1)
+    def labels(self) -> tuple[str, ...]:
+        """Name of the feature."""
+        return (self.name,)
 
     def raw(self, array: pa.Array, offset: int) -> np.ndarray:
-        """One-hot rows of shape (n_rows, n_values + 1), NaN where missing."""
+        """Codes of shape (n_rows, 1), NaN where missing."""
         text = texts(array, self.name)
         known = pc.index_in(text, value_set=pa.array(self.values, pa.large_string()))
-        codes = known.fill_null(len(self.values)).to_numpy(zero_copy_only=False).astype(np.int64)
-        block = np.zeros((len(codes), len(self.values) + 1))
-        block[np.arange(len(codes)), codes] = 1.0
-        block[np.asarray(text.is_null())] = np.nan
-        return block
+        codes = known.fill_null(len(self.values)).to_numpy(zero_copy_only=False).astype(np.float64)
+        codes[np.asarray(text.is_null())] = np.nan
+        return codes[:, None]
 
-    def decode(self, raw: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """The most likely known value of every row."""
-        return np.asarray(np.array(self.values, dtype=object)[np.argmax(raw[:, :-1], axis=1)])
+    def decode(self, rows: np.ndarray) -> np.ndarray:
+        """The value of every code, None where there is none."""
+        values = np.array([*self.values, None], dtype=object)
+        codes = np.nan_to_num(rows[:, 0], nan=len(self.values))
+        return values[np.clip(np.rint(codes), 0, len(self.values)).astype(np.int64)]
 
     def to_json(self) -> dict[str, Any]:
         """Plain types for the schema file."""

@@ -10,10 +10,8 @@ import pyarrow as pa
 
 from ptad.errors import DataError, SettingError
 from ptad.tables.borders import Frame, as_frame
-from ptad.tables.category_column import CategoryColumn
 from ptad.tables.kinds import KINDS, Column, detect_kind, reason_to_leave_out
 from ptad.tables.number_column import NumberColumn, origin_of
-from ptad.tables.scaling import FLAT_SCALE, fit_scale
 from ptad.tables.schema import CELLS_AT_ONCE, Schema, raw_block
 from ptad.tables.values import without_missing
 
@@ -23,8 +21,6 @@ _NUMERIC = ("number", "boolean", "duration")
 def fit_schema(
     table: Any,
     *,
-    scaling: str = "standard",
-    clip: float | None = None,
     kinds: Mapping[str, str] | None = None,
     missing: Iterable[str] = (),
     drop: Iterable[str] = (),
@@ -37,10 +33,6 @@ def fit_schema(
     ----------
     table : array, or pandas, polars or Arrow table
         Training rows. The columns of an array are named ``x0, x1, ...``, are numbers, and are all kept.
-    scaling : {"standard", "minmax"}
-        (value - mean) / standard deviation, or (value - min) / (max - min), of the training rows.
-    clip : float, optional
-        Limit of encoded values: [-clip, clip] for "standard", [-clip, 1 + clip] for "minmax".
     kinds : mapping of column to kind, optional
         Overrides the detected kind (see :mod:`ptad.tables.kinds`) and keeps a column that looks like an identifier or
         is constant.
@@ -61,10 +53,6 @@ def fit_schema(
     Columns of a table (not of an array) that are constant, entirely missing, or text or integers different in each of
     at least 20 rows are left out.
     """
-    if scaling not in ("standard", "minmax"):
-        raise SettingError(f"The 'scaling' parameter must be 'standard' or 'minmax'. Got {scaling!r} instead.")
-    if clip is not None and not (np.isfinite(clip) and clip > 0):
-        raise SettingError(f"The 'clip' parameter must be None or a number above 0. Got {clip!r} instead.")
     for parameter, given in (("missing", missing), ("drop", drop), ("only", only)):
         if isinstance(given, str):  # it would be taken apart into its letters
             raise SettingError(f"The '{parameter}' parameter must be a list of text: write [{given!r}], not {given!r}.")
@@ -104,8 +92,8 @@ def fit_schema(
         reasons = "; ".join(f"{name!r} ({reason})" for name, reason in list(left_out.items())[:30])
         raise DataError(f"No column is left to learn from: {reasons}. Add columns that vary, or set their kinds.")
     used = tuple(columns)
-    center, scale, rate = _statistics(used, _chosen(frame, places), texts, scaling)
-    return Schema(frame.names, used, center, scale, rate, scaling, clip, texts, left_out, frame.array is not None)
+    rate = _missing_rate(used, _chosen(frame, places), texts)
+    return Schema(frame.names, used, rate, texts, left_out, frame.array is not None)
 
 
 def _check_size(frame: Frame) -> None:
@@ -149,22 +137,15 @@ def _chosen(frame: Frame, places: list[int]) -> Frame:
     return Frame(names, tuple(frame.columns[i] for i in places), None, frame.n_rows)
 
 
-def _statistics(
-    columns: tuple[Column, ...], frame: Frame, missing: tuple[str, ...], scaling: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Centre, scale and missing rate of all encoded columns, over blocks of columns that fit into memory."""
-    found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+def _missing_rate(columns: tuple[Column, ...], frame: Frame, missing: tuple[str, ...]) -> np.ndarray:
+    """Share of missing cells of every column, over blocks of columns that fit into memory; checks all cells."""
+    rates = []
     for start, stop in _column_blocks(columns, frame.n_rows):
         part = columns[start:stop]
         block = raw_block(part, _chosen(frame, list(range(start, stop))), missing)
-        bounds = [b or (np.nan, np.nan) for c in part for b in c.bounds]
-        low, high = np.array(bounds).T
-        center, scale = fit_scale(block, low, high, scaling)
-        if scaling == "standard":
-            _make_unseen_strange(part, scale)
-        found.append((center, scale, np.isnan(block).mean(axis=0)))
-    center, scale, rate = (np.concatenate(part) for part in zip(*found, strict=True))
-    return center, scale, rate
+        firsts = np.cumsum([0, *(len(c.labels) for c in part[:-1])])
+        rates.append(np.isnan(block[:, firsts]).mean(axis=0))
+    return np.concatenate(rates)
 
 
 def _column_blocks(columns: tuple[Column, ...], n_rows: int) -> list[tuple[int, int]]:
@@ -176,11 +157,3 @@ def _column_blocks(columns: tuple[Column, ...], n_rows: int) -> list[tuple[int, 
             start, cells = i, 0
         cells += width
     return [*blocks, (start, len(columns))]
-
-
-def _make_unseen_strange(columns: tuple[Column, ...], scale: np.ndarray) -> None:
-    stop = 0
-    for column in columns:
-        start, stop = stop, stop + len(column.labels)
-        if isinstance(column, CategoryColumn):
-            scale[stop - 1] = min(FLAT_SCALE, scale[start : stop - 1].min())

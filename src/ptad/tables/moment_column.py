@@ -74,11 +74,6 @@ class MomentColumn:
         waves = [f"{self.name}: {wave} of {cycle}" for cycle in self.cycles for wave in ("sine", "cosine")]
         return (f"{self.name}: time", *waves)
 
-    @property
-    def bounds(self) -> list[tuple[float, float] | None]:
-        """Natural bounds per encoded column."""
-        return [None, *[(-1.0, 1.0)] * (2 * len(self.cycles))]
-
     def raw(self, array: pa.Array, offset: int) -> np.ndarray:
         """Seconds since ``first`` and the cycles, of shape (n_rows, 1 + 2 * n_cycles), NaN where missing."""
         if self.kind == "time":
@@ -101,7 +96,7 @@ class MomentColumn:
         block[missing] = np.nan
         return block
 
-    def decode(self, raw: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    def decode(self, raw: np.ndarray) -> np.ndarray:
         """Moments from the linear coordinate, of the type that observed ones have; datetime64 without a zone."""
         span = self.last - self.first
         seconds = self.first + np.rint(np.clip(np.nan_to_num(raw[:, 0]), 0, span)).astype(np.int64)

@@ -51,18 +51,13 @@ class NumberColumn:
         """Names of the encoded columns."""
         return (self.name,)
 
-    @property
-    def bounds(self) -> list[tuple[float, float] | None]:
-        """Natural bounds per encoded column."""
-        return [(0.0, 1.0) if self.kind == "boolean" else None]
-
     def raw(self, array: pa.Array, offset: int) -> np.ndarray:
         """Unscaled float64 values of shape (n_rows, 1), NaN where missing."""
         if self.kind == "boolean":
             return truths(array, self.name, offset)[:, None]
         return numbers(array, self.name, offset, self.origin)[:, None]
 
-    def decode(self, raw: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    def decode(self, raw: np.ndarray) -> np.ndarray:
         """Values in the table's own units from unscaled reconstructions."""
         values = raw[:, 0]
         if self.kind == "boolean":

@@ -1,4 +1,4 @@
-"""The schema: how a table becomes a float matrix, learned from training rows and kept as readable JSON."""
+"""The schema: how a table becomes a matrix of numbers and category codes, kept as readable JSON."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ import pyarrow.compute as pc
 
 from ptad.errors import BundleError, DataError
 from ptad.tables.borders import Frame, as_frame
+from ptad.tables.features import Features
 from ptad.tables.kinds import CONSTANT, KINDS, Column
 from ptad.tables.number_column import NumberColumn
-from ptad.tables.scaling import apply_scale
 from ptad.tables.values import decoded, shifted, without_missing, without_named
 
-FORMAT, VERSION = "ptad-schema", 1
+FORMAT, VERSION = "ptad-schema", 2
 CELLS_AT_ONCE = 2**24  # encoded cells held as float64 at one time
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Schema:
-    """The columns of a table, their encoding and their scaling. Made by :func:`fit_schema`.
+    """The columns of a table and their encoding. Made by :func:`fit_schema`.
 
-    Encoding is row-wise: the encoded row depends on nothing but the row.
+    Encoding is row-wise and scales nothing: numbers stay what they are, categories become codes. What depends on the
+    distribution of the rows belongs to the terms, which are fitted anew for every calibration fold.
 
     Attributes
     ----------
@@ -37,12 +38,8 @@ class Schema:
         All columns of the training table, in order.
     columns : tuple of Column
         The encoders of the columns that are used.
-    center, scale, missing_rate : ndarray of shape (n_encoded,)
-        Encoded value = (value - center) / scale; share of training rows in which the column was missing.
-    scaling : {"standard", "minmax"}
-        The rule that ``center`` and ``scale`` come from.
-    clip : float or None
-        Encoded values end at [-clip, clip] ("standard") or [-clip, 1 + clip] ("minmax").
+    missing_rate : ndarray of shape (n_columns,)
+        Share of training rows in which each used column was missing.
     missing : tuple of str
         Text that counts as missing.
     left_out : dict
@@ -53,17 +50,13 @@ class Schema:
 
     inputs: tuple[str, ...]
     columns: tuple[Column, ...]
-    center: np.ndarray
-    scale: np.ndarray
     missing_rate: np.ndarray
-    scaling: str
-    clip: float | None
     missing: tuple[str, ...]
     left_out: dict[str, str]
     from_array: bool
 
     def __repr__(self) -> str:
-        return f"Schema({len(self.columns)} columns as {self.n_encoded} numbers, scaling={self.scaling!r})"
+        return f"Schema({len(self.columns)} columns as {len(self.features)} features)"
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -80,25 +73,21 @@ class Schema:
         """A readable name for every encoded column."""
         return tuple(label for c in self.columns for label in c.labels)
 
-    @property
-    def n_encoded(self) -> int:
-        """Number of encoded columns."""
-        return len(self.center)
-
     @cached_property
-    def groups(self) -> np.ndarray:
-        """Index into ``names`` for every encoded column."""
-        return np.repeat(np.arange(len(self.columns)), [len(c.labels) for c in self.columns])
+    def features(self) -> Features:
+        """What the encoded rows hold."""
+        widths = [len(c.labels) for c in self.columns]
+        categories = [getattr(c, "n_categories", 0) for c in self.columns]
+        return Features(np.repeat(np.arange(len(self.columns)), widths), np.repeat(categories, widths).astype(np.int64))
 
     def encode(self, table: Any) -> np.ndarray:
-        """Encode a table as float32 of shape (n_rows, n_encoded); NaN marks a missing cell."""
+        """Encode a table as float64 of shape (n_rows, n_features); NaN marks a missing cell."""
         frame = self._matched(table)
-        x = np.empty((frame.n_rows, self.n_encoded), dtype=np.float32)
-        step = max(CELLS_AT_ONCE // max(self.n_encoded, 1), 1)
+        x = np.empty((frame.n_rows, len(self.features)))
+        step = max(CELLS_AT_ONCE // max(len(self.features), 1), 1)
         for start in range(0, frame.n_rows, step):
             part = frame.slice(start, start + step)
-            block = raw_block(self.columns, part, self.missing)
-            x[start : start + part.n_rows] = apply_scale(block, self.center, self.scale, self.scaling, self.clip)
+            x[start : start + part.n_rows] = raw_block(self.columns, part, self.missing)
         return x
 
     def observed(self, table: Any) -> dict[str, list[Any]]:
@@ -123,36 +112,23 @@ class Schema:
                 changed |= {name: others[0]} if others else {}
         return changed
 
-    def decode(self, x_hat: np.ndarray) -> dict[str, np.ndarray]:
-        """Reconstructed rows in the table's own units and categories, per used column."""
-        x_hat = np.asarray(x_hat, dtype=np.float64)
-        if x_hat.ndim != 2 or x_hat.shape[1] != self.n_encoded:
-            raise DataError(f"Encoded rows have {self.n_encoded} columns; got an array of shape {x_hat.shape}.")
-        limit = np.finfo(np.float64).max
-        with np.errstate(over="ignore"):
-            raw = np.clip(x_hat * self.scale + self.center, -limit, limit)
-        parts = zip(self.columns, _spans(self.columns), strict=True)
-        return {c.name: c.decode(raw[:, span], self.scale[span]) for c, span in parts}
+    def decode(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Encoded rows, such as expected ones, in the table's own units and categories, per used column."""
+        rows = np.asarray(rows, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != len(self.features):
+            raise DataError(f"Encoded rows have {len(self.features)} features; got an array of shape {rows.shape}.")
+        return {c.name: c.decode(rows[:, span]) for c, span in zip(self.columns, _spans(self.columns), strict=True)}
 
     def to_json(self) -> dict[str, Any]:
         """The schema as plain JSON types."""
         columns = [
-            {
-                "name": c.name,
-                "kind": c.kind,
-                **c.to_json(),
-                "center": self.center[span].tolist(),
-                "scale": self.scale[span].tolist(),
-                "missing_rate": float(self.missing_rate[span.start]),
-            }
-            for c, span in zip(self.columns, _spans(self.columns), strict=True)
+            {"name": c.name, "kind": c.kind, **c.to_json(), "missing_rate": float(rate)}
+            for c, rate in zip(self.columns, self.missing_rate, strict=True)
         ]
         return {
             "format": FORMAT,
             "version": VERSION,
             "from_array": self.from_array,
-            "scaling": self.scaling,
-            "clip": self.clip,
             "missing": list(self.missing),
             "inputs": list(self.inputs),
             "left_out": dict(self.left_out),
@@ -163,33 +139,22 @@ class Schema:
     def from_json(cls, state: dict[str, Any]) -> Schema:
         """Read back what :meth:`to_json` wrote; the result encodes to the same bits."""
         try:
-            if state["format"] != FORMAT or state["version"] > VERSION:
+            if state["format"] != FORMAT or state["version"] != VERSION:
                 raise BundleError(
                     f"The schema has format {state['format']!r} version {state['version']!r}; this release reads "
-                    f"{FORMAT!r} up to version {VERSION}. Update ptad or train the model again."
+                    f"{FORMAT!r} version {VERSION}. Fit again."
                 )
             entries = state["columns"]
-            columns = tuple(KINDS[e["kind"]].from_json(e["name"], e["kind"], e) for e in entries)
-            widths = [len(c.labels) for c in columns]
-            schema = cls(
+            return cls(
                 tuple(state["inputs"]),
-                columns,
-                np.array([v for e in entries for v in e["center"]], dtype=np.float64),
-                np.array([v for e in entries for v in e["scale"]], dtype=np.float64),
-                np.repeat([float(e["missing_rate"]) for e in entries], widths),
-                state["scaling"],
-                state["clip"],
+                tuple(KINDS[e["kind"]].from_json(e["name"], e["kind"], e) for e in entries),
+                np.array([float(e["missing_rate"]) for e in entries]),
                 tuple(state["missing"]),
                 dict(state["left_out"]),
                 bool(state["from_array"]),
             )
         except (KeyError, TypeError, AttributeError) as error:
-            raise BundleError(
-                f"The schema is damaged: {error!r}. Restore the file or train the model again."
-            ) from error
-        if not len(schema.center) == len(schema.scale) == sum(widths):
-            raise BundleError("The schema is damaged: a column has too few or too many scales. Train the model again.")
-        return schema
+            raise BundleError(f"The schema is damaged: {error!r}. Restore the file or fit again.") from error
 
     def _matched(self, table: Any) -> Frame:
         """The used columns of ``table``, in the schema's order."""

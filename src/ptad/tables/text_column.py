@@ -50,11 +50,6 @@ class TextColumn:
         parts = ("log frequency", "new", "length", *_SHARES, *(f"trigrams {i}" for i in range(N_BUCKETS)))
         return tuple(f"{self.name}: {part}" for part in parts)
 
-    @property
-    def bounds(self) -> list[tuple[float, float] | None]:
-        """Natural bounds per encoded column."""
-        return [None, *[(0.0, 1.0)] * (2 + len(_SHARES) + N_BUCKETS)]
-
     def raw(self, array: pa.Array, offset: int) -> np.ndarray:
         """Features of shape (n_rows, 14), NaN where missing."""
         text = texts(array, self.name)
@@ -63,15 +58,15 @@ class TextColumn:
         block[missing] = np.nan
         return block
 
-    def decode(self, raw: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    def decode(self, raw: np.ndarray) -> np.ndarray:
         """The remembered value whose features are nearest, or None where a new value is more likely."""
         found = np.full(len(raw), None, dtype=object)
         known = np.flatnonzero(~(raw[:, 1] > 0.5))
         if not self.counts or not len(known):
             return found
         values = np.asarray(list(self.counts), dtype=object)
-        atoms = self._encode(pa.array(values, pa.large_string())) / scale
-        wanted = np.nan_to_num(raw[known] / scale)
+        atoms = self._encode(pa.array(values, pa.large_string()))
+        wanted = np.nan_to_num(raw[known])
         distances = (atoms**2).sum(axis=1) - 2.0 * wanted @ atoms.T
         found[known] = values[np.argmin(distances, axis=1)]
         return found

@@ -1,0 +1,162 @@
+"""Conformal calibration: from scores of normal rows that a model was not fitted on to p-values and thresholds.
+
+With n calibration scores, p(s) = (1 + number of scores >= s) / (n + 1). For a normal row exchangeable with them the
+chance of p <= a is at most a: rows flagged at p <= a keep the false-alarm rate a.
+
+A calibration row and a new row go through the same code with the same frozen state, fitted without the calibration
+row: scaling, ranks, categories, reference rows, counts, units, network. ``folds`` cuts the rows into folds and fits a
+whole pipeline without each; no row is lost, which is what small tables need. ``split`` keeps a share of the rows apart
+and fits once: exact, and cheap for large tables.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptad.errors import SettingError
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+DEFAULT_RATE = 0.01
+FOLDED_ROWS = 15_000  # folds times rows up to which folds are cheap
+UNIT_GROUPS = 10  # a row's units come from the other groups of calibration rows
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which rows are held out of which fit.
+
+    Attributes
+    ----------
+    held_out : list of ndarray
+        Rows of each fold; a fit without them evaluates them. Empty without calibration.
+    final : ndarray or None
+        Rows of the fit that scores new rows; None if it is that of the only fold.
+    """
+
+    held_out: list[Rows]
+    final: Rows | None
+
+    @property
+    def n_calibration(self) -> int:
+        return sum(len(rows) for rows in self.held_out)
+
+
+def plan_calibration(n_rows: int, settings: object, rng: np.random.Generator) -> Plan:
+    """Return the plan for a number of rows; ``settings`` are :class:`ptad.config.CalibrationSettings`."""
+    method = settings.method
+    if method == "auto":
+        method = "folds" if n_rows < settings.split_from else "split"
+    order = rng.permutation(n_rows)
+    if method == "none":
+        return Plan([], order)
+    if method == "split":
+        n_held = min(max(1, int(settings.share * n_rows)), settings.rows)
+        return Plan([order[:n_held]], None)
+    n_folds = min(max(settings.folds, min(FOLDED_ROWS // n_rows, settings.most_folds)), n_rows)
+    return Plan(np.array_split(order, n_folds), order)
+
+
+@dataclass(frozen=True)
+class Units:
+    """Mean and spread of every term's value over calibration rows, by which values become comparable."""
+
+    mean: Array  # (n_terms,)
+    spread: Array
+
+    LEAST = 0.05  # added to every spread: a term that never varied stays finite
+
+    @classmethod
+    def of(cls, values: Array, standardised: NDArray[np.bool_]) -> Units:
+        """Return the units of (n, n_terms) values; terms that are not standardised keep their own."""
+        mean = np.where(standardised, values.mean(axis=0), 0.0)
+        return cls(mean, np.where(standardised, values.std(axis=0) + cls.LEAST, 1.0))
+
+    def __call__(self, values: Array) -> Array:
+        return (values - self.mean) / self.spread
+
+
+def held_out_scores(
+    values: Array, groups: Rows, standardised: NDArray[np.bool_], weights: Array
+) -> tuple[Array, Units]:
+    """Return the scores of calibration rows, each in units that the rows of its own group had no part in.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, n_terms)
+        Values of the calibration rows, each by terms that were fitted without the row.
+    groups : ndarray of shape (n,)
+        Numbers from 0 on.
+    standardised, weights : ndarray of shape (n_terms,)
+
+    Returns
+    -------
+    scores : ndarray of shape (n,)
+    units : Units
+        Those of all rows, for new rows.
+    """
+    everything = Units.of(values, standardised)
+    scores = np.empty(len(values))
+    for group in range(int(groups.max()) + 1):
+        own = groups == group
+        units = everything if own.all() else Units.of(values[~own], standardised)
+        scores[own] = add_up(units(values[own]), weights)
+    return scores, everything
+
+
+def add_up(standard: Array, weights: Array) -> Array:
+    """Return the score: the weighted sum, rounded to single precision, so that no order of additions shows."""
+    return (standard * weights).sum(axis=1).astype(np.float32).astype(np.float64)
+
+
+class Calibration:
+    """Sorted scores of calibration rows."""
+
+    def __init__(self, scores: Array) -> None:
+        self.scores = np.sort(np.asarray(scores, dtype=np.float64))
+
+    @property
+    def smallest_rate(self) -> float:
+        """The smallest false-alarm rate that this number of rows supports."""
+        return 1.0 / (len(self.scores) + 1)
+
+    def p_value(self, scores: Array) -> Array:
+        """Return how often a normal row has at least this score."""
+        n = len(self.scores)
+        at_least = n - np.searchsorted(self.scores, scores, side="left")
+        return np.asarray((1.0 + at_least) / (n + 1.0), dtype=np.float64)
+
+    def rate(self, wanted: float | str) -> float:
+        """Return the rate in force: the wanted one, or for "auto" 0.01 or the smallest that is supported."""
+        if wanted == "auto":
+            return max(DEFAULT_RATE, self.smallest_rate)
+        rate = float(wanted)
+        if not 0.0 < rate < 1.0:
+            raise SettingError(
+                f"The 'false_alarm_rate' parameter of PTAD must be 'auto' or a float in the range (0.0, 1.0). "
+                f"Got {wanted!r} instead."
+            )
+        if rate < self.smallest_rate:
+            n = len(self.scores)
+            raise SettingError(
+                f"A false_alarm_rate of {rate:g} needs at least {rows_needed(rate):,} calibration rows; there are "
+                f"{n:,}, which support {self.smallest_rate:.3g} at best. Give more rows, ask for a larger rate, or "
+                "use 'auto'."
+            )
+        return rate
+
+    def threshold(self, rate: float) -> float:
+        """Return t with: score > t exactly when p_value <= rate."""
+        n = len(self.scores)
+        # 1e-9 keeps a rate such as 0.1 from falling short of 1/10 in floating point.
+        allowed = min(math.floor(rate * (n + 1) + 1e-9), n) - 1
+        return float(self.scores[n - 1 - allowed])
+
+
+def rows_needed(rate: float) -> int:
+    """Return the smallest number of calibration rows that supports a false-alarm rate."""
+    return math.ceil(1.0 / rate - 1.0 - 1e-9)

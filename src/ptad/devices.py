@@ -1,0 +1,27 @@
+"""Where the work is done: numpy on the processor, torch on a GPU."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from ptad.errors import MissingExtraError, SettingError
+
+
+def resolve_device(name: str) -> str:
+    """Return the name of a device that works; "auto" is a GPU if there is one and torch is installed."""
+    if name == "cpu":
+        return name
+    if find_spec("torch") is None:
+        if name == "auto":
+            return "cpu"
+        raise MissingExtraError("torch", "torch", f"The device {name!r}")
+    import torch
+
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=torch.device(name))
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise SettingError(f"The 'device' parameter of PTAD names {name!r}, which cannot be used: {reason}") from error
+    return name

@@ -1,0 +1,107 @@
+"""Rows as points: every number twice, by its value and by its rank; every category as a corner of its own.
+
+Values keep distances, ranks resist outliers and heavy tails; together they measure better than either.
+
+Shape
+-----
+rows  (n, n_features), encoded by the schema; NaN = missing
+      -> points (n, n_coordinates): values of the numbers, one coordinate per category, ranks of the numbers
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptad.arrays import Array, count_below, like, namespace, on_device
+from ptad.tables.features import Features
+
+Matrix = NDArray[np.float64]
+
+CLIP = 1.0  # how far a value may lie outside the training range, in widths of that range
+N_KNOTS = 1024  # ranks are counted among this many quantiles of the training rows
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """The map from encoded rows to points, fitted on reference rows.
+
+    Attributes
+    ----------
+    low, width : (n_numbers,)
+        Range of every number among the reference rows.
+    knots : (n_numbers, n_knots)
+        Their sorted values, in units of the range.
+    middle : (n_numbers,)
+        Median, which stands in for a missing value.
+    corners : (n_known,)
+        Length of the coordinate of every category; 0 for those that no reference row has, which are unseen.
+    """
+
+    features: Features
+    rank_weight: float
+    low: Array
+    width: Array
+    knots: Array
+    middle: Array
+    corners: Array
+
+    @classmethod
+    def fit(cls, rows: Matrix, features: Features, rank_weight: float, category_weight: float) -> Self:
+        numbers = rows[:, features.numbers]
+        gone = np.isnan(numbers)
+        empty = gone.all(axis=0)
+        low = np.where(empty, 0.0, np.where(gone, np.inf, numbers).min(axis=0, initial=np.inf))
+        high = np.where(empty, 0.0, np.where(gone, -np.inf, numbers).max(axis=0, initial=-np.inf))
+        with np.errstate(over="ignore"):
+            width = np.where(high > low, np.minimum(high - low, np.finfo(np.float64).max), 1.0)
+        unit = np.where(gone, np.nan, (numbers - low) / width)
+        knots = np.empty((len(low), min(N_KNOTS, len(rows))))
+        middle = np.zeros(len(low))
+        for j in range(len(low)):  # over columns; each has its own number of missing cells
+            present = np.sort(unit[~gone[:, j], j])
+            if len(present):
+                knots[j] = present[np.linspace(0, len(present) - 1, knots.shape[1]).round().astype(np.int64)]
+                middle[j] = present[(len(present) - 1) // 2]
+            else:
+                knots[j] = 0.0
+        seen = [(rows[:, j, None] == np.arange(features.n_categories[j])).any(axis=0) for j in features.categories]
+        corners = category_weight * np.concatenate([*seen, np.empty(0)])
+        return cls(features, rank_weight, low, width, knots, middle, corners)
+
+    def to(self, device: str) -> Coordinates:
+        """Return the same map for rows on that device."""
+        held = (self.low, self.width, self.knots, self.middle, self.corners)
+        return Coordinates(self.features, self.rank_weight, *(on_device(x, device) for x in held))
+
+    @cached_property
+    def column(self) -> NDArray[np.int64]:
+        """The column of the table that each coordinate comes from."""
+        features = self.features
+        numbers = features.column[features.numbers]
+        categories = np.repeat(features.column[features.categories], features.n_categories[features.categories])
+        return np.concatenate([numbers, categories, numbers])
+
+    @property
+    def n_by_value(self) -> int:
+        """How many coordinates, the first ones, are not ranks."""
+        return len(self.column) - len(self.features.numbers)
+
+    def __call__(self, rows: Array) -> Array:
+        """Return the rows as points."""
+        xp: Any = namespace(rows)
+        features = self.features
+        value = (rows[:, features.numbers] - self.low) / self.width
+        value = xp.where(xp.isnan(value), self.middle, xp.clip(value, -CLIP, 1.0 + CLIP))
+        below, up_to = count_below(self.knots, value)
+        rank = (below + up_to) * (0.5 * self.rank_weight / self.knots.shape[1])
+        corners = [
+            rows[:, j : j + 1] == like(np.arange(int(features.n_categories[j])), rows)
+            for j in features.categories.tolist()
+        ]
+        categories = [xp.concatenate(corners, axis=1) * self.corners] if corners else []
+        return xp.concatenate([value, *categories, rank], axis=1)

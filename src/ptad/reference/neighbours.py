@@ -1,0 +1,109 @@
+"""Exact search for the nearest reference rows.
+
+Distances from a matrix product only choose the neighbours; whatever a score is made of is computed from the
+differences to them. Reference rows at the same distance are told apart by their place: a tiny amount, far above
+rounding and far below any real difference, is added to the squared distance of each row according to its place, so the
+same neighbours are found in any batch, order and thread count.
+
+On a processor the product is taken in single precision, which is twice as fast, and a few more candidates are kept than
+asked for; where the exact distances of the candidates cannot prove that no other row comes nearer, the row is
+searched again in double precision.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ptad.arrays import Array, gather, is_tensor, like, namespace, smallest, to_numpy
+
+TIE_STEP = 1e-11  # added to the squared distance per place among the reference rows
+BLOCK = 16  # reference rows whose smallest distance decides whether they are looked at one by one
+SPARE = 16  # candidates beyond k that single precision gives
+ROUNDING = 2.0**-18  # bound on the relative error of a squared distance in single precision
+
+
+class Neighbours:
+    """The reference points, ready to be searched.
+
+    Parameters
+    ----------
+    points : array or tensor of shape (n_reference, n_coordinates)
+    k : int
+        Neighbours to find; at most as many as there are reference points.
+    """
+
+    def __init__(self, points: Array, k: int) -> None:
+        n = len(points)
+        self.k = min(k, n)
+        self.points = points
+        known = to_numpy(points)
+        # Centring keeps the expanded square |a|^2 - 2ab + |b|^2 from losing digits.
+        centre = known.mean(axis=0)
+        centred = known - centre
+        padding = -n % BLOCK
+        norms = (centred**2).sum(axis=1)
+        offsets = np.concatenate([norms + TIE_STEP * np.arange(n), np.full(padding, np.inf)])
+        product = np.concatenate([-2.0 * centred, np.zeros((padding, centred.shape[1]))]).T
+        self._largest = float(norms.max(initial=0.0))
+        self._centre, self._offsets = like(centre, points), like(offsets, points)
+        self._product = like(np.ascontiguousarray(product), points)
+        self._single = None
+        if not is_tensor(points):
+            self._single = self._product.astype(np.float32), offsets.astype(np.float32)
+
+    def __call__(self, queries: Array) -> tuple[Array, Array]:
+        """Return the places of the k nearest points of every query, nearest first, and the differences to them.
+
+        Shape
+        -----
+        queries (n, c) -> (n, k), (n, k, c)
+        """
+        if self._single is None or self.k + SPARE >= len(self.points):
+            return self._exact(queries)
+        centred = queries - self._centre
+        product, offsets = self._single
+        rough = centred.astype(np.float32) @ product
+        rough += offsets
+        near = nearest_places(rough, self.k + SPARE)
+        differences, squared = self._measure(queries, near)
+        order = np.argsort(squared, axis=1)[:, : self.k]
+        own = np.einsum("nc,nc->n", centred, centred)
+        limit = np.take_along_axis(rough, near, axis=1).max(axis=1) + own
+        limit -= ROUNDING * (own + self._largest)
+        unproven = np.take_along_axis(squared, order[:, -1:], axis=1)[:, 0] >= limit
+        near = np.take_along_axis(near, order, axis=1)
+        differences = np.take_along_axis(differences, order[:, :, None], axis=1)
+        if unproven.any():
+            near[unproven], differences[unproven] = self._exact(queries[unproven])
+        return near, differences
+
+    def _exact(self, queries: Array) -> tuple[Array, Array]:
+        xp: Any = namespace(queries)
+        near = nearest_places((queries - self._centre) @ self._product + self._offsets, self.k)
+        differences, squared = self._measure(queries, near)
+        order = xp.argsort(squared, axis=1)
+        index = order[:, :, None] if xp is np else order[:, :, None].expand(differences.shape)
+        chosen = np.take_along_axis(differences, index, axis=1) if xp is np else differences.gather(1, index)
+        return gather(near, order), chosen
+
+    def _measure(self, queries: Array, near: Array) -> tuple[Array, Array]:
+        """Return the differences to some points and their squared lengths, ties told apart."""
+        xp: Any = namespace(queries)
+        differences = self.points[near] - queries[:, None, :]
+        return differences, xp.einsum("nkc,nkc->nk", differences, differences) + TIE_STEP * near
+
+
+def nearest_places(distances: Array, k: int) -> Array:
+    """Return the places of the k smallest distances of every row, in no order."""
+    xp: Any = namespace(distances)
+    n, width = distances.shape[0], distances.shape[1] // BLOCK
+    if width <= 2 * k:
+        return smallest(distances, k)
+    # The nearest rows lie in the blocks with the smallest minima: all but k blocks are left after one look.
+    blocks = distances.reshape(n, BLOCK, width)
+    chosen = smallest(blocks.amin(dim=1) if is_tensor(blocks) else blocks.min(axis=1), k)
+    steps = width * xp.arange(BLOCK, device=distances.device) if is_tensor(blocks) else width * np.arange(BLOCK)
+    candidates = (chosen[:, None, :] + steps[None, :, None]).reshape(n, -1)
+    return gather(candidates, smallest(gather(distances, candidates), k))

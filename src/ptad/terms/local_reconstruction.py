@@ -1,0 +1,118 @@
+"""Local reconstruction: how well a row is rebuilt from the reference rows nearest to it.
+
+For the k nearest reference rows with differences D to the row, the weights w with sum 1 that minimise
+|w D|^2 + lambda |w|^2 give the point of their affine space nearest to the row, held back by the ridge lambda. The
+minimum is 1 / (1' (D D' + lambda I)^-1 1) = 1 / |y|^2 with L y = 1, L the Cholesky factor; the value of the term is
+its logarithm.
+
+Shape
+-----
+differences  (n, k, c), neighbour minus row, see ``ptad.reference``
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ptad.arrays import Array, is_tensor, largest, like, namespace
+from ptad.reference import Batch
+from ptad.settings import setting
+from ptad.terms.base import Reason, TermSettings, TermValues, cell_states
+from ptad.terms.neighbour_term import NeighbourTerm, normalised
+
+
+@dataclass(frozen=True)
+class LocalReconstructionSettings(TermSettings):
+    """Settings of :class:`LocalReconstruction`."""
+
+    name: ClassVar[str] = "local_reconstruction"
+
+    ridge: float = setting(0.03, low=0.0, high=1e3)  # in units of the mean squared distance to the neighbours
+    floor: float = setting(1e-4, low=0.0, high=1.0, open_low=True)  # squared distance that counts as none
+
+    @classmethod
+    def term(cls) -> type[LocalReconstruction]:
+        return LocalReconstruction
+
+
+class LocalReconstruction(NeighbourTerm):
+    """Logarithm of the penalised squared residual."""
+
+    settings: LocalReconstructionSettings
+
+    def value(self, batch: Batch) -> Array:
+        """Return (n,): the logarithm of the penalised squared residual."""
+        return self._logarithm(self._factor(batch.neighbourhood.differences))
+
+    def _logarithm(self, factor: Array) -> Array:
+        y = factor[:, -1, :-1]
+        return -namespace(y).log((y * y).sum(axis=1))
+
+    def _factor(self, differences: Array) -> Array:
+        """Return the Cholesky factor of D D' + lambda I bordered by a row of ones: its last row holds y."""
+        xp: Any = namespace(differences)
+        n, k, _ = differences.shape
+        gram = differences @ (differences.mT if is_tensor(differences) else differences.swapaxes(1, 2))
+        identity = like(np.eye(k), differences)
+        ridge = self.settings.ridge * (gram * identity).sum(axis=(1, 2)) / k + self.settings.floor
+        ones = like(np.ones((1, k, 1)), differences) + 0.0 * ridge[:, None, None]
+        # Any corner above 1' (D D' + lambda I)^-1 1, which is at most k / lambda, keeps the whole positive definite.
+        corner = (2.0 * k / ridge)[:, None, None]
+        upper = xp.concatenate([gram + ridge[:, None, None] * identity, ones], axis=2)
+        lower = xp.concatenate([ones.reshape(n, 1, k), corner], axis=2)
+        return xp.linalg.cholesky(xp.concatenate([upper, lower], axis=1))
+
+    def _residual(self, factor: Array, differences: Array) -> tuple[Array, Array]:
+        """Return the weights of the reconstruction, (n, k), and what it misses, (n, c)."""
+        inverse = namespace(factor).linalg.inv(factor[:, :-1, :-1])
+        weights = (factor[:, -1:, :-1] @ inverse)[:, 0]
+        weights = weights / weights.sum(axis=1)[:, None]
+        return weights, (weights[:, None, :] @ differences)[:, 0]
+
+    def explain(self, batch: Batch) -> TermValues:
+        """Return the values, the columns of the residual, and the values that the neighbours make likely."""
+        xp: Any = namespace(batch.rows)
+        found = batch.neighbourhood
+        factor = self._factor(found.differences)
+        weights, residual = self._residual(factor, found.differences)
+        missing, unseen = cell_states(batch.rows, self.features)
+        reason = xp.where(missing, int(Reason.MISSING), xp.where(unseen, int(Reason.UNSEEN_CATEGORY), 0))
+        return TermValues(
+            value=self._logarithm(factor),
+            shares=normalised(residual**2 @ self._member),
+            reason=reason,
+            partner=xp.zeros_like(reason) - 1,
+            expected=self._expected(weights, self.reference.values[found.near]),
+        )
+
+    def _expected(self, weights: Array, values: Array) -> Array:
+        """Return the neighbours' weighted mean within their range; for categories the heaviest one.
+
+        Shape
+        -----
+        weights (n, k), values (n, k, n_features) -> (n, n_features)
+        """
+        xp: Any = namespace(weights)
+        gone = xp.isnan(values)
+        held = xp.where(gone, 0.0, weights[:, :, None])
+        total = held.sum(axis=1)
+        mean = (held * xp.where(gone, 0.0, values)).sum(axis=1) / xp.where(xp.abs(total) > 1e-9, total, 1.0)
+        low, high = -largest(-xp.where(gone, np.inf, values)), largest(xp.where(gone, -np.inf, values))
+        expected = xp.where(gone.all(axis=1), np.nan, xp.minimum(xp.maximum(mean, low), high))
+        for j in self.features.categories.tolist():
+            codes = like(np.arange(int(self.features.n_categories[j])), weights)
+            votes = (weights[:, :, None] * (values[:, :, j, None] == codes)).sum(axis=1)
+            expected[:, j] = xp.where(gone[:, :, j].all(axis=1), np.nan, 1.0 * votes.argmax(axis=1))
+        return expected
+
+    def transform(self, batch: Batch) -> Array:
+        """Return (n, n_columns): how far the reconstruction misses every column, in widths of its range."""
+        differences = batch.neighbourhood.differences
+        residual = self._residual(self._factor(differences), differences)[1][:, : self._n_by_value]
+        return (residual**2 @ self._member[: self._n_by_value]) ** 0.5
+
+    def transform_names(self) -> list[str]:
+        return [f"residual_{{{i}}}" for i in range(self.features.n_columns)]

@@ -1,0 +1,63 @@
+"""Missing values: a gap in a column that is hardly ever missing is telling, one in a column that often is, is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptad.arrays import Array
+from ptad.reference import Reference
+from ptad.tables.features import Features
+from ptad.terms.base import FitContext, Reason, State, TermSettings, cell_states
+from ptad.terms.surprise import Surprise
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MissingValuesSettings(TermSettings):
+    """Settings of :class:`MissingValues`."""
+
+    name: ClassVar[str] = "missing_values"
+
+    @classmethod
+    def term(cls) -> type[MissingValues]:
+        return MissingValues
+
+
+class MissingValues(Surprise):
+    """Surprise at missing cells, by the share of training rows in which the column is missing."""
+
+    reason = Reason.MISSING
+
+    def __init__(self, chance: Matrix, features: Features, settings: MissingValuesSettings, device: str) -> None:
+        super().__init__(chance, features, settings, device)
+        self._chance = chance
+
+    @classmethod
+    def fit(
+        cls,
+        rows: Matrix,
+        reference: Reference,
+        features: Features,
+        settings: MissingValuesSettings,
+        context: FitContext,
+    ) -> Self:
+        """Count how often each column is missing."""
+        gone = np.isnan(rows[:, features.starts]).mean(axis=0)
+        return cls((gone + 0.5 / context.n_rows) / (1.0 + 0.5 / context.n_rows), features, settings, context.device)
+
+    def happened(self, rows: Array) -> Array:
+        return cell_states(rows, self.features)[0]
+
+    def state(self) -> State:
+        return {"chance": self._chance}
+
+    @classmethod
+    def from_state(
+        cls, state: State, reference: Reference, features: Features, settings: MissingValuesSettings, device: str
+    ) -> Self:
+        return cls(state["chance"], features, settings, device)

@@ -1,0 +1,221 @@
+"""Rare pair: the rarest combination of two values in the row.
+
+Every feature is cut into bins (quantiles of the training rows; single values where there are few; a bin of its own for
+missing cells and for unseen categories). For pairs of features the training rows in each combination of bins are
+counted; the value of the term is the largest surprise, minus the logarithm of the smoothed share, over all pairs.
+
+Shape
+-----
+bins      (n, n_features), small integers
+places    (n, n_pairs), where each pair's combination stands in the flat list of all counts
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptad.arrays import Array, count_below, integers, largest, like, namespace, on_device, to_numpy
+from ptad.reference import Batch, Reference
+from ptad.settings import setting
+from ptad.tables.features import Features
+from ptad.terms.base import FitContext, History, Reason, State, TermSettings, TermValues, log_mean_exp
+
+Matrix = NDArray[np.float64]
+Indices = NDArray[np.int64]
+NO_EDGE = np.finfo(np.float64).max  # fills the list of a feature that has fewer bins than others
+
+
+@dataclass(frozen=True)
+class RarePairSettings(TermSettings):
+    """Settings of :class:`RarePair`."""
+
+    name: ClassVar[str] = "rare_pair"
+
+    weight: float = setting(0.25, low=0.0, high=1e6)
+    pairs: int = setting(400, low=1, high=100_000)  # at most; wider tables draw as many at random
+    bins: int = setting(24, low=2, high=1000)  # at most; the cube root of the number of rows where that is less
+    smoothing: float = setting(0.5, low=0.0, high=1e3, open_low=True)  # rows added to every count
+    pool: str = setting("mean", choices=("mean", "rarest"))
+
+    @classmethod
+    def term(cls) -> type[RarePair]:
+        return RarePair
+
+
+class RarePair:
+    """Surprise at the rarest pair of values."""
+
+    standardised: ClassVar[bool] = True
+    chunked: ClassVar[bool] = True
+    batch_size: int | None = None
+
+    def __init__(self, state: State, features: Features, settings: RarePairSettings, device: str) -> None:
+        self.settings = settings
+        self.features = features
+        self.history: History = []
+        self._state = state
+        self._device = device
+        self._edges = on_device(state["edges"], device)
+        self._first, self._second = state["pairs"]
+        widths = _widths(state["edges"], features)
+        self._shapes = np.stack([widths[self._first], widths[self._second]])
+        starts = np.concatenate([[0], np.cumsum(self._shapes.prod(axis=0))]).astype(np.int64)
+        self._starts, self._step = on_device(starts[:-1], device), on_device(self._shapes[1], device)
+        counted, whole = state["n_rows"].tolist()
+        share = state["counts"] / counted + settings.smoothing / whole
+        self._surprise = on_device(-np.log(share), device)
+        self._given: tuple[Array, Array, Array, Array] | None = None  # made when first explained
+
+    @classmethod
+    def fit(
+        cls, rows: Matrix, reference: Reference, features: Features, settings: RarePairSettings, context: FitContext
+    ) -> Self:
+        """Cut the features into bins and count the pairs."""
+        n_bins = int(np.clip(round(context.n_rows ** (1 / 3)), 2, settings.bins))
+        edges = np.full((len(features), n_bins - 1), NO_EDGE)
+        for j in features.numbers:
+            found = _edges(rows[:, j], n_bins)
+            edges[j, : len(found)] = found
+        pairs = _draw_pairs(features, settings.pairs, context.rng)
+        bins, widths = bin_rows(rows, edges, features), _widths(edges, features)
+        counts = [np.bincount(bins[:, a] * widths[b] + bins[:, b], minlength=widths[a] * widths[b]) for a, b in pairs.T]
+        state = {
+            "pairs": pairs,
+            "edges": edges,
+            "typical": _typical(reference.rows, bin_rows(reference.rows, edges, features), int(widths.max())),
+            "n_rows": np.array([len(rows), context.n_rows], dtype=np.int64),
+            "counts": np.concatenate([*counts, np.empty(0, dtype=np.int64)]).astype(np.int32),
+        }
+        return cls(state, features, settings, context.device)
+
+    def _places(self, rows: Array) -> Array:
+        bins = bin_rows(rows, self._edges, self.features)
+        return self._starts + bins[:, self._first] * self._step + bins[:, self._second]
+
+    def value(self, batch: Batch) -> Array:
+        """Return (n,): the largest surprise over all pairs."""
+        if not len(self._first):
+            return batch.rows[:, 0] * 0.0
+        surprise = self._surprise[self._places(batch.rows)]
+        return largest(surprise) if self.settings.pool == "rarest" else log_mean_exp(surprise)
+
+    def explain(self, batch: Batch) -> TermValues:
+        """Return the values, split by how much likelier each value's alternatives are, given its partner."""
+        rows = batch.rows
+        xp: Any = namespace(rows)
+        n_columns, n_features = self.features.n_columns, len(self.features)
+        shares = like(np.zeros((len(rows), n_columns)), rows)
+        partner = like(np.full((len(rows), n_columns), -1), rows)
+        expected = like(np.full((len(rows), n_features), np.nan), rows)
+        value = rows[:, 0] * 0.0
+        if len(self._first):
+            places = self._places(rows)
+            surprise = self._surprise[places]
+            value = largest(surprise)
+            # The rarest pairs decide, and all of them: a wrong value makes rare pairs with many others.
+            heed = xp.exp(surprise - value[:, None])
+            first_given, second_given, first_mode, second_mode = self._alternatives()
+            excess = xp.concatenate([heed * first_given[places], heed * second_given[places]], axis=1)
+            feature = np.concatenate([self._first, self._second])
+            other = np.concatenate([self._second, self._first])
+            typical = like(self._state["typical"], rows)
+            row = np.arange(len(rows))
+            for j in range(n_features):
+                sides = np.flatnonzero(feature == j)
+                if not len(sides):
+                    continue
+                mine = excess[:, sides]
+                column = int(self.features.column[j])
+                shares[:, column] = shares[:, column] + mine.sum(axis=1)
+                best = like(sides, rows)[mine.argmax(axis=1)]
+                place = places[row, best % len(self._first)]
+                mode = xp.where(best < len(self._first), first_mode[place], second_mode[place])
+                expected[:, j] = typical[j][mode]
+                partner[:, column] = like(self.features.column[other], rows)[best]
+            total = shares.sum(axis=1)[:, None]
+            shares = shares / xp.where(total > 0.0, total, 1.0)
+        reason = xp.zeros_like(partner) + int(Reason.UNUSUAL_COMBINATION)
+        return TermValues(value=value, shares=shares, reason=reason, partner=partner, expected=expected)
+
+    def _alternatives(self) -> tuple[Array, Array, Array, Array]:
+        """Return for every combination how much likelier the likeliest value of either side is, and which it is."""
+        if self._given is None:
+            logs = -to_numpy(self._surprise)
+            parts: list[list[Any]] = [[], [], [], []]
+            start = 0
+            for rows, columns in self._shapes.T:
+                table = logs[start : start + rows * columns].reshape(rows, columns)
+                start += rows * columns
+                parts[0].append((table.max(axis=0) - table).ravel())
+                parts[1].append((table.max(axis=1, keepdims=True) - table).ravel())
+                parts[2].append(np.broadcast_to(table.argmax(axis=0), table.shape).ravel())
+                parts[3].append(np.broadcast_to(table.argmax(axis=1)[:, None], table.shape).ravel())
+            self._given = tuple(on_device(np.concatenate(part), self._device) for part in parts)  # type: ignore
+        return self._given
+
+    def transform(self, batch: Batch) -> None:
+        """Return None: a surprise is no picture of a row."""
+
+    def transform_names(self) -> list[str]:
+        return []
+
+    def state(self) -> State:
+        return self._state
+
+    @classmethod
+    def from_state(
+        cls, state: State, reference: Reference, features: Features, settings: RarePairSettings, device: str
+    ) -> Self:
+        return cls(state, features, settings, device)
+
+
+def bin_rows(rows: Array, edges: Array, features: Features) -> Array:
+    """Return (n, n_features): the bin of every cell; the last bin of a feature is that of missing cells."""
+    xp: Any = namespace(rows)
+    _, bins = count_below(edges, rows)
+    if len(features.categories):
+        bins = xp.where(like(features.n_categories > 0, rows), integers(xp.where(xp.isnan(rows), 0.0, rows)), bins)
+    return xp.where(xp.isnan(rows), like(_widths(edges, features) - 1, rows), bins)
+
+
+def _widths(edges: Array, features: Features) -> Indices:
+    """Return (n_features,): the number of bins, with those for unseen categories and missing cells."""
+    finite = np.asarray((edges < NO_EDGE).sum(axis=1).tolist(), dtype=np.int64)
+    return np.where(features.n_categories > 0, features.n_categories + 2, finite + 2)
+
+
+def _edges(values: Matrix, n_bins: int) -> Matrix:
+    """Return the borders between the bins of a number: between all values where they are few, else quantiles."""
+    present = np.sort(values[~np.isnan(values)])
+    if not len(present):
+        return np.empty(0)
+    different = present[np.concatenate([[True], present[1:] > present[:-1]])]
+    if len(different) <= n_bins:
+        return np.asarray(different[:-1] + 0.5 * (different[1:] - different[:-1]))
+    places = np.linspace(0, len(present) - 1, n_bins + 1)[1:-1].round().astype(np.int64)
+    return np.unique(present[places])
+
+
+def _typical(rows: Matrix, bins: Indices, n_bins: int) -> Matrix:
+    """Return (n_features, n_bins): a value that stands for each bin, the middle one of the rows in it."""
+    typical = np.full((rows.shape[1], n_bins), np.nan)
+    for j in range(rows.shape[1]):
+        order = np.lexsort((rows[:, j], bins[:, j]))
+        found, start, count = np.unique(bins[order, j], return_index=True, return_counts=True)
+        typical[j, found] = rows[order[start + count // 2], j]
+    return typical
+
+
+def _draw_pairs(features: Features, most: int, rng: np.random.Generator) -> Indices:
+    """Return (2, n_pairs): all pairs of features of different columns, or as many drawn at random."""
+    first, second = np.triu_indices(len(features), 1)
+    apart = features.column[first] != features.column[second]
+    first, second = first[apart], second[apart]
+    if len(first) > most:
+        chosen = np.sort(rng.permutation(len(first))[:most])
+        first, second = first[chosen], second[chosen]
+    return np.stack([first, second])

@@ -1,0 +1,88 @@
+"""Unseen categories: a value that no training row has, in a column where every value is known by many rows.
+
+The chance of an unseen category is estimated as Good and Turing do, by the share of training rows whose category
+occurs only once: in a column of names nearly every row is new, in a column of colours none is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptad.arrays import Array, like, namespace, on_device
+from ptad.reference import Reference
+from ptad.tables.features import Features
+from ptad.terms.base import FitContext, Reason, State, TermSettings
+from ptad.terms.surprise import Surprise
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class UnseenCategorySettings(TermSettings):
+    """Settings of :class:`UnseenCategory`."""
+
+    name: ClassVar[str] = "unseen_category"
+
+    @classmethod
+    def term(cls) -> type[UnseenCategory]:
+        return UnseenCategory
+
+
+class UnseenCategory(Surprise):
+    """Surprise at categories that did not occur among the rows of the fit."""
+
+    reason = Reason.UNSEEN_CATEGORY
+
+    def __init__(self, counts: NDArray[np.int64], n_rows: int, features: Features, settings: Any, device: str) -> None:
+        groups = np.split(counts, np.cumsum(features.n_categories[features.categories] + 1)[:-1])
+        chance = np.ones(features.n_columns)
+        for j, group in zip(features.categories, groups if len(counts) else [], strict=False):
+            once = (group == 1).sum() / max(group.sum(), 1)
+            chance[features.column[j]] = (once + 0.5 / n_rows) / (1.0 + 0.5 / n_rows)
+        super().__init__(chance, features, settings, device)
+        self._counts, self._n_rows = counts, n_rows
+        self._new = on_device(counts == 0, device)
+        self._starts = np.concatenate([[0], np.cumsum(features.n_categories[features.categories] + 1)])[:-1]
+
+    @classmethod
+    def fit(
+        cls,
+        rows: Matrix,
+        reference: Reference,
+        features: Features,
+        settings: UnseenCategorySettings,
+        context: FitContext,
+    ) -> Self:
+        """Count the rows of every category."""
+        counts = [
+            np.bincount(rows[~np.isnan(rows[:, j]), j].astype(np.int64), minlength=features.n_categories[j] + 1)
+            for j in features.categories
+        ]
+        together = np.concatenate([*counts, np.empty(0, dtype=np.int64)])
+        return cls(together, context.n_rows, features, settings, context.device)
+
+    def happened(self, rows: Array) -> Array:
+        xp: Any = namespace(rows)
+        places = self.features.categories
+        found = xp.zeros((rows.shape[0], self.features.n_columns), dtype=xp.float64)
+        found = found if xp is np else found.to(rows.device)
+        if len(places):
+            codes = rows[:, places]
+            missing = xp.isnan(codes)
+            known = xp.where(missing, 0.0, codes)
+            index = (known.astype(np.int64) if xp is np else known.long()) + like(self._starts, rows)
+            found[:, self.features.column[places]] = 1.0 * (self._new[index] & ~missing)
+        return found
+
+    def state(self) -> State:
+        return {"counts": self._counts, "n_rows": np.array([self._n_rows])}
+
+    @classmethod
+    def from_state(
+        cls, state: State, reference: Reference, features: Features, settings: UnseenCategorySettings, device: str
+    ) -> Self:
+        return cls(state["counts"], int(state["n_rows"][0]), features, settings, device)
