@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from batches import reference
 from numpy.typing import NDArray
 
 from ptad.paper.network import Network
@@ -82,9 +83,9 @@ def fit_term() -> Callable[..., NetworkTerm]:
         device: str = "cpu",
         **fields: Any,
     ) -> NetworkTerm:
-        context = FitContext(np.random.default_rng(seed), device, progress, checkpoint)
+        context = FitContext(np.random.default_rng(seed), len(rows), device, progress, checkpoint)
         settings = NetworkSettings(**{**TINY, **fields})
-        return NetworkTerm.fit(rows, rows, features or Features.numeric(rows.shape[1]), settings, context)
+        return NetworkTerm.fit(rows, reference(rows), features or Features.numeric(rows.shape[1]), settings, context)
 
     return fit
 

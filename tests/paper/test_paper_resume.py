@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from batches import batch
 from numpy.typing import NDArray
 
 from ptad.errors import SettingError
@@ -67,7 +68,7 @@ def test_resumed_equals_undisturbed(
     assert len(list(tmp_path.glob("*.safetensors"))) == (at > 1)
     resumed, undisturbed = fit_term(rows, checkpoint=tmp_path, **fields), fit_term(rows, **fields)
     assert same_state(resumed, undisturbed)
-    assert np.array_equal(resumed.value(rows), undisturbed.value(rows))
+    assert np.array_equal(resumed.value(batch(rows)), undisturbed.value(batch(rows)))
     assert [e["total"] for e in resumed.history] == [e["total"] for e in undisturbed.history]
 
 
@@ -105,8 +106,8 @@ rows = np.random.default_rng(0).normal(size=(80, 4))
 settings = NetworkSettings(embedding_dim=4, n_heads=1, abd_width=8, n_steps=40, interval=2, batch_size=32,
                            n_reference=32)
 tell = lambda step, n_steps, entry: print(step, flush=True)
-context = FitContext(np.random.default_rng(0), "cpu", tell, Path(sys.argv[1]))
-term = NetworkTerm.fit(rows, rows, Features.numeric(4), settings, context)
+context = FitContext(np.random.default_rng(0), len(rows), "cpu", tell, Path(sys.argv[1]))
+term = NetworkTerm.fit(rows, reference(rows), Features.numeric(4), settings, context)
 np.savez(sys.argv[2], **term.state())
 """
 

@@ -123,6 +123,8 @@ def score_on_cluster(
     for found in scan.sources:
         found.check_unchanged()
     shutil.rmtree(folder / COPIES, ignore_errors=True)
+    for left_over in folder.glob(".part-*.part"):  # of workers that died while they wrote
+        left_over.unlink(missing_ok=True)
     (folder / DONE).touch()
     return ScoreSummary.of(model, cells, anomalies, resumed, str(out))
 
