@@ -43,7 +43,7 @@ def test_every_public_method_is_documented() -> None:
         "score_samples",
         "decision_function",
     )
-    methods += ("predict", "p_value", "score_parts", "transform", "explain", "save", "load")
+    methods += ("predict", "p_value", "term_scores", "transform", "get_feature_names_out", "explain", "save", "load")
     for name in methods:
         assert (getattr(ptad.PTAD, name).__doc__ or "").strip(), name
 
@@ -62,7 +62,20 @@ def test_errors_form_the_documented_tree() -> None:
     assert issubclass(ptad.TrainingError, RuntimeError) and not issubclass(ptad.TrainingError, ptad.UserError)
 
 
-HEAVY = ("pyod", "matplotlib", "pytorch_optimizer", "polars", "ray", "fastapi", "plotly", "onnx", "ot")
+HEAVY = (
+    "torch",
+    "sklearn",
+    "scipy",
+    "pyod",
+    "matplotlib",
+    "pytorch_optimizer",
+    "polars",
+    "ray",
+    "fastapi",
+    "plotly",
+    "onnx",
+    "ot",
+)
 
 
 def test_import_is_light() -> None:
