@@ -66,6 +66,8 @@ def test_errors_form_the_documented_tree() -> None:
 HEAVY = (
     "torch",
     "pandas",
+    "sklearn",
+    "scipy",
     "pyod",
     "matplotlib",
     "pytorch_optimizer",

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from batches import batch, reference
 from numpy.typing import NDArray
 
 from ptad.paper.trainer import Trainer
+from ptad.reference import Reference, ReferenceSettings
 from ptad.terms.network import NetworkTerm
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -62,9 +62,10 @@ def test_captured_steps_equal_plain_ones(fit_term: Fit, rows: Rows, monkeypatch:
 def test_scores_agree_with_the_processor(fit_term: Fit, rows: Rows) -> None:
     term = fit_term(rows)
     features, settings = term.encoding.features, term.settings
-    moved = NetworkTerm.from_state(term.state(), reference(rows), features, settings, "cuda")
-    assert np.allclose(moved.value(batch(rows)), term.value(batch(rows)), rtol=1e-6)
-    assert np.allclose(moved.explain(batch(rows)).shares, term.explain(batch(rows)).shares, atol=1e-6)
+    reference = Reference(rows, features, ReferenceSettings(), "cuda")
+    moved = NetworkTerm.from_state(term.state(), reference, features, settings, "cuda")
+    assert np.allclose(moved.value(rows), term.value(rows), rtol=1e-6)
+    assert np.allclose(moved.explain(rows).shares, term.explain(rows).shares, atol=1e-6)
     given = torch.from_numpy(rows).cuda()
-    assert moved.value(batch(given)).device.type == "cuda"
-    assert np.array_equal(moved.value(batch(given)).cpu().numpy(), moved.value(batch(rows)))
+    assert moved.value(given).device.type == "cuda"
+    assert np.array_equal(moved.value(given).cpu().numpy(), moved.value(rows))

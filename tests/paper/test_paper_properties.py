@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from batches import batch, reference
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from ptad.errors import TrainingError
 from ptad.paper.settings import NetworkSettings
+from ptad.reference import Reference, ReferenceSettings
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext
 from ptad.terms.network import NetworkTerm
@@ -53,7 +53,8 @@ SMALL = {
 def fit(rows: Any, features: Features, changes: dict[str, Any]) -> NetworkTerm:
     chosen = NetworkSettings(**{**SMALL, **changes})
     try:
-        return NetworkTerm.fit(rows, reference(rows), features, chosen, FitContext(np.random.default_rng(0), len(rows)))
+        reference = Reference(rows, features, ReferenceSettings())
+        return NetworkTerm.fit(rows, reference, features, chosen, FitContext(np.random.default_rng(0), len(rows)))
     except TrainingError:
         reject()  # 24 steps on noise: about one in a hundred learns nothing, and says so
 
@@ -72,19 +73,20 @@ def test_any_table_and_setting(
         x[rng.random(x.shape) < 0.2] = np.nan
     term = fit(x, features, changes)
     new = np.concatenate([x, np.where(features.n_categories > 0, features.n_categories, 1e3)[None]])  # unseen
-    value = term.value(batch(new))
+    value = term.value(new)
     assert value.shape == (n_rows + 1,) and np.isfinite(value).all() and (value >= 0).all()
     order = rng.permutation(len(new))
-    assert np.array_equal(term.value(batch(new[order])), value[order])
-    assert np.array_equal(term.value(batch(new[-1:])), value[-1:])
+    assert np.array_equal(term.value(new[order]), value[order])
+    assert np.array_equal(term.value(new[-1:]), value[-1:])
     assert np.allclose(sum(term.parts(new).values()), value, rtol=1e-5, atol=1e-6)
-    found = term.explain(batch(new))
+    found = term.explain(new)
     assert np.array_equal(found.value, value)
     assert found.shares.shape == found.reason.shape == found.partner.shape == (len(new), features.n_columns)
     assert (found.shares >= 0).all() and np.allclose(found.shares.sum(axis=1)[value > 0], 1.0)
     assert found.expected.shape == new.shape and np.isfinite(found.expected).all()
-    again = NetworkTerm.from_state(term.state(), reference(x), features, term.settings, "cpu")
-    assert np.array_equal(again.value(batch(new)), value)
+    reference = Reference(x, features, ReferenceSettings())
+    again = NetworkTerm.from_state(term.state(), reference, features, term.settings, "cpu")
+    assert np.array_equal(again.value(new), value)
 
 
 @few
@@ -93,7 +95,7 @@ def test_units_do_not_matter(scale: float, shift: float) -> None:
     """Columns in other units give nearly the same scores: what differs is rounding."""
     x = np.random.default_rng(0).normal(size=(30, 3))
     y = x * scale + shift
-    first, second = (fit(t, Features.numeric(3), {"n_steps": 4}).value(batch(t)) for t in (x, y))
+    first, second = (fit(t, Features.numeric(3), {"n_steps": 4}).value(t) for t in (x, y))
     assert np.corrcoef(first, second)[0, 1] > 0.99
 
 
@@ -102,5 +104,5 @@ def test_duplicate_rows_have_one_score(missing: float) -> None:
     rng = np.random.default_rng(0)
     x = np.repeat(rng.normal(size=(10, 3)), 5, axis=0)
     x[np.repeat(rng.random((10, 3)) < missing, 5, axis=0)] = np.nan
-    value = fit(x, Features.numeric(3), {}).value(batch(x))
+    value = fit(x, Features.numeric(3), {}).value(x)
     assert (value.reshape(10, 5) == value[::5, None]).all()

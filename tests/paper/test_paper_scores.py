@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ptad.errors import DataError
 from ptad.paper.transport import scaled_plan, sinkhorn_potentials
+from ptad.reference import Batch, Reference, ReferenceSettings
 from ptad.tables.features import Features
 from ptad.terms.base import Reason
 from ptad.terms.network import NetworkTerm
@@ -108,7 +109,7 @@ def test_reasons(fit_term: Fit, mixed: Mixed) -> None:
     found = term.explain(batch(row))
     usual, missing, unseen = int(Reason.UNUSUAL_VALUE), int(Reason.MISSING), int(Reason.UNSEEN_CATEGORY)
     assert found.reason.tolist() == [
-        [usual, missing, unseen, usual],  # the last column has two features, one of them observed
+        [usual, missing, unseen, missing],  # a column of several features is missing if the first one is
         [usual, usual, missing, missing],
         [usual, usual, usual, usual],
     ]
@@ -158,6 +159,12 @@ def test_tensors_in_tensors_out(term: NetworkTerm, rows: Rows) -> None:
         assert np.array_equal(getattr(found, name).numpy(), getattr(plain, name)), name
     assert torch.equal(term.value(batch(given)), torch.from_numpy(term.value(batch(rows))))
     assert torch.equal(term.transform(batch(given)), torch.from_numpy(term.transform(batch(rows))))
+
+
+def test_a_batch_of_the_detector(term: NetworkTerm, rows: Rows) -> None:
+    batch = Batch(rows, Reference(rows, Features.numeric(4), ReferenceSettings()))
+    assert np.array_equal(term.value(batch), term.value(rows))
+    assert np.array_equal(term.explain(batch).shares, term.explain(rows).shares)
 
 
 def test_no_rows(term: NetworkTerm, fit_term: Fit) -> None:

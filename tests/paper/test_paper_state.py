@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from batches import batch, reference
 from numpy.typing import NDArray
 
 from ptad.errors import BundleError
+from ptad.reference import Reference, ReferenceSettings
 from ptad.tables.features import Features
 from ptad.terms.network import NetworkTerm
 
@@ -27,10 +27,11 @@ def test_round_trip(fit_term: Fit, mixed: Mixed, fields: dict[str, Any]) -> None
     x, features = mixed
     term = fit_term(x, features, **fields)
     state = {name: array.copy() for name, array in term.state().items()}
-    again = NetworkTerm.from_state(state, reference(x), features, term.settings, "cpu")
+    reference = Reference(x, features, ReferenceSettings())
+    again = NetworkTerm.from_state(state, reference, features, term.settings, "cpu")
     for method in ("value", "transform"):
-        assert np.array_equal(getattr(again, method)(batch(x)), getattr(term, method)(batch(x)))
-    first, second = term.explain(batch(x)), again.explain(batch(x))
+        assert np.array_equal(getattr(again, method)(x), getattr(term, method)(x))
+    first, second = term.explain(x), again.explain(x)
     assert np.array_equal(first.shares, second.shares) and np.array_equal(first.expected, second.expected)
     assert again.state().keys() == state.keys()
     assert all(np.array_equal(array, state[name]) for name, array in again.state().items())
@@ -58,6 +59,7 @@ def test_a_state_that_does_not_fit_is_refused(term: NetworkTerm, rows: NDArray[n
         ({name: array for name, array in state.items() if name != "reference_index"}, rows, features),
         (state, rows[:, :3], Features.numeric(3)),
     ]
-    for arrays, kept, columns in damaged:
+    for arrays, reference, columns in damaged:
         with pytest.raises(BundleError, match=r"does not belong to its settings .*Fit again"):
-            NetworkTerm.from_state(arrays, reference(kept), columns, term.settings, "cpu")
+            kept = Reference(reference, columns, ReferenceSettings())
+            NetworkTerm.from_state(arrays, kept, columns, term.settings, "cpu")
