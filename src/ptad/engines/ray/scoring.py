@@ -20,7 +20,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ptad._version import __version__
+from ptad.engines.cells import CellCounts
 from ptad.engines.local import (
+    CELLS,
     Progress,
     ScoreSummary,
     added_schema,
@@ -29,7 +31,7 @@ from ptad.engines.local import (
     load_model,
     rows_from,
     rows_per_batch,
-    scored_columns,
+    score_batch,
 )
 from ptad.engines.ray.connection import connected, worker_share
 from ptad.engines.ray.plan import Unit, make_units, parquet_files, read_unit
@@ -106,24 +108,23 @@ def score_on_cluster(
         "schema": schema.serialize().to_pybytes(),
         "anomaly": f"{prefix}anomaly",
     }
-    rows = anomalies = resumed = 0
+    anomalies = resumed = 0
+    cells = CellCounts.none(model.schema_)
     units = make_units(parquet_files(scan, folder / COPIES, step), step)
     with connected(address, workers) as ray:
         for row in _run(ray, units, job, *worker_share(ray, workers, device)):
             if row["error"]:
                 raise DataError(row["error"])
-            rows, anomalies = rows + row["rows"], anomalies + row["anomalies"]
+            cells += CellCounts.from_bytes(row["cells"], model.schema_)
+            anomalies += row["anomalies"]
             resumed += row["rows"] if row["resumed"] else 0
             if progress is not None:
-                progress(rows, scan.n_rows)
+                progress(cells.rows, scan.n_rows)
     for found in scan.sources:
         found.check_unchanged()
     shutil.rmtree(folder / COPIES, ignore_errors=True)
     (folder / DONE).touch()
-    judged = model.calibration_ is not None
-    return ScoreSummary(
-        rows, anomalies if judged else None, model.false_alarm_rate_ if judged else None, resumed, str(out)
-    )
+    return ScoreSummary.of(model, cells, anomalies, resumed, str(out))
 
 
 def _open_folder(folder: Path, belongs_to: dict[str, Any]) -> None:
@@ -189,15 +190,14 @@ class ClusterWorker:
         return self._model
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
-        """Score one unit; a mistake of the user comes back as a text, since running it again would not help."""
+        """Score one unit; a user error comes back as text, since running it again would not help."""
         start, rows = int(batch["start"][0]), int(batch["rows"][0])
         unit = Unit(start, rows, tuple((p, f, n) for p, f, n in json.loads(str(batch["slices"][0]))))
-        resumed, anomalies, error = False, 0, ""
+        resumed, anomalies, cells, error = False, 0, b"", ""
         try:
-            flagged = self._left(unit)
-            resumed = flagged is not None
-            if flagged is None:
-                flagged = self._score(unit)
+            found = self._left(unit)
+            resumed = found is not None
+            flagged, cells = found or self._score(unit)
             anomalies = int(pc.sum(flagged.cast(pa.int64())).as_py() or 0)
         except UserError as mistake:
             error = str(mistake)
@@ -206,22 +206,25 @@ class ClusterWorker:
             "rows": [rows],
             "anomalies": [np.int64(anomalies)],
             "resumed": [resumed],
+            "cells": [cells],
             "error": [error],
         }
 
-    def _left(self, unit: Unit) -> Any:
-        """The judgements in a part that is there already, or None."""
+    def _left(self, unit: Unit) -> tuple[Any, bytes] | None:
+        """Return flags and counts of a part that is there already, or None."""
         path = self.out / unit.part
         if not path.exists():
             return None
-        return pq.read_table(path, columns=[self.job["anomaly"]], partitioning=None).column(0)
+        found = pq.read_table(path, columns=[self.job["anomaly"]], partitioning=None)
+        return found.column(0), found.schema.metadata[CELLS]
 
-    def _score(self, unit: Unit) -> pa.Array:
+    def _score(self, unit: Unit) -> tuple[Any, bytes]:
         batch = read_unit(unit.slices, self.own)
         known = batch.select(known_names(self.model, batch.schema.names, say=False))
         with rows_from(unit.start):
-            columns = scored_columns(self.model, known, self.job["explain"])
+            columns, counts = score_batch(self.model, known, self.job["explain"])
         own = batch.columns if self.job["append"] else []
-        with TableWriter(self.out / unit.part, self.schema) as writer:
-            writer.write(pa.RecordBatch.from_arrays([*own, *columns.values()], schema=self.schema))
-        return columns["anomaly"]
+        schema = self.schema.with_metadata({**(self.schema.metadata or {}), CELLS: counts.to_bytes()})
+        with TableWriter(self.out / unit.part, schema) as writer:
+            writer.write(pa.RecordBatch.from_arrays([*own, *columns.values()], schema=schema))
+        return columns["anomaly"], counts.to_bytes()
