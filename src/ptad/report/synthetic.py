@@ -14,17 +14,17 @@ the calibration rows. Four types, after the usual taxonomy, in the units of the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.metrics import roc_auc_score
 
-from ptad.calibration import add_up
-from ptad.detector import Pipeline
+from ptad.detector import Detector
+from ptad.devices import resolve_device
 from ptad.estimator import PTAD
 from ptad.tables import Schema
-from ptad.terms.base import FitContext
 
 Rows = NDArray[np.float64]
 Score = Callable[[Rows], Rows]
@@ -67,14 +67,13 @@ def _sides(model: PTAD, rng: np.random.Generator) -> tuple[Rows, Rows, Score] | 
     n_taken = min(N_ROWS, len(reference) // 4)
     if n_taken < FEWEST_ROWS:
         return None
-    base, others = reference[np.sort(order[:n_taken])], reference[np.sort(order[n_taken:])]
-    context = FitContext(rng, detector.pipeline.device)
-    pipeline = Pipeline.fit(others, others, detector.features, detector.config, context)
-
-    def score(rows: Rows) -> Rows:
-        return add_up(detector.units(pipeline.values(rows)), detector.weights)
-
-    return base, score(base), score
+    base, rest = reference[np.sort(order[:n_taken])], reference[np.sort(order[n_taken:])]
+    config = detector.config.replace({"calibration.method": "none"})
+    seed = int(rng.integers(2**31))
+    others = Detector.fit(rest, detector.features, config, seed=seed, device=resolve_device(model.device))
+    # without calibration the units would come from rows that were fitted on, where terms look too good
+    others = replace(others, units=detector.units)
+    return base, others.scores(base), others.scores
 
 
 def _numeric(schema: Schema) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from ptad._version import __version__
+from ptad.devices import resolve_device
 from ptad.engines.local import added_schema, load_model, rows_from, rows_per_batch
 from ptad.engines.resume import PartStore
 from ptad.errors import DataError, UserError
@@ -113,7 +114,7 @@ def _belongs_to(task: dict[str, Any], model: PTAD, scan: TableScan, rows: int) -
     return {
         "ptad": __version__,
         "model": hashlib.sha256((Path(task["bundle"]) / MANIFEST).read_bytes()).hexdigest(),
-        "device": model.detector_.pipeline.device,
+        "device": resolve_device(task["device"]),
         "false_alarm_rate": float(model.false_alarm_rate_),
         "label": task["label"],
         "batch_rows": rows,
