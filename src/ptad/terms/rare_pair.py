@@ -22,7 +22,7 @@ from ptad.arrays import Array, count_below, integers, largest, like, namespace, 
 from ptad.reference import Batch, Reference
 from ptad.settings import setting
 from ptad.tables.features import Features
-from ptad.terms.base import FitContext, History, Reason, State, TermSettings, TermValues
+from ptad.terms.base import FitContext, History, Reason, State, TermSettings, TermValues, log_mean_exp
 
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -39,6 +39,7 @@ class RarePairSettings(TermSettings):
     pairs: int = setting(400, low=1, high=100_000)  # at most; wider tables draw as many at random
     bins: int = setting(24, low=2, high=1000)  # at most; the cube root of the number of rows where that is less
     smoothing: float = setting(0.5, low=0.0, high=1e3, open_low=True)  # rows added to every count
+    pool: str = setting("mean", choices=("mean", "rarest"))
 
     @classmethod
     def term(cls) -> type[RarePair]:
@@ -98,8 +99,9 @@ class RarePair:
     def value(self, batch: Batch) -> Array:
         """Return (n,): the largest surprise over all pairs."""
         if not len(self._first):
-            return batch.rows[:, 0] * 0.0
-        return largest(self._surprise[self._places(batch.rows)])
+            return namespace(batch.rows).zeros_like(batch.rows[:, 0])
+        surprise = self._surprise[self._places(batch.rows)]
+        return largest(surprise) if self.settings.pool == "rarest" else log_mean_exp(surprise)
 
     def explain(self, batch: Batch) -> TermValues:
         """Return the values, split by how much likelier each value's alternatives are, given its partner."""
@@ -109,7 +111,7 @@ class RarePair:
         shares = like(np.zeros((len(rows), n_columns)), rows)
         partner = like(np.full((len(rows), n_columns), -1), rows)
         expected = like(np.full((len(rows), n_features), np.nan), rows)
-        value = rows[:, 0] * 0.0
+        value = xp.zeros_like(rows[:, 0])
         if len(self._first):
             places = self._places(rows)
             surprise = self._surprise[places]
@@ -176,7 +178,8 @@ def bin_rows(rows: Array, edges: Array, features: Features) -> Array:
     xp: Any = namespace(rows)
     _, bins = count_below(edges, rows)
     if len(features.categories):
-        bins = xp.where(like(features.n_categories > 0, rows), integers(xp.where(xp.isnan(rows), 0.0, rows)), bins)
+        category = like(features.n_categories > 0, rows)
+        bins = xp.where(category, integers(xp.where(category & ~xp.isnan(rows), rows, 0.0)), bins)
     return xp.where(xp.isnan(rows), like(_widths(edges, features) - 1, rows), bins)
 
 
