@@ -16,13 +16,14 @@ from ptad._version import __version__
 from ptad.errors import SettingError
 from ptad.estimator import PTAD
 from ptad.explanation import Explanation
+from ptad.report.cross_fit import CrossFit
 from ptad.report.numbers import number_text, value_text
 from ptad.report.score_histogram import ScoreHistogram, common_edges, roc_auc
 from ptad.report.survey import Survey
 from ptad.report.synthetic import synthetic_check
 
 MOST_TOP = 1000
-SHOWN_COLUMNS = 8  # columns of the table of anomalies
+SHOWN_COLUMNS = 6  # columns of the table of anomalies
 CELLS_PER_ROW = 20  # columns in the explanation of a row
 MOST_COLUMNS = 300  # columns named in lists
 
@@ -70,6 +71,7 @@ def make_content(survey: Survey, settings: ReportSettings, table: str, model_nam
         "n_flagged": survey.n_flagged,
         "rate": float(model.false_alarm_rate_),
         "values_shown": settings.rows,
+        "held_out": isinstance(survey.scorer, CrossFit),
         "ignored": survey.ignored[:MOST_COLUMNS],
         "missing": _cells(cells.rows_missing, cells.missing_columns),
         "unseen": _cells(cells.rows_unseen, cells.unseen_columns),
@@ -147,7 +149,7 @@ def _top(survey: Survey, explanation: Explanation | None, *, values: bool) -> di
     if explanation is None:
         return {"columns": [], "names": {}, "rows": []}
     cells, percentages = explanation.contribution_values, explanation.percentages
-    p_values = survey.calibration.p_value(explanation.score)
+    p_values = survey.calibration.p_value(survey.top_scores)
     shown = np.argsort(-percentages.sum(axis=0), kind="stable")[:SHOWN_COLUMNS]
     tables = explanation.observed, explanation.expected, explanation.reasons
     observed, expected, reasons = ({name: t[name].to_pylist() for name in explanation.names} for t in tables)
@@ -171,7 +173,7 @@ def _top(survey: Survey, explanation: Explanation | None, *, values: bool) -> di
         rows.append(
             {
                 "row": int(number),
-                "score": _digits(explanation.score[i], 9),  # as many digits as a score has
+                "score": _digits(survey.top_scores[i], 9),  # as many digits as a score has
                 "p": _digits(p_values[i]),
                 "anomaly": bool(survey.top_labels[i]) if survey.label is not None else None,
                 "cells": [cell(i, int(j)) for j in strongest],

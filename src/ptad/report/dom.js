@@ -51,7 +51,7 @@ export function percent(share) {
 }
 
 // A part of a whole in brackets; of a handful of rows a percentage would say more than is known.
-export const inPercent = (n, all) => (all >= 20 ? ` (${percent(n / all)})` : '');
+export const inPercent = (n, all) => (n && all >= 20 ? ` (${percent(n / all)})` : '');
 
 export const pText = (p) => digits(2).format(p);
 

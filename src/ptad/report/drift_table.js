@@ -68,10 +68,12 @@ function line(column) {
     make('td', {}, make('span', { class: `tag ${kind}`, text })),
     make('td', {}, pairedBars(column)),
     make('td', { class: 'change', text: largestDifference(column) }),
-    make('td', { class: 'number missing', text: column.missing.map(percent).join(' → ') }),
+    make('td', { class: 'number missing', text: missingText(column.missing) }),
     make('td', { class: 'number index', text: column.psi.toFixed(2) }),
   );
 }
+
+const missingText = ([before, now]) => (before || now ? `${percent(before)} → ${percent(now)}` : 'none');
 
 function pairedBars(column) {
   const [width, height, n] = [144, 36, column.before.length];

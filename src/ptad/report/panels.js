@@ -14,6 +14,8 @@ export const TYPE_NAMES = {
   duration: 'duration',
 };
 
+const HELD_OUT = 'The model was fitted on this table: each row is scored by a model that was fitted without it.';
+
 function headline(data) {
   const expected = data.rate * data.n_rows;
   const margin = 3 * Math.sqrt(expected) + 1;
@@ -51,7 +53,15 @@ export function summarySheet(data, ...more) {
   const auc = data.scores.labelled?.auc;
   if (auc !== null && auc !== undefined) cards.append(card(auc.toFixed(3), 'AUC-ROC against the labels'));
   const text = headline(data);
-  return sheet('Summary', make('p', { id: 'headline', class: 'headline', text }), cards, cellsNote(data), ...more);
+  const note = data.held_out ? make('p', { id: 'held-out', class: 'quiet', text: HELD_OUT }) : null;
+  return sheet(
+    'Summary',
+    make('p', { id: 'headline', class: 'headline', text }),
+    note,
+    cards,
+    cellsNote(data),
+    ...more,
+  );
 }
 
 // Which columns hold missing values and unseen categories.

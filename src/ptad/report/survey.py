@@ -16,6 +16,7 @@ from ptad.engines.labels import check_label, is_anomaly
 from ptad.engines.local import rows_from
 from ptad.estimator import PTAD
 from ptad.explanation import Explanation
+from ptad.report.cross_fit import Scorer
 from ptad.report.drift import DriftTally
 from ptad.report.score_histogram import ScoreHistogram, ScoreScale
 
@@ -91,8 +92,9 @@ class Survey:
         contributions.
     """
 
-    def __init__(self, model: PTAD, top: int, label: Label | None = None) -> None:
+    def __init__(self, model: PTAD, top: int, label: Label | None = None, scorer: Scorer | None = None) -> None:
         self.model, self.top, self.label = model, top, label
+        self.scorer = scorer or Scorer(model)
         calibration = model.detector_.calibration
         assert calibration is not None  # a report starts from a threshold
         n_columns, threshold = len(model.schema_.names), -float(model.offset_)
@@ -120,21 +122,22 @@ class Survey:
 
     def add(self, batch: pa.RecordBatch) -> BatchScores:
         """Score a batch, count it in and return what the model says of it."""
-        found = self.score(batch)
+        found = self.score(batch, self.n_rows)
         self.count_in(batch, found)
         return found
 
-    def score(self, batch: pa.RecordBatch) -> BatchScores:
-        """Ask the model about a batch; nothing is counted."""
-        rows = self._known(batch)
-        scores = self.model.detector_.scores(self.model.schema_.encode(rows))
-        return BatchScores(scores, *self._reasons(rows, np.flatnonzero(scores > self.threshold)))
+    def score(self, batch: pa.RecordBatch, start: int) -> BatchScores:
+        """Ask the model about the batch that begins at row ``start``; nothing is counted."""
+        rows = self.known(batch)
+        numbers = start + np.arange(batch.num_rows)
+        scores = self.scorer.scores(self.model.schema_.encode(rows), numbers)
+        return BatchScores(scores, *self._reasons(rows, numbers, np.flatnonzero(scores > self.threshold)))
 
     def count_in(self, batch: pa.RecordBatch, found: BatchScores) -> None:
         """Count a batch in, the next one in the order of the table."""
         scores = found.scores
         anomalous = np.zeros(len(scores), dtype=bool) if self.label is None else self.label.anomalous(batch)
-        rows = self._known(batch)
+        rows = self.known(batch)
         encoded = self.model.schema_.encode(rows)
         self.drift.add(encoded)
         self.cells += CellCounts.of(encoded, self.model.schema_)
@@ -153,9 +156,9 @@ class Survey:
 
     def explain_top(self) -> Explanation | None:
         """Return the explanation of the rows with the highest scores, in the order of ``top_numbers``."""
-        return None if self._top_rows is None else self.model.explain(self._top_rows)
+        return None if self._top_rows is None else self.scorer.explain(self._top_rows, self.top_numbers)
 
-    def _known(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def known(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Drop what is not for the model; what it misses is named by the schema."""
         schema = self.model.schema_
         label = None if self.label is None else self.label.column
@@ -167,13 +170,15 @@ class Survey:
             self.ignored = [name for name in batch.schema.names if name not in wanted and name != label]
         return batch.select(kept)
 
-    def _reasons(self, rows: pa.RecordBatch, flagged: NDArray[np.int64]) -> tuple[Array, Array]:
+    def _reasons(
+        self, rows: pa.RecordBatch, numbers: NDArray[np.int64], flagged: NDArray[np.int64]
+    ) -> tuple[Array, Array]:
         """Return how often each column is the main reason of a flagged row, and the sum of its shares."""
         n_columns = len(self.share)
         if not len(flagged):
             return np.zeros(n_columns), np.zeros(n_columns)
         looked_at = flagged[:: -(-len(flagged) // EXPLAINED_PER_BATCH)]
-        explanation = self.model.explain(rows.take(pa.array(looked_at)))
+        explanation = self.scorer.explain(rows.take(pa.array(looked_at)), numbers[looked_at])
         weight = len(flagged) / len(looked_at)
         first = np.bincount(np.argmax(explanation.contribution_values, axis=1), minlength=n_columns)
         return weight * first, weight * explanation.percentages.sum(axis=0) / 100.0

@@ -18,9 +18,11 @@ function beyond(counts, edges) {
 function meaning(data, flagged, known, i, rate) {
   const n = flagged[i];
   const rows = `${plural(n, 'row', 'rows')} of ${count(data.n_rows)}${inPercent(n, data.n_rows)}`;
-  const found =
-    `${rows} ${n === 1 ? 'is' : 'are'} flagged: ${n === 1 ? 'its score is' : 'their scores are'} above the ` +
-    `threshold of ${short(data.scores.edges[i])}. Of normal rows, at most ${percent(rate)} are flagged.`;
+  const threshold = `the threshold of ${short(data.scores.edges[i])}`;
+  const start = n
+    ? `${rows} ${n === 1 ? 'is' : 'are'} flagged: ${n === 1 ? 'its score is' : 'their scores are'} above ${threshold}.`
+    : `No row of ${count(data.n_rows)} is flagged: no score is above ${threshold}.`;
+  const found = `${start} Of normal rows, at most ${percent(rate)} are flagged.`;
   if (!known) return found;
   const all = sum(data.scores.labelled.counts);
   const right = n ? ` ${count(known[i])} of the ${plural(n, 'flagged row', 'flagged rows')} ` : '';

@@ -195,6 +195,8 @@ class Jobs:
         if job["kind"] == "score":
             entry = self.models.get(job["model"])
             task |= {"bundle": str(entry.bundle.absolute()), "model_name": entry.about["name"]}
+            fitted_on = entry.about.get("fitted_on")
+            task["fitted_on"] = fitted_on if fitted_on and fitted_on["table"] == job["table"] else None
         write_json(folder / TASK, task)
 
     def _close(self, job: dict[str, Any], folder: Path, code: int | None) -> None:
@@ -224,6 +226,7 @@ class Jobs:
             training_rows=summary.get("training_rows"),
             columns_used=summary.get("columns_used"),
             table=self.uploads.entries.get(job["table"], {}).get("name"),
+            fitted_on={name: job["spec"][name] for name in ("table", "label", "normal")},
         )
         self.models.publish(self.folder(job["id"]) / "model", about, job["model"])
         self._set(job, state="done", ended=time.time(), summary=summary)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ptad._version import __version__
@@ -20,6 +21,7 @@ from ptad.engines.resume import PartStore
 from ptad.errors import DataError, UserError
 from ptad.estimator import PTAD
 from ptad.report.content import ReportSettings, make_content
+from ptad.report.cross_fit import CrossFit, Scorer
 from ptad.report.survey import BatchScores, Label, Survey
 from ptad.service.store import read_json, write_json
 from ptad.storage import MANIFEST
@@ -55,10 +57,10 @@ def score_table(folder: Path, task: dict[str, Any], progress: Progress, note: Ca
     label = None if settings.label is None else Label(settings.label, settings.normal)
     # rows that are scored together depend on their batch: those batches stay as the command line has them
     rows = rows_per_batch(model) if model.detector_.batch_size else min(rows_per_batch(model), MOST_ROWS)
-    scan = scan_table(task["source"], batch_rows=rows, schema=model.schema_, missing=model.schema_.missing)
+    scan = _scan(task, model, rows)
     schema = _output_schema(scan)
     store = PartStore(folder / SCORED, _belongs_to(task, model, scan, rows))
-    survey = Survey(model, settings.top, label)
+    survey = Survey(model, settings.top, label, _scorer(task, model, _scan(task, model, rows)))
     try:
         with TableWriter(store.staging, schema) as writer:
             for batch, found in _scored(survey, scan, store, note):
@@ -93,10 +95,35 @@ def _scored(
                 note(f"goes on after the {resumed:,} rows that were scored before")
                 resumed = 0
             with rows_from(start):
-                found = survey.score(batch)
+                found = survey.score(batch, start)
             store.put(start, found.to_batch())
         yield batch, found
         start += batch.num_rows
+
+
+def _scan(task: dict[str, Any], model: PTAD, rows: int) -> TableScan:
+    """Open the table; it is read once."""
+    return scan_table(task["source"], batch_rows=rows, schema=model.schema_, missing=model.schema_.missing)
+
+
+def _scorer(task: dict[str, Any], model: PTAD, scan: TableScan) -> Scorer:
+    """Return what scores the table: the model, or for the table that it was fitted on detectors without the rows."""
+    if task["fitted_on"] is None:
+        return Scorer(model)
+    column, normal = task["fitted_on"]["label"], tuple(task["fitted_on"]["normal"])
+    label = None if column is None else Label(column, normal)
+    reader = Survey(model, 1, label)
+
+    def training_rows() -> Iterator[tuple[Any, Any]]:
+        start = 0
+        for batch in scan:
+            with rows_from(start):
+                normal_rows = np.ones(batch.num_rows, bool) if label is None else ~label.anomalous(batch)
+                encoded = model.schema_.encode(reader.known(batch))
+            yield encoded[normal_rows], start + np.flatnonzero(normal_rows)
+            start += batch.num_rows
+
+    return CrossFit.fit(model, training_rows())
 
 
 def _output_schema(scan: TableScan) -> pa.Schema:
@@ -117,6 +144,7 @@ def _belongs_to(task: dict[str, Any], model: PTAD, scan: TableScan, rows: int) -
         "device": resolve_device(task["device"]),
         "false_alarm_rate": float(model.false_alarm_rate_),
         "label": task["label"],
+        "fitted_on": task["fitted_on"],
         "batch_rows": rows,
         "sources": [list(source.state) for source in scan.sources],
     }
