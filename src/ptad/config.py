@@ -17,6 +17,7 @@ from ptad.settings import Settings, setting
 from ptad.terms.base import TermSettings
 from ptad.terms.changed_columns import ChangedColumnsSettings
 from ptad.terms.local_reconstruction import LocalReconstructionSettings
+from ptad.terms.local_tail import LocalTailSettings
 from ptad.terms.missing_values import MissingValuesSettings
 from ptad.terms.nearest_row import NearestRowSettings
 from ptad.terms.rare_pair import RarePairSettings
@@ -91,12 +92,13 @@ class Config:
 PRESETS: dict[str, Config] = {
     "default": Config(
         terms=(
-            LocalReconstructionSettings(weight=5.0),
+            LocalReconstructionSettings(weight=3.0),
             NearestRowSettings(weight=2.0),
             ChangedColumnsSettings(weight=2.0),
-            TailProbabilitySettings(weight=2.0),
+            TailProbabilitySettings(weight=1.5),
             RarePairSettings(weight=1.0),
-            MissingValuesSettings(weight=1.0),
+            LocalTailSettings(weight=1.0),
+            MissingValuesSettings(weight=0.3),
             UnseenCategorySettings(weight=1.0),
         )
     ),
