@@ -146,7 +146,12 @@ def print_top_rows(entries: list[dict[str, Any]]) -> None:
             head = _head(entry, labelled) if k == 0 else [Text("")] * (4 if labelled else 3)
             # nothing is ever expected to be missing: None is a text that never occurred in training
             expected = "a new value" if reason["expected"] is None else safe(reason["expected"])
-            texts = (safe(reason["column"]), safe(reason["reason"]), safe(reason["observed"]), expected)
+            texts = (
+                safe(reason["column"]),
+                "" if reason["reason"] is None else safe(reason["reason"]),
+                safe(reason["observed"]),
+                expected,
+            )
             # names and reasons may take a second line; values of any length may not
             cells = [Text(text) for text in texts[:2]]
             cells += [Text(text, no_wrap=True, overflow="ellipsis") for text in texts[2:]]

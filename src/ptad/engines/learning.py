@@ -125,10 +125,11 @@ def _renew(
     detector = PTAD.load(model, device=device)
     detector.set_params(verbose=verbose)
     if false_alarm_rate is not None:
-        # the rate that is wanted of the new rows; those of the old calibration may be too few for it
-        detector.set_params(false_alarm_rate=false_alarm_rate)
+        # the rate that is wanted of the new rows: the old calibration rows may be too few for it
+        wanted: Any = false_alarm_rate
+        detector.set_params(false_alarm_rate=wanted)
         check_parameters(detector)
-        detector.false_alarm_rate_ = false_alarm_rate
+        detector.false_alarm_rate_ = wanted
     with reading() as progress:
         sample = training_rows(
             source,

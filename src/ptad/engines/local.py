@@ -121,7 +121,7 @@ def score_table(
     keep = not isinstance(source, Query) and str(source) != "-" and str(out) != "-"
     settings = {
         "model": hashlib.sha256((Path(model_folder) / MANIFEST).read_bytes()).hexdigest(),
-        "device": model.detector_.pipeline.device,
+        "device": model.detector_.pipeline.reference.device,
         "false_alarm_rate": getattr(model, "false_alarm_rate_", None),
         "columns": added.names,
         "batch_rows": step,

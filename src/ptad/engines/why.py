@@ -32,8 +32,8 @@ def why_fields(k: int) -> list[tuple[str, pa.DataType]]:
 def why_columns(explanation: Explanation, n: int) -> dict[str, pa.Array]:
     """Return for k = 1..n the columns of :func:`why_fields`.
 
-    A percentage is the share of the row's positive contributions. A table with fewer than ``n`` columns leaves the
-    last ones empty.
+    A percentage is the share of the row's positive contributions; a column without one has no reason. A table with
+    fewer than ``n`` columns leaves the last ones empty.
     """
     places = strongest_places(explanation, n)
     n_rows, names = len(explanation.score), explanation.names
@@ -46,11 +46,12 @@ def why_columns(explanation: Explanation, n: int) -> dict[str, pa.Array]:
         said: list[Any] = [[None] * n_rows] * 5
         if k <= places.shape[1]:
             place = places[:, k - 1]
+            added = _rounded(explanation.contribution_values, place)
             said = [
                 np.array(names, dtype=object)[place],
-                _picked(reasons, place),
+                np.where(added > 0.0, _picked(reasons, place), None),
                 _picked(expected, place),
-                _rounded(explanation.contribution_values, place),
+                added,
                 _rounded(percentages, place),
             ]
         for (name, kind), values in zip(why_fields(k), said, strict=True):
@@ -62,7 +63,7 @@ def row_reasons(explanation: Explanation, n: int) -> list[list[dict[str, Any]]]:
     """Return per row its ``n`` strongest columns as plain values.
 
     Every entry has ``column``, ``reason``, ``observed``, ``expected``, ``contribution`` and ``percentage``, the share
-    of the row's positive contributions. Meant for a few rows that a person reads.
+    of the row's positive contributions; a column without one has no reason. Meant for a few rows that a person reads.
     """
     observed, expected = explanation.observed.to_pydict(), explanation.expected.to_pydict()
     reasons, percentages = explanation.reasons.to_pydict(), explanation.percentages
@@ -70,7 +71,7 @@ def row_reasons(explanation: Explanation, n: int) -> list[list[dict[str, Any]]]:
         [
             {
                 "column": name,
-                "reason": reasons[name][row],
+                "reason": reasons[name][row] if explanation.contribution_values[row, j] > 0.0 else None,
                 "observed": observed[name][row],
                 "expected": expected[name][row],
                 "contribution": float(explanation.contribution_values[row, j]),
