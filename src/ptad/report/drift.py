@@ -18,6 +18,7 @@ from scipy.stats import chi2
 
 from ptad.report.drift_bins import MOST_LABELS, bin_labels
 from ptad.tables import Schema
+from ptad.tables.text_column import TextColumn
 
 Rows = NDArray[np.float64]
 
@@ -89,6 +90,9 @@ class DriftTally:
         ]
         for feature in self._each():
             feature.reference = feature.bin(reference)
+        for column, features in zip(schema.columns, self.features, strict=True):
+            if isinstance(column, TextColumn):
+                features[0].reference = _left_out_news(column, int(features[0].reference.sum()))
 
     def add(self, rows: Rows) -> None:
         """Count some encoded rows."""
@@ -137,6 +141,15 @@ def _features(column: Any, start: int, reference: Rows) -> list[Feature]:
 def _halved(place: int) -> Feature:
     """A feature that is 0 or 1."""
     return Feature(place, np.array([0.5]), 2)
+
+
+def _left_out_news(column: TextColumn, n_rows: int) -> NDArray[np.int64]:
+    """How many of so many rows would hold a known and a new text, had each not been trained on itself.
+
+    A text is known if it occurred twice: to a row that is left out, that is three times with its own.
+    """
+    known = sum(n for n in column.counts.values() if n > 2) / max(column.n_rows, 1)
+    return np.array([round(known * n_rows), n_rows - round(known * n_rows)])
 
 
 def _deciles(place: int, reference: Rows) -> Feature:

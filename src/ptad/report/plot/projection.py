@@ -48,7 +48,8 @@ class ProjectionDisplay:
         """Project the rows and draw. Red are rows with a true ``y``, or without one those that are flagged."""
         term = network_of(estimator, "ProjectionDisplay")
         latent = estimator.transform(X)
-        reference = np.asarray(term.transform(estimator.detector_.reference[term.reference_index]))
+        detector = estimator.detector_
+        reference = detector.pipeline.transform(detector.reference[term.reference_index])
         if min(reference.shape) < 2:
             raise DataError("A view of the P-space needs at least two reference rows and two dimensions.")
         # PCA has a sign of its own choosing; it is fixed by the data, so the figure is the same every time
