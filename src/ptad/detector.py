@@ -53,27 +53,30 @@ class Pipeline:
 
     def values(self, rows: Matrix) -> Matrix:
         """Return (n, n_terms): the value of every term."""
-        found = np.empty((len(rows), len(self.terms)))
-        for i, term in enumerate(self.terms):
-            found[:, i] = np.concatenate(self._each(term.value, term, rows))
-        return found
+        return np.column_stack([np.concatenate(found) for found in self._each("value", rows)])
 
     def explain(self, rows: Matrix) -> list[TermValues]:
         """Return what every term says about the columns."""
-        return [_joined(self._each(term.explain, term, rows)) for term in self.terms]
+        return [_joined(found) for found in self._each("explain", rows)]
 
     def transform(self, rows: Matrix) -> Matrix:
         """Return the rows as the first term sees them."""
-        return np.concatenate(self._each(self.terms[0].transform, self.terms[0], rows))
+        return np.concatenate(Pipeline(self.terms[:1], self.device)._each("transform", rows)[0])
 
-    def _each(self, function: Any, term: Term, rows: Matrix) -> list[Any]:
-        """Return a term's results chunk by chunk, as numpy arrays."""
-        if not term.chunked:
-            return [function(rows)]
-        if self.device == "cpu":
-            return in_chunks(function, rows)
-        chunks = range(0, len(rows), DEVICE_CHUNK_ROWS)
-        return [_as_numpy(function(on_device(rows[i : i + DEVICE_CHUNK_ROWS], self.device))) for i in chunks]
+    def _each(self, what: str, rows: Matrix) -> list[list[Any]]:
+        """Return every term's results chunk by chunk, as numpy arrays."""
+        found: list[list[Any]] = []
+        chunked = [getattr(term, what) for term in self.terms if term.chunked]
+        if self.device != "cpu" and chunked:
+            steps = range(0, len(rows), DEVICE_CHUNK_ROWS)
+            chunks = (on_device(rows[i : i + DEVICE_CHUNK_ROWS], self.device) for i in steps)
+            # All chunks of all terms are under way before the first is waited for.
+            parts = [[function(chunk) for function in chunked] for chunk in chunks]
+            found = [[_as_numpy(part) for part in column] for column in zip(*parts, strict=True)]
+        elif chunked:
+            found = [in_chunks(function, rows) for function in chunked]
+        whole = iter(found)
+        return [next(whole) if term.chunked else [getattr(term, what)(rows)] for term in self.terms]
 
 
 @dataclass

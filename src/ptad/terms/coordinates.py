@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Array, count_below, like, namespace, on_device
+from ptad.arrays import Array, columns, count_below, floats, like, namespace, on_device
 from ptad.tables.features import Features
 
 Matrix = NDArray[np.float64]
@@ -87,6 +87,12 @@ class Coordinates:
         return np.concatenate([numbers, numbers, categories])
 
     @cached_property
+    def _codes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The feature of every corner, and the category that the corner stands for."""
+        widths = self.features.n_categories[self.features.categories]
+        return np.repeat(self.features.categories, widths), np.concatenate([np.arange(width) for width in widths])
+
+    @cached_property
     def is_rank(self) -> NDArray[np.bool_]:
         """Which coordinates are ranks."""
         n_numbers = len(self.features.numbers)
@@ -96,15 +102,12 @@ class Coordinates:
         """Return the rows as points."""
         xp: Any = namespace(rows)
         features = self.features
-        value = (rows[:, features.numbers] - self.low) / self.width
+        value = (columns(rows, features.numbers) - self.low) / self.width
         value = xp.where(xp.isnan(value), self.middle, xp.clip(value, -CLIP, 1.0 + CLIP))
         below, up_to = count_below(self.knots, value)
-        rank = (below + up_to) * (0.5 * self.rank_weight / self.knots.shape[1])
-        corners = [
-            rows[:, j : j + 1] == like(np.arange(int(features.n_categories[j])), rows)
-            for j in features.categories.tolist()
-        ]
+        rank = floats(below + up_to) * (0.5 * self.rank_weight / self.knots.shape[1])
         parts = [value, rank]
-        if corners:
-            parts.append(xp.concatenate(corners, axis=1) * self.corners)
+        if len(features.categories):
+            source, code = self._codes
+            parts.append(floats(columns(rows, source) == like(code, rows)) * self.corners)
         return xp.concatenate(parts, axis=1)

@@ -20,7 +20,19 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Array, is_tensor, largest, like, namespace, on_device
+from ptad.arrays import (
+    Array,
+    cholesky,
+    columns,
+    floats,
+    inverse,
+    is_tensor,
+    largest,
+    like,
+    namespace,
+    on_device,
+    pick,
+)
 from ptad.settings import setting
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext, History, Reason, State, TermSettings, TermValues, cell_states
@@ -108,13 +120,11 @@ class LocalReconstruction:
         corner = (2.0 * k / ridge)[:, None, None]
         upper = xp.concatenate([gram + ridge[:, None, None] * identity, ones], axis=2)
         lower = xp.concatenate([ones.reshape(n, 1, k), corner], axis=2)
-        return xp.linalg.cholesky(xp.concatenate([upper, lower], axis=1))
+        return cholesky(xp.concatenate([upper, lower], axis=1))
 
     def _weights(self, factor: Array) -> Array:
         """Return (n, k): the weights of the reconstruction."""
-        xp: Any = namespace(factor)
-        inverse = xp.linalg.inv(factor[:, :-1, :-1])
-        weights = (factor[:, -1:, :-1] @ inverse)[:, 0]
+        weights = (factor[:, -1:, :-1] @ inverse(factor[:, :-1, :-1]))[:, 0]
         return weights / weights.sum(axis=1)[:, None]
 
     def explain(self, rows: Array) -> TermValues:
@@ -125,7 +135,7 @@ class LocalReconstruction:
         weights = self._weights(factor)
         residual = (weights[:, None, :] @ differences)[:, 0]
         squared = self._squared_by_value(differences)
-        nearest = differences[np.arange(len(rows)), squared.argmin(axis=1)] * self._by_value
+        nearest = pick(differences, squared.argmin(axis=1)[:, None])[:, 0] * self._by_value
         shares = _normalised(residual**2 @ self._member)
         shares = shares + self.settings.nearest_weight * _normalised(nearest**2 @ self._member)
         missing, unseen = cell_states(rows, self.features)
@@ -148,11 +158,13 @@ class LocalReconstruction:
         mean = (held * xp.where(gone, 0.0, values)).sum(axis=1) / xp.where(xp.abs(total) > 1e-9, total, 1.0)
         low, high = -largest(-xp.where(gone, np.inf, values)), largest(xp.where(gone, -np.inf, values))
         expected = xp.where(gone.all(axis=1), np.nan, xp.minimum(xp.maximum(mean, low), high))
-        for j in self.features.categories.tolist():
+        found, place = [expected], np.arange(len(self.features))
+        for i, j in enumerate(self.features.categories.tolist()):
             codes = like(np.arange(int(self.features.n_categories[j])), weights)
             votes = (weights[:, :, None] * (values[:, :, j, None] == codes)).sum(axis=1)
-            expected[:, j] = xp.where(gone[:, :, j].all(axis=1), np.nan, 1.0 * votes.argmax(axis=1))
-        return expected
+            found.append(xp.where(gone[:, :, j].all(axis=1), np.nan, floats(votes.argmax(axis=1)))[:, None])
+            place[j] = len(self.features) + i
+        return columns(xp.concatenate(found, axis=1), place)
 
     def transform(self, rows: Array) -> Array:
         """Return (n, n_columns): how far the reconstruction misses every column, in widths of its range."""
