@@ -38,6 +38,7 @@ class CalibrationSettings(Settings):
     method: str = setting("auto", choices=("auto", "folds", "split", "none"))
     split_from: int = setting(5_000, low=2, high=10**9)  # "auto": folds below this number of rows, a split from it on
     folds: int = setting(10, low=2, high=1000)
+    most_folds: int = setting(50, low=2, high=1000)  # small tables take more: a fold's fit misses fewer rows then
     share: float = setting(0.2, low=0.0, high=0.9, open_low=True)  # of the rows, kept apart by a split
     rows: int = setting(10_000, low=1, high=10**7)  # kept apart at most
 
@@ -101,7 +102,7 @@ PRESETS: dict[str, Config] = {
             UnseenCategorySettings(),
         )
     ),
-    "paper": Config(terms=(NetworkSettings(),), calibration=CalibrationSettings(split_from=2_000, folds=5)),
+    "paper": Config(terms=(NetworkSettings(),), calibration=CalibrationSettings(split_from=2_000, folds=5, most_folds=5)),
 }
 
 

@@ -126,7 +126,7 @@ class Detector:
 
         def fitted(places: NDArray[np.int64], name: str) -> tuple[Pipeline, Matrix]:
             folder = None if checkpoint is None else checkpoint / name
-            context = FitContext(np.random.default_rng([seed, len(places)]), device, progress, folder)
+            context = FitContext(np.random.default_rng(seed), len(rows), device, progress, folder)
             train = rows[np.sort(places)]
             reference = sample_rows(train, config.reference.rows, context.rng)
             return Pipeline.fit(train, reference, features, config, context), reference
@@ -177,7 +177,7 @@ class Detector:
         held = order[: len(rows) // 2]
         Calibration(np.zeros(len(held))).rate(false_alarm_rate)
         train = np.concatenate([self.reference, rows[order[len(held) :]]])
-        context = FitContext(rng, self.pipeline.device, progress)
+        context = FitContext(rng, len(train), self.pipeline.device, progress)
         reference = sample_rows(train, self.config.reference.rows, rng)
         terms = [
             term.continue_fit(train, reference, context)

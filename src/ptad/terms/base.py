@@ -57,9 +57,14 @@ class TermSettings(Settings):
 
 @dataclass(frozen=True)
 class FitContext:
-    """What a fit may use besides the rows."""
+    """What a fit may use besides the rows.
+
+    Whatever grows with the number of rows (bins, the smallest share that can be told from none) follows ``n_rows``, the
+    same for all folds: otherwise calibration rows and new rows would be measured with different rulers.
+    """
 
     rng: np.random.Generator
+    n_rows: int  # rows of the whole table, of which a calibration fold leaves out some
     device: str = "cpu"
     progress: Progress | None = None
     checkpoint: Path | None = None  # a folder that an interrupted fit resumes from

@@ -41,8 +41,8 @@ class MissingValues(Surprise):
         cls, rows: Matrix, reference: Matrix, features: Features, settings: MissingValuesSettings, context: FitContext
     ) -> Self:
         """Count how often each column is missing."""
-        gone = np.isnan(rows[:, features.starts]).sum(axis=0)
-        return cls((gone + 0.5) / (len(rows) + 1.0), features, settings, context.device)
+        gone = np.isnan(rows[:, features.starts]).mean(axis=0)
+        return cls((gone + 0.5 / context.n_rows) / (1.0 + 0.5 / context.n_rows), features, settings, context.device)
 
     def happened(self, rows: Array) -> Array:
         return cell_states(rows, self.features)[0]

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Array, columns, count_below, gather, integers, largest, like, namespace, on_device
+from ptad.arrays import Array, columns, count_below, gather, integers, largest, like, namespace, on_device, to_numpy
 from ptad.settings import setting
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext, History, Reason, State, TermSettings, TermValues
@@ -65,7 +65,8 @@ class RarePair:
         self._shapes = np.stack([widths[self._first], widths[self._second]])
         starts = np.concatenate([[0], np.cumsum(self._shapes.prod(axis=0))]).astype(np.int64)
         self._starts, self._step = on_device(starts[:-1], device), on_device(self._shapes[1], device)
-        share = (state["counts"] + settings.smoothing) / (float(state["n_rows"][0]) + settings.smoothing)
+        counted, whole = state["n_rows"].tolist()
+        share = state["counts"] / counted + settings.smoothing / whole
         self._surprise = on_device(-np.log(share), device)
         self._given: tuple[Array, Array, Array, Array] | None = None  # made when first explained
 
@@ -74,7 +75,7 @@ class RarePair:
         cls, rows: Matrix, reference: Matrix, features: Features, settings: RarePairSettings, context: FitContext
     ) -> Self:
         """Cut the features into bins and count the pairs."""
-        n_bins = int(np.clip(round(len(rows) ** (1 / 3)), 2, settings.bins))
+        n_bins = int(np.clip(round(context.n_rows ** (1 / 3)), 2, settings.bins))
         edges = np.full((len(features), n_bins - 1), NO_EDGE)
         for j in features.numbers:
             found = _edges(rows[:, j], n_bins)
@@ -87,20 +88,20 @@ class RarePair:
             "pairs": pairs,
             "edges": edges,
             "typical": _typical(reference, bin_rows(reference, edges, widths, features), int(widths.max())),
-            "n_rows": np.array([len(rows)], dtype=np.int64),
+            "n_rows": np.array([len(rows), context.n_rows], dtype=np.int64),
             "counts": np.concatenate([*counts, np.empty(0, dtype=np.int64)]).astype(np.int32),
         }
         return cls(state, features, settings, context.device)
 
-    def _places(self, rows: Array) -> tuple[Array, Array]:
+    def _places(self, rows: Array) -> Array:
         bins = bin_rows(rows, self._edges, self._widths, self.features)
-        return self._starts + columns(bins, self._first) * self._step + columns(bins, self._second), bins
+        return self._starts + columns(bins, self._first) * self._step + columns(bins, self._second)
 
     def value(self, rows: Array) -> Array:
         """Return (n,): the largest surprise over all pairs."""
         if not len(self._first):
             return rows[:, 0] * 0.0
-        return largest(self._surprise[self._places(rows)[0]])
+        return largest(self._surprise[self._places(rows)])
 
     def explain(self, rows: Array) -> TermValues:
         """Return the values, split by how much likelier each value's alternatives are, given its partner."""
@@ -110,7 +111,7 @@ class RarePair:
             none = integers(nothing) - 1
             reason = none + 1 + int(Reason.UNUSUAL_COMBINATION)
             return TermValues(value=rows[:, 0] * 0.0, shares=nothing, reason=reason, partner=none)
-        places, bins = self._places(rows)
+        places = self._places(rows)
         surprise = self._surprise[places]
         value = largest(surprise)
         # The rarest pairs decide, and all of them: a wrong value makes rare pairs with many others.
@@ -156,7 +157,7 @@ class RarePair:
     def _alternatives(self) -> tuple[Array, Array, Array, Array]:
         """Return for every combination how much likelier the likeliest value of either side is, and which it is."""
         if self._given is None:
-            logs = np.log(self._state["counts"] + self.settings.smoothing)
+            logs = -to_numpy(self._surprise)
             parts: list[list[Any]] = [[], [], [], []]
             start = 0
             for rows, columns in self._shapes.T:
