@@ -70,6 +70,11 @@ def floats(x: Array) -> Array:
     return x.double() if is_tensor(x) else x.astype(np.float64)
 
 
+def rounded(x: Array) -> Array:
+    """Return double-precision numbers rounded to single precision, so that no order of additions shows."""
+    return x.float().double() if is_tensor(x) else x.astype(np.float32).astype(np.float64)
+
+
 def columns(x: Array, places: Any) -> Array:
     """Return some columns of a matrix, or all if these are all of them."""
     if len(places) == x.shape[1] and (places == np.arange(len(places))).all():

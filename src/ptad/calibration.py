@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ptad.arrays import rounded
 from ptad.errors import SettingError
 
 Array = NDArray[np.float64]
@@ -110,7 +111,7 @@ def held_out_scores(
 
 def add_up(standard: Array, weights: Array) -> Array:
     """Return the score: the weighted sum, rounded to single precision, so that no order of additions shows."""
-    return (standard * weights).sum(axis=1).astype(np.float32).astype(np.float64)
+    return rounded((standard * weights).sum(axis=1))
 
 
 class Calibration:

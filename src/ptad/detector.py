@@ -17,7 +17,6 @@ from ptad.arrays import on_device, to_numpy
 from ptad.calibration import (
     UNIT_GROUPS,
     Calibration,
-    Plan,
     Units,
     add_up,
     held_out_scores,
@@ -25,7 +24,7 @@ from ptad.calibration import (
 )
 from ptad.config import Config
 from ptad.errors import DataError
-from ptad.parallel import CHUNK_ROWS, in_chunks
+from ptad.parallel import in_chunks
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext, History, Progress, Term, TermValues
 

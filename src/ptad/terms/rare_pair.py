@@ -19,7 +19,19 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Array, columns, count_below, gather, integers, largest, like, namespace, on_device, to_numpy
+from ptad.arrays import (
+    Array,
+    columns,
+    count_below,
+    gather,
+    integers,
+    largest,
+    like,
+    namespace,
+    on_device,
+    rounded,
+    to_numpy,
+)
 from ptad.settings import setting
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext, History, Reason, State, TermSettings, TermValues
@@ -121,7 +133,10 @@ class RarePair:
         excess = xp.concatenate([heed * first_given[places], heed * second_given[places], nothing[:, :1]], axis=1)
         sides, beside, has = self._sides
         mine = columns(excess, sides.ravel()).reshape(-1, *sides.shape)  # (n, n_features, at most n sides)
-        best = like(sides.ravel(), rows)[mine.argmax(axis=2) + like(sides.shape[1] * np.arange(len(sides)), rows)]
+        # Pairs that are equally rare stay so, whatever the last digit: the first of them is named.
+        best = like(sides.ravel(), rows)[
+            rounded(mine).argmax(axis=2) + like(sides.shape[1] * np.arange(len(sides)), rows)
+        ]
         place = gather(places, best % len(self._first))
         mode = xp.where(best < len(self._first), first_mode[place], second_mode[place])
         typical = self._state["typical"]
@@ -129,7 +144,7 @@ class RarePair:
         amount = mine.sum(axis=2)
         features, gap = self._members
         held = xp.where(like(gap, rows), 0.0, columns(amount, features.ravel()).reshape(-1, *features.shape))
-        heaviest = held.argmax(axis=2) + like(features.shape[1] * np.arange(len(features)), rows)
+        heaviest = rounded(held).argmax(axis=2) + like(features.shape[1] * np.arange(len(features)), rows)
         shares = held.sum(axis=2)
         total = shares.sum(axis=1)[:, None]
         partner = gather(like(beside, rows)[best], like(features.ravel(), rows)[heaviest])
