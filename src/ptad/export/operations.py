@@ -1,4 +1,4 @@
-"""Operations of the scorer that ONNX runtimes lack in double precision, written in operations that they have.
+"""Operations of the terms that ONNX runtimes lack in double precision, written in operations that they have.
 
 They take the place of torch's own while a graph is traced, so the scoring code is the same inside and outside of ONNX.
 Double precision is not a luxury: a P-space mask on the edge of its threshold flips by the error of single precision,
@@ -49,7 +49,7 @@ def gelu(x: Tensor) -> Tensor:
 
 
 def solve(system: Tensor) -> Tensor:
-    """Solve positive definite systems by halving them: a few products of small matrices.
+    """Solve positive definite or triangular systems by halving them: a few products of small matrices.
 
     Shape
     -----
@@ -66,6 +66,54 @@ def solve(system: Tensor) -> Tensor:
     return torch.cat([first[..., rest:] - first[..., :rest] @ second, second], dim=-2)
 
 
+def cholesky(matrix: Tensor) -> Tensor:
+    """Return the lower factor of positive definite matrices (..., k, k), by halving them."""
+    return _factor(matrix)[0]
+
+
+def _factor(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the lower factor and its inverse."""
+    k = matrix.shape[-1]
+    if k == 1:
+        root = matrix.sqrt()
+        return root, root.reciprocal()
+    half = k // 2
+    first, first_inverse = _factor(matrix[..., :half, :half])
+    below = matrix[..., half:, :half] @ first_inverse.mT
+    second, second_inverse = _factor(matrix[..., half:, half:] - below @ below.mT)
+    beside = torch.zeros_like(below.mT)
+    inverse_below = -(second_inverse @ below @ first_inverse)
+    return _blocks(first, beside, below, second), _blocks(first_inverse, beside, inverse_below, second_inverse)
+
+
+def _blocks(a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Tensor:
+    return torch.cat([torch.cat([a, b], dim=-1), torch.cat([c, d], dim=-1)], dim=-2)
+
+
+def search_sorted(knots: Tensor, values: Tensor, right: bool = False) -> Tensor:
+    """Return how many knots of each row lie below each value (``right``: do not lie above), by halving.
+
+    Shape
+    -----
+    knots (d, m) ascending, values (d, n) -> (d, n)
+    """
+    count = torch.zeros_like(values, dtype=torch.int64)
+    m = knots.shape[-1]
+    for power in reversed(range(m.bit_length())):
+        more = count + 2**power
+        knot = knots.gather(-1, (more - 1).clamp_max(m - 1))
+        fits = (knot <= values if right else knot < values) & (more <= m)
+        count = torch.where(fits, more, count)
+    return count
+
+
+class _Factored(NamedTuple):
+    """What ``torch.linalg.cholesky_ex`` returns."""
+
+    L: Tensor
+    info: Tensor
+
+
 class _Solved(NamedTuple):
     """What ``torch.linalg.solve_ex`` returns."""
 
@@ -73,8 +121,8 @@ class _Solved(NamedTuple):
     info: Tensor
 
 
-def _solve_ex(matrix: Tensor, right: Tensor) -> _Solved:
-    return _Solved(solve(torch.cat([matrix, right], dim=-1)), torch.zeros(matrix.shape[:-2], dtype=torch.int32))
+def _solve(matrix: Tensor, right: Tensor) -> Tensor:
+    return solve(torch.cat([matrix, right.expand(*matrix.shape[:-1], right.shape[-1])], dim=-1))
 
 
 def leaky_relu(x: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
@@ -85,7 +133,13 @@ def leaky_relu(x: Tensor, negative_slope: float = 0.01, inplace: bool = False) -
 _REPLACEMENTS: dict[Any, Callable[..., Any]] = {
     F.gelu: gelu,
     F.leaky_relu: leaky_relu,
-    torch.linalg.solve_ex: _solve_ex,
+    torch.linalg.cholesky: cholesky,
+    torch.linalg.cholesky_ex: lambda matrix: _Factored(cholesky(matrix), torch.zeros((), dtype=torch.int32)),
+    torch.linalg.inv: lambda matrix: _solve(matrix, torch.eye(matrix.shape[-1], dtype=matrix.dtype)),
+    torch.linalg.solve: _solve,
+    torch.linalg.solve_ex: lambda matrix, right: _Solved(_solve(matrix, right), torch.zeros((), dtype=torch.int32)),
+    torch.linalg.solve_triangular: lambda matrix, right, *, upper: _solve(matrix, right),
+    torch.searchsorted: search_sorted,
 }
 
 
