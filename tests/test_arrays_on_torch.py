@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ptad import arrays
 from ptad.config import make_config
 from ptad.detector import Detector, Pipeline
+from ptad.reference import Batch, Reference
 from ptad.tables.features import Features
 
 torch = pytest.importorskip("torch")
@@ -74,17 +75,18 @@ def both(request: pytest.FixtureRequest) -> tuple[Detector, Pipeline, Matrix]:
     features, known, new = tables()[request.param]
     config = make_config("default", {"calibration.method": "split"})
     detector = Detector.fit(known, features, config, seed=0)
+    reference = Reference(detector.reference, features, config.reference, ON_TORCH)
     made = [
-        type(term).from_state(term.state(), detector.reference, features, term.settings, ON_TORCH)
+        type(term).from_state(term.state(), reference, features, term.settings, ON_TORCH)
         for term in detector.pipeline.terms
     ]
-    return detector, Pipeline(made, ON_TORCH), new
+    return detector, Pipeline(reference, made), new
 
 
 def test_terms_are_given_tensors_and_return_them(both: tuple[Detector, Pipeline, Matrix]) -> None:
     _, pipeline, rows = both
     for term in pipeline.terms:
-        found = term.value(torch.from_numpy(rows))
+        found = term.value(Batch(torch.from_numpy(rows), pipeline.reference))
         assert isinstance(found, torch.Tensor) and found.dtype == torch.float64
 
 

@@ -29,6 +29,7 @@ from ptad.calibration import add_up
 from ptad.detector import Detector
 from ptad.errors import MissingExtraError, SettingError
 from ptad.export.operations import PlainOperations
+from ptad.reference import Batch
 
 INPUT, OUTPUTS = "rows", ("score", "terms", "contributions", "reasons", "partners")
 OPSET = 20
@@ -46,7 +47,8 @@ class DetectorGraph(nn.Module):
     def forward(self, rows: Tensor) -> tuple[Tensor, ...]:
         detector = self.detector
         with PlainOperations():
-            said = [term.explain(rows) for term in detector.pipeline.terms]
+            batch = Batch(rows, detector.pipeline.reference)
+            said = [term.explain(batch) for term in detector.pipeline.terms]
             values = torch.stack([part.value for part in said], dim=1)
             units = detector.units
             standard = (values - like(units.mean, rows)) / like(units.spread, rows)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptad.arrays import Array
+from ptad.reference import Reference
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext, Reason, State, TermSettings, cell_states
 from ptad.terms.surprise import Surprise
@@ -38,7 +39,12 @@ class MissingValues(Surprise):
 
     @classmethod
     def fit(
-        cls, rows: Matrix, reference: Matrix, features: Features, settings: MissingValuesSettings, context: FitContext
+        cls,
+        rows: Matrix,
+        reference: Reference,
+        features: Features,
+        settings: MissingValuesSettings,
+        context: FitContext,
     ) -> Self:
         """Count how often each column is missing."""
         gone = np.isnan(rows[:, features.starts]).mean(axis=0)
@@ -52,6 +58,6 @@ class MissingValues(Surprise):
 
     @classmethod
     def from_state(
-        cls, state: State, reference: Matrix, features: Features, settings: MissingValuesSettings, device: str
+        cls, state: State, reference: Reference, features: Features, settings: MissingValuesSettings, device: str
     ) -> Self:
         return cls(state["chance"], features, settings, device)

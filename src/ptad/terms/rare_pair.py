@@ -32,9 +32,10 @@ from ptad.arrays import (
     rounded,
     to_numpy,
 )
+from ptad.reference import Batch, Reference
 from ptad.settings import setting
 from ptad.tables.features import Features
-from ptad.terms.base import FitContext, History, Reason, State, TermSettings, TermValues
+from ptad.terms.base import FitContext, History, Reason, State, TermSettings, TermValues, log_mean_exp
 
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -51,6 +52,7 @@ class RarePairSettings(TermSettings):
     pairs: int = setting(400, low=1, high=100_000)  # at most; wider tables draw as many at random
     bins: int = setting(24, low=2, high=1000)  # at most; the cube root of the number of rows where that is less
     smoothing: float = setting(0.5, low=0.0, high=1e3, open_low=True)  # rows added to every count
+    pool: str = setting("mean", choices=("mean", "rarest"))
 
     @classmethod
     def term(cls) -> type[RarePair]:
@@ -84,7 +86,7 @@ class RarePair:
 
     @classmethod
     def fit(
-        cls, rows: Matrix, reference: Matrix, features: Features, settings: RarePairSettings, context: FitContext
+        cls, rows: Matrix, reference: Reference, features: Features, settings: RarePairSettings, context: FitContext
     ) -> Self:
         """Cut the features into bins and count the pairs."""
         n_bins = int(np.clip(round(context.n_rows ** (1 / 3)), 2, settings.bins))
@@ -99,7 +101,7 @@ class RarePair:
         state = {
             "pairs": pairs,
             "edges": edges,
-            "typical": _typical(reference, bin_rows(reference, edges, widths, features), int(widths.max())),
+            "typical": _typical(reference.rows, bin_rows(reference.rows, edges, widths, features), int(widths.max())),
             "n_rows": np.array([len(rows), context.n_rows], dtype=np.int64),
             "counts": np.concatenate([*counts, np.empty(0, dtype=np.int64)]).astype(np.int32),
         }
@@ -109,14 +111,18 @@ class RarePair:
         bins = bin_rows(rows, self._edges, self._widths, self.features)
         return self._starts + columns(bins, self._first) * self._step + columns(bins, self._second)
 
-    def value(self, rows: Array) -> Array:
+    def value(self, batch: Batch) -> Array:
         """Return (n,): the largest surprise over all pairs."""
         if not len(self._first):
-            return rows[:, 0] * 0.0
-        return largest(self._surprise[self._places(rows)])
+            return batch.rows[:, 0] * 0.0
+        return self._pooled(self._surprise[self._places(batch.rows)])
 
-    def explain(self, rows: Array) -> TermValues:
+    def _pooled(self, surprise: Array) -> Array:
+        return largest(surprise) if self.settings.pool == "rarest" else log_mean_exp(surprise)
+
+    def explain(self, batch: Batch) -> TermValues:
         """Return the values, split by how much likelier each value's alternatives are, given its partner."""
+        rows = batch.rows
         xp: Any = namespace(rows)
         nothing = xp.zeros_like(columns(rows, self.features.starts))
         if not len(self._first):
@@ -125,9 +131,8 @@ class RarePair:
             return TermValues(value=rows[:, 0] * 0.0, shares=nothing, reason=reason, partner=none)
         places = self._places(rows)
         surprise = self._surprise[places]
-        value = largest(surprise)
         # The rarest pairs decide, and all of them: a wrong value makes rare pairs with many others.
-        heed = xp.exp(surprise - value[:, None])
+        heed = xp.exp(surprise - largest(surprise)[:, None])
         first_given, second_given, first_mode, second_mode = self._alternatives()
         # What every pair says about its first feature, then about its second; nothing fills the gaps of ``sides``.
         excess = xp.concatenate([heed * first_given[places], heed * second_given[places], nothing[:, :1]], axis=1)
@@ -149,7 +154,7 @@ class RarePair:
         total = shares.sum(axis=1)[:, None]
         partner = gather(like(beside, rows)[best], like(features.ravel(), rows)[heaviest])
         return TermValues(
-            value=value,
+            value=self._pooled(surprise),
             shares=shares / xp.where(total > 0.0, total, 1.0),
             reason=xp.zeros_like(partner) + int(Reason.UNUSUAL_COMBINATION),
             partner=partner,
@@ -185,7 +190,7 @@ class RarePair:
             self._given = tuple(on_device(np.concatenate(part), self._device) for part in parts)  # type: ignore
         return self._given
 
-    def transform(self, rows: Array) -> None:
+    def transform(self, batch: Batch) -> None:
         """Return None: a surprise is no picture of a row."""
 
     def transform_names(self) -> list[str]:
@@ -196,7 +201,7 @@ class RarePair:
 
     @classmethod
     def from_state(
-        cls, state: State, reference: Matrix, features: Features, settings: RarePairSettings, device: str
+        cls, state: State, reference: Reference, features: Features, settings: RarePairSettings, device: str
     ) -> Self:
         return cls(state, features, settings, device)
 

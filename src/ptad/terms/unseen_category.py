@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptad.arrays import Array, columns, floats, integers, like, namespace, on_device
+from ptad.reference import Reference
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext, Reason, State, TermSettings
 from ptad.terms.surprise import Surprise
@@ -49,7 +50,12 @@ class UnseenCategory(Surprise):
 
     @classmethod
     def fit(
-        cls, rows: Matrix, reference: Matrix, features: Features, settings: UnseenCategorySettings, context: FitContext
+        cls,
+        rows: Matrix,
+        reference: Reference,
+        features: Features,
+        settings: UnseenCategorySettings,
+        context: FitContext,
     ) -> Self:
         """Count the rows of every category."""
         counts = [
@@ -77,6 +83,6 @@ class UnseenCategory(Surprise):
 
     @classmethod
     def from_state(
-        cls, state: State, reference: Matrix, features: Features, settings: UnseenCategorySettings, device: str
+        cls, state: State, reference: Reference, features: Features, settings: UnseenCategorySettings, device: str
     ) -> Self:
         return cls(state["counts"], int(state["n_rows"][0]), features, settings, device)

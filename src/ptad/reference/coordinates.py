@@ -5,7 +5,7 @@ Values keep distances, ranks resist outliers and heavy tails; together they meas
 Shape
 -----
 rows  (n, n_features), encoded by the schema; NaN = missing
-      -> points (n, n_coordinates): values of the numbers, ranks of the numbers, one coordinate per known category
+      -> points (n, n_coordinates): values of the numbers, one coordinate per category, ranks of the numbers
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Coordinates:
         features = self.features
         numbers = features.column[features.numbers]
         categories = np.repeat(features.column[features.categories], features.n_categories[features.categories])
-        return np.concatenate([numbers, numbers, categories])
+        return np.concatenate([numbers, categories, numbers])
 
     @cached_property
     def _codes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -92,11 +92,10 @@ class Coordinates:
         widths = self.features.n_categories[self.features.categories]
         return np.repeat(self.features.categories, widths), np.concatenate([np.arange(width) for width in widths])
 
-    @cached_property
-    def is_rank(self) -> NDArray[np.bool_]:
-        """Which coordinates are ranks."""
-        n_numbers = len(self.features.numbers)
-        return (np.arange(len(self.column)) // max(n_numbers, 1) == 1) & (np.arange(len(self.column)) < 2 * n_numbers)
+    @property
+    def n_by_value(self) -> int:
+        """How many coordinates, the first ones, are not ranks."""
+        return len(self.column) - len(self.features.numbers)
 
     def __call__(self, rows: Array) -> Array:
         """Return the rows as points."""
@@ -106,8 +105,8 @@ class Coordinates:
         value = xp.where(xp.isnan(value), self.middle, xp.clip(value, -CLIP, 1.0 + CLIP))
         below, up_to = count_below(self.knots, value)
         rank = floats(below + up_to) * (0.5 * self.rank_weight / self.knots.shape[1])
-        parts = [value, rank]
-        if len(features.categories):
-            source, code = self._codes
-            parts.append(floats(columns(rows, source) == like(code, rows)) * self.corners)
-        return xp.concatenate(parts, axis=1)
+        if not len(features.categories):
+            return xp.concatenate([value, rank], axis=1)
+        source, code = self._codes
+        categories = floats(columns(rows, source) == like(code, rows)) * self.corners
+        return xp.concatenate([value, categories, rank], axis=1)
