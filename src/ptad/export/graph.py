@@ -67,6 +67,8 @@ def make_graph(detector: Detector) -> Any:
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(str(error.name), "onnx", "Exporting a model") from error
+    from ptad.export.translations import TRANSLATIONS
+
     _refuse_large(detector)
     module = DetectorGraph(detector).eval()
     example = torch.as_tensor(detector.reference[:3]).repeat(3, 1)[:3]
@@ -83,6 +85,7 @@ def make_graph(detector: Detector) -> Any:
             opset_version=OPSET,
             external_data=False,
             optimize=False,  # it takes 1e-12 for 0 and leaves out what adds it
+            custom_translation_table=TRANSLATIONS,
             verbose=False,
         )
     assert program is not None

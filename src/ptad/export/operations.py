@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -48,83 +48,6 @@ def gelu(x: Tensor) -> Tensor:
     return x.relu() - size * tail * (size * size * -0.5).exp()
 
 
-def solve(system: Tensor) -> Tensor:
-    """Solve positive definite or triangular systems by halving them: a few products of small matrices.
-
-    Shape
-    -----
-    system   (..., k, k + m), the matrix and beside it the right-hand sides
-    result   (..., k, m)
-    """
-    k = system.shape[-2]
-    if k == 1:
-        return system[..., 1:] / system[..., :1]
-    half = k // 2
-    first = solve(system[..., :half, :])  # the first half of the unknowns, in terms of the second
-    second = solve(system[..., half:, half:] - system[..., half:, :half] @ first)
-    rest = k - half
-    return torch.cat([first[..., rest:] - first[..., :rest] @ second, second], dim=-2)
-
-
-def cholesky(matrix: Tensor) -> Tensor:
-    """Return the lower factor of positive definite matrices (..., k, k), by halving them."""
-    return _factor(matrix)[0]
-
-
-def _factor(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the lower factor and its inverse."""
-    k = matrix.shape[-1]
-    if k == 1:
-        root = matrix.sqrt()
-        return root, root.reciprocal()
-    half = k // 2
-    first, first_inverse = _factor(matrix[..., :half, :half])
-    below = matrix[..., half:, :half] @ first_inverse.mT
-    second, second_inverse = _factor(matrix[..., half:, half:] - below @ below.mT)
-    beside = torch.zeros_like(below.mT)
-    inverse_below = -(second_inverse @ below @ first_inverse)
-    return _blocks(first, beside, below, second), _blocks(first_inverse, beside, inverse_below, second_inverse)
-
-
-def _blocks(a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Tensor:
-    return torch.cat([torch.cat([a, b], dim=-1), torch.cat([c, d], dim=-1)], dim=-2)
-
-
-def search_sorted(knots: Tensor, values: Tensor, right: bool = False) -> Tensor:
-    """Return how many knots of each row lie below each value (``right``: do not lie above), by halving.
-
-    Shape
-    -----
-    knots (d, m) ascending, values (d, n) -> (d, n)
-    """
-    count = torch.zeros_like(values, dtype=torch.int64)
-    m = knots.shape[-1]
-    for power in reversed(range(m.bit_length())):
-        more = count + 2**power
-        knot = knots.gather(-1, (more - 1).clamp_max(m - 1))
-        fits = (knot <= values if right else knot < values) & (more <= m)
-        count = torch.where(fits, more, count)
-    return count
-
-
-class _Factored(NamedTuple):
-    """What ``torch.linalg.cholesky_ex`` returns."""
-
-    L: Tensor
-    info: Tensor
-
-
-class _Solved(NamedTuple):
-    """What ``torch.linalg.solve_ex`` returns."""
-
-    result: Tensor
-    info: Tensor
-
-
-def _solve(matrix: Tensor, right: Tensor) -> Tensor:
-    return solve(torch.cat([matrix, right.expand(*matrix.shape[:-1], right.shape[-1])], dim=-1))
-
-
 def leaky_relu(x: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Return x, or its small multiple where it is negative."""
     return x.relu() - (-x).relu() * negative_slope
@@ -133,13 +56,6 @@ def leaky_relu(x: Tensor, negative_slope: float = 0.01, inplace: bool = False) -
 _REPLACEMENTS: dict[Any, Callable[..., Any]] = {
     F.gelu: gelu,
     F.leaky_relu: leaky_relu,
-    torch.linalg.cholesky: cholesky,
-    torch.linalg.cholesky_ex: lambda matrix: _Factored(cholesky(matrix), torch.zeros((), dtype=torch.int32)),
-    torch.linalg.inv: lambda matrix: _solve(matrix, torch.eye(matrix.shape[-1], dtype=matrix.dtype)),
-    torch.linalg.solve: _solve,
-    torch.linalg.solve_ex: lambda matrix, right: _Solved(_solve(matrix, right), torch.zeros((), dtype=torch.int32)),
-    torch.linalg.solve_triangular: lambda matrix, right, *, upper: _solve(matrix, right),
-    torch.searchsorted: search_sorted,
 }
 
 
