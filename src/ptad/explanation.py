@@ -68,14 +68,18 @@ class Explanation:
         return np.asarray(100.0 * positive / np.where(total > 0.0, total, 1.0))
 
 
-def make_explanation(table: Any, schema: Schema, detector: Detector) -> Explanation:
-    """Score rows and say which columns the scores come from."""
-    rows = schema.encode(table)
+def attribute_rows(rows: Array, detector: Detector) -> tuple[Array, Array, Attribution]:
+    """Return the scores of encoded rows, what every term adds to them, and the columns they come from."""
     said = detector.pipeline.explain(rows)
     standard = detector.units(np.column_stack([part.value for part in said]))
     by_term = standard * detector.weights
-    score = add_up(standard, detector.weights)
-    found = attribute(rows, said, by_term, schema.features)
+    return add_up(standard, detector.weights), by_term, attribute(rows, said, by_term, detector.features)
+
+
+def make_explanation(table: Any, schema: Schema, detector: Detector) -> Explanation:
+    """Score rows and say which columns the scores come from."""
+    rows = schema.encode(table)
+    score, by_term, found = attribute_rows(rows, detector)
     observed = schema.observed(table)
     expected = {name: np.full(len(rows), None, dtype=object) for name in schema.names}
     if found.expected is not None:
