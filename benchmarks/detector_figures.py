@@ -17,8 +17,8 @@ from pyod.models.knn import KNN
 from sklearn.datasets import load_breast_cancer
 
 from ptad import PTAD
-from ptad.config import PRESETS
-from ptad.model import Network
+from ptad.paper.network import Network
+from ptad.paper.settings import NetworkSettings
 
 N_MILLION = 1_000_000
 
@@ -59,10 +59,9 @@ def main() -> None:
     print(f"\n{N_MILLION} rows scored in {taken:.0f} s; the table has {rows.nbytes / 2**20:.0f} MiB;")
     print(f"peak memory {before:.0f} MiB before it was made, {after:.0f} MiB after it was scored")
 
-    print("\nparameters of one member (thousands)\n  d      " + "".join(f"{name:>12s}" for name in PRESETS))
+    print("\nparameters of the paper's network (thousands)")
     for d in (21, 62, 274, 500):
-        counts = [Network([torch.Generator()], d, config).n_parameters / 1000 for config in PRESETS.values()]
-        print(f"  {d:<7d}" + "".join(f"{count:12.0f}" for count in counts))
+        print(f"  d = {d:<4d}{Network(torch.Generator(), d, NetworkSettings()).n_parameters / 1000:12,.0f}")
 
 
 if __name__ == "__main__":

@@ -75,6 +75,11 @@ def rounded(x: Array) -> Array:
     return x.float().double() if is_tensor(x) else x.astype(np.float32).astype(np.float64)
 
 
+def softplus(x: Array) -> Array:
+    """Return log(1 + exp(x))."""
+    return x.clamp_min(0.0) + (-x.abs()).exp().log1p() if is_tensor(x) else np.logaddexp(0.0, x)
+
+
 def columns(x: Array, places: Any) -> Array:
     """Return some columns of a matrix, or all if these are all of them."""
     if len(places) == x.shape[1] and (places == np.arange(len(places))).all():

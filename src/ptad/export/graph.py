@@ -49,9 +49,7 @@ class DetectorGraph(nn.Module):
         with PlainOperations():
             batch = Batch(rows, detector.pipeline.reference)
             said = [term.explain(batch) for term in detector.pipeline.terms]
-            values = torch.stack([part.value for part in said], dim=1)
-            units = detector.units
-            standard = (values - like(units.mean, rows)) / like(units.spread, rows)
+            standard = detector.units(torch.stack([part.value for part in said], dim=1))
             weights = like(detector.weights, rows)
             score = add_up(standard, weights)
             by_term = standard * weights

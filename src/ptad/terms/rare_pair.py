@@ -35,10 +35,11 @@ from ptad.arrays import (
 from ptad.reference import Batch, Reference
 from ptad.settings import setting
 from ptad.tables.features import Features
-from ptad.terms.base import FitContext, History, Reason, State, TermSettings, TermValues, log_mean_exp
+from ptad.terms.base import FitContext, History, Reason, State, TermSettings, TermValues
 
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
+COARSE_BINS, SAMPLE_ROWS, MOST_COMPARED = 4, 2_000, 100  # for the choice among many pairs
 NO_EDGE = np.finfo(np.float64).max  # fills the list of a feature that has fewer bins than others
 
 
@@ -49,10 +50,9 @@ class RarePairSettings(TermSettings):
     name: ClassVar[str] = "rare_pair"
 
     weight: float = setting(0.25, low=0.0, high=1e6)
-    pairs: int = setting(400, low=1, high=100_000)  # at most; wider tables draw as many at random
+    pairs: int = setting(400, low=1, high=100_000)  # at most; wider tables take the most dependent ones
     bins: int = setting(24, low=2, high=1000)  # at most; the cube root of the number of rows where that is less
     smoothing: float = setting(0.5, low=0.0, high=1e3, open_low=True)  # rows added to every count
-    pool: str = setting("mean", choices=("mean", "rarest"))
 
     @classmethod
     def term(cls) -> type[RarePair]:
@@ -94,7 +94,7 @@ class RarePair:
         for j in features.numbers:
             found = _edges(rows[:, j], n_bins)
             edges[j, : len(found)] = found
-        pairs = _draw_pairs(features, settings.pairs, context.rng)
+        pairs = choose_pairs(rows, features, settings.pairs, context.rng)
         widths = _widths(edges, features)
         bins = bin_rows(rows, edges, widths, features)
         counts = [np.bincount(bins[:, a] * widths[b] + bins[:, b], minlength=widths[a] * widths[b]) for a, b in pairs.T]
@@ -114,11 +114,8 @@ class RarePair:
     def value(self, batch: Batch) -> Array:
         """Return (n,): the largest surprise over all pairs."""
         if not len(self._first):
-            return batch.rows[:, 0] * 0.0
-        return self._pooled(self._surprise[self._places(batch.rows)])
-
-    def _pooled(self, surprise: Array) -> Array:
-        return largest(surprise) if self.settings.pool == "rarest" else log_mean_exp(surprise)
+            return namespace(batch.rows).zeros_like(batch.rows[:, 0])
+        return largest(self._surprise[self._places(batch.rows)])
 
     def explain(self, batch: Batch) -> TermValues:
         """Return the values, split by how much likelier each value's alternatives are, given its partner."""
@@ -128,11 +125,12 @@ class RarePair:
         if not len(self._first):
             none = integers(nothing) - 1
             reason = none + 1 + int(Reason.UNUSUAL_COMBINATION)
-            return TermValues(value=rows[:, 0] * 0.0, shares=nothing, reason=reason, partner=none)
+            return TermValues(value=nothing[:, 0], shares=nothing, reason=reason, partner=none)
         places = self._places(rows)
         surprise = self._surprise[places]
+        value = largest(surprise)
         # The rarest pairs decide, and all of them: a wrong value makes rare pairs with many others.
-        heed = xp.exp(surprise - largest(surprise)[:, None])
+        heed = xp.exp(surprise - value[:, None])
         first_given, second_given, first_mode, second_mode = self._alternatives()
         # What every pair says about its first feature, then about its second; nothing fills the gaps of ``sides``.
         excess = xp.concatenate([heed * first_given[places], heed * second_given[places], nothing[:, :1]], axis=1)
@@ -154,7 +152,7 @@ class RarePair:
         total = shares.sum(axis=1)[:, None]
         partner = gather(like(beside, rows)[best], like(features.ravel(), rows)[heaviest])
         return TermValues(
-            value=self._pooled(surprise),
+            value=value,
             shares=shares / xp.where(total > 0.0, total, 1.0),
             reason=xp.zeros_like(partner) + int(Reason.UNUSUAL_COMBINATION),
             partner=partner,
@@ -211,7 +209,8 @@ def bin_rows(rows: Array, edges: Array, widths: Indices, features: Features) -> 
     xp: Any = namespace(rows)
     _, bins = count_below(edges, rows)
     if len(features.categories):
-        bins = xp.where(like(features.n_categories > 0, rows), integers(xp.where(xp.isnan(rows), 0.0, rows)), bins)
+        category = like(features.n_categories > 0, rows)
+        bins = xp.where(category, integers(xp.where(category & ~xp.isnan(rows), rows, 0.0)), bins)
     return xp.where(xp.isnan(rows), like(widths - 1, rows), bins)
 
 
@@ -252,12 +251,38 @@ def _typical(rows: Matrix, bins: Indices, n_bins: int) -> Matrix:
     return typical
 
 
-def _draw_pairs(features: Features, most: int, rng: np.random.Generator) -> Indices:
-    """Return (2, n_pairs): all pairs of features of different columns, or as many drawn at random."""
-    first, second = np.triu_indices(len(features), 1)
+def choose_pairs(rows: Matrix, features: Features, most: int, rng: np.random.Generator) -> Indices:
+    """Return (2, n_pairs): all pairs of features of different columns, or those that depend most on each other.
+
+    A combination is telling where the two values usually go together; of many pairs, the ones with the largest mutual
+    information are taken, estimated in a few coarse bins on a sample of the rows.
+    """
+    chosen = np.arange(len(features))
+    if len(features) > MOST_COMPARED:
+        chosen = np.sort(rng.permutation(len(features))[:MOST_COMPARED])
+    first, second = (chosen[side] for side in np.triu_indices(len(chosen), 1))
     apart = features.column[first] != features.column[second]
     first, second = first[apart], second[apart]
     if len(first) > most:
-        chosen = np.sort(rng.permutation(len(first))[:most])
-        first, second = first[chosen], second[chosen]
+        sample = rows[np.sort(rng.permutation(len(rows))[:SAMPLE_ROWS])]
+        dependence = _mutual_information(sample)[first, second]
+        best = np.sort(np.argsort(-dependence, kind="stable")[:most])
+        first, second = first[best], second[best]
     return np.stack([first, second])
+
+
+def _mutual_information(rows: Matrix) -> Matrix:
+    """Return (n_features, n_features): mutual information of coarse bins, gaps having one of their own."""
+    n, d = rows.shape
+    coarse = np.full((d, COARSE_BINS - 1), NO_EDGE)
+    for j in range(d):
+        found = _edges(rows[:, j], COARSE_BINS)
+        coarse[j, : len(found)] = found
+    bins = np.where(np.isnan(rows), COARSE_BINS, count_below(coarse, rows)[1])
+    member = (bins[:, None, :] == np.arange(COARSE_BINS + 1)[:, None]).astype(np.float32)
+    flat = member.reshape(n, -1)
+    joint = (flat.T @ flat / n).reshape(COARSE_BINS + 1, d, COARSE_BINS + 1, d)
+    alone = member.mean(axis=0)
+    chance = alone[:, :, None, None] * alone[None, None, :, :]
+    ratio = np.where(joint > 0.0, joint / np.where(chance > 0.0, chance, 1.0), 1.0)
+    return np.asarray((joint * np.log(ratio)).sum(axis=(0, 2)), dtype=np.float64)
