@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ptad.arrays import namespace
 from ptad.tables.features import Features
-from ptad.terms.base import Array, Reason
+from ptad.terms.base import Array, Reason, cell_states
 
 
 @dataclass
@@ -24,10 +23,9 @@ class Cells:
     expected: Array  # (n, n_features), in the units of the rows
 
 
-def reasons(rows: NDArray[np.float64], features: Features) -> NDArray[np.int64]:
+def reasons(rows: Array, features: Features) -> Array:
     """Return the reason of every column, (n, n_columns): missing, an unseen category, or an unusual value."""
-    known = np.where(features.n_categories > 0, features.n_categories, np.inf)
-    missing = np.logical_and.reduceat(np.isnan(rows), features.starts, axis=1)
-    unseen = np.logical_or.reduceat(rows >= known, features.starts, axis=1)
-    found = np.where(unseen, Reason.UNSEEN_CATEGORY, Reason.UNUSUAL_VALUE)
-    return np.where(missing, Reason.MISSING, found).astype(np.int64)
+    xp: Any = namespace(rows)
+    missing, unseen = cell_states(rows, features)
+    found = xp.where(unseen, int(Reason.UNSEEN_CATEGORY), int(Reason.UNUSUAL_VALUE))
+    return xp.where(missing, int(Reason.MISSING), found)

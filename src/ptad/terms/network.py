@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ptad.arrays import namespace
 from ptad.errors import BundleError, DataError, TrainingError
 from ptad.paper.cells import Cells, reasons
 from ptad.paper.device import resolve_device
@@ -189,12 +190,12 @@ class NetworkTerm:
         )
         amounts = contributions.clamp_min(0.0)
         total = amounts.cumsum(dim=1)[:, -1:]  # a running sum adds in the same order however many rows there are
-        found = reasons(rows.cpu().numpy() if isinstance(rows, Tensor) else rows, self.encoding.features)
+        reason = reasons(rows, self.encoding.features)
         return TermValues(
             value=_like(value, rows),
             shares=_like(amounts / torch.where(total > 0.0, total, 1.0), rows),
-            reason=_like(torch.from_numpy(found), rows),
-            partner=_like(torch.full(found.shape, -1), rows),
+            reason=reason,
+            partner=namespace(rows).zeros_like(reason) - 1,
             expected=_like(self.encoding.decode(expected), rows),
         )
 
@@ -225,12 +226,17 @@ class NetworkTerm:
         return [f"latent{i}" for i in range(self.scorer.network.backbone.latent_dim)]
 
     def _gather(self, rows: Array, take: Callable[[Scores], tuple[Tensor, ...]]) -> list[Tensor]:
-        """Take something from every chunk, rounded to single precision so that chunks leave no trace."""
-        if not len(rows):
+        """Take something from every chunk, rounded to single precision so that chunks leave no trace.
+
+        Tensors are taken as one chunk, so that a graph can be traced for any number of them.
+        """
+        if rows.shape[0] == 0:
             raise DataError("There are 0 rows to score. Give at least one.")
         step = self.scorer.chunk_rows
         found = []
         with torch.no_grad():
+            if isinstance(rows, Tensor):
+                return [_rounded(values) for values in take(self.scores(rows.to(self.device)))]
             for start in range(0, len(rows), step):
                 chunk = torch.as_tensor(rows[start : start + step], dtype=torch.float64, device=self.device)
                 found.append([_rounded(values) for values in take(self.scores(chunk))])
