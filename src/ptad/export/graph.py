@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -60,6 +60,14 @@ class DetectorGraph(nn.Module):
 
 def make_graph(detector: Detector) -> Any:
     """Return the ``onnx.ModelProto`` of a detector whose terms are on :data:`TRACED_ON`."""
+    _refuse_large(detector)
+    example = torch.as_tensor(detector.reference[:3]).repeat(3, 1)[:3]
+    free = torch.export.Dim("n", min=1)
+    return trace_module(DetectorGraph(detector), {INPUT: example}, ({0: free},), OUTPUTS)
+
+
+def trace_module(module: nn.Module, inputs: dict[str, Tensor], shapes: Any, outputs: Sequence[str]) -> Any:
+    """Return the ``onnx.ModelProto`` of a module; ``shapes`` say which sizes of the inputs are free."""
     try:
         import onnx  # noqa: F401
         import onnxscript  # noqa: F401
@@ -67,19 +75,16 @@ def make_graph(detector: Detector) -> Any:
         raise MissingExtraError(str(error.name), "onnx", "Exporting a model") from error
     from ptad.export.translations import TRANSLATIONS
 
-    _refuse_large(detector)
-    module = DetectorGraph(detector).eval()
-    example = torch.as_tensor(detector.reference[:3]).repeat(3, 1)[:3]
-    free = torch.export.Dim("n", min=1)
+    module = module.eval()
     with torch.no_grad(), _quiet():
-        module(example)  # what terms make when first asked is made before the tracing
+        module(*inputs.values())  # what terms make when first asked is made before the tracing
         program = torch.onnx.export(
             module,
-            (example,),
+            tuple(inputs.values()),
             dynamo=True,
-            dynamic_shapes=({0: free},),
-            input_names=[INPUT],
-            output_names=list(OUTPUTS),
+            dynamic_shapes=shapes,
+            input_names=list(inputs),
+            output_names=list(outputs),
             opset_version=OPSET,
             external_data=False,
             optimize=False,  # it takes 1e-12 for 0 and leaves out what adds it
