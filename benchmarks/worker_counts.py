@@ -19,7 +19,7 @@ import torch.multiprocessing as mp
 from sklearn.metrics import roc_auc_score
 
 from ptad import PTAD
-from ptad.benchmark.loading import load_dataset
+from ptad.benchmark.collections import load_dataset
 from ptad.benchmark.split import half_split
 from ptad.engines.ray.training import TorchGroup
 from ptad.training import data_parallel

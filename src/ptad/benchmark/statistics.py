@@ -21,6 +21,13 @@ def mean_ranks(values: FloatArray) -> FloatArray:
     return ranks
 
 
+def bootstrap_interval(values: FloatArray, n_draws: int = 2_000, level: float = 0.95) -> tuple[float, float]:
+    """Interval of the mean over tables, by drawing tables with replacement; the same draws every time."""
+    draws = np.random.default_rng(0).integers(len(values), size=(n_draws, len(values)))
+    low, high = np.quantile(values[draws].mean(axis=1), [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Tests on the tables that every method was measured on.
