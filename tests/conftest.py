@@ -25,6 +25,7 @@ TINY = {
     "network.n_reference": 32,
     "network.sinkhorn_iterations": 5,
     "calibration.folds": 2,
+    "calibration.most_folds": 2,
 }
 
 

@@ -22,6 +22,7 @@ from ptad.errors import SettingError
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 DEFAULT_RATE = 0.01
+FOLDED_ROWS = 15_000  # folds times rows up to which folds are cheap
 UNIT_GROUPS = 10  # a row's units come from the other groups of calibration rows
 
 
@@ -56,7 +57,8 @@ def plan_calibration(n_rows: int, settings: object, rng: np.random.Generator) ->
     if method == "split":
         n_held = min(max(1, int(settings.share * n_rows)), settings.rows)
         return Plan([order[:n_held]], None)
-    return Plan(np.array_split(order, min(settings.folds, n_rows)), order)
+    n_folds = min(max(settings.folds, min(FOLDED_ROWS // n_rows, settings.most_folds)), n_rows)
+    return Plan(np.array_split(order, n_folds), order)
 
 
 @dataclass(frozen=True)

@@ -12,21 +12,16 @@ from typing import Any, ClassVar, Self
 
 from ptad.errors import BundleError, SettingError
 from ptad.paper.settings import NetworkSettings
+from ptad.reference import ReferenceSettings
 from ptad.settings import Settings, setting
 from ptad.terms.base import TermSettings
+from ptad.terms.changed_columns import ChangedColumnsSettings
 from ptad.terms.local_reconstruction import LocalReconstructionSettings
 from ptad.terms.missing_values import MissingValuesSettings
+from ptad.terms.nearest_row import NearestRowSettings
 from ptad.terms.rare_pair import RarePairSettings
+from ptad.terms.tail_probability import TailProbabilitySettings
 from ptad.terms.unseen_category import UnseenCategorySettings
-
-
-@dataclass(frozen=True)
-class ReferenceSettings(Settings):
-    """The training rows that a model keeps and compares with."""
-
-    name: ClassVar[str] = "reference"
-
-    rows: int = setting(16_384, low=2, high=10_000_000)  # at most; drawn at random where there are more
 
 
 @dataclass(frozen=True)
@@ -38,6 +33,7 @@ class CalibrationSettings(Settings):
     method: str = setting("auto", choices=("auto", "folds", "split", "none"))
     split_from: int = setting(5_000, low=2, high=10**9)  # "auto": folds below this number of rows, a split from it on
     folds: int = setting(10, low=2, high=1000)
+    most_folds: int = setting(50, low=2, high=1000)  # small tables take more: a fold's fit misses fewer rows then
     share: float = setting(0.2, low=0.0, high=0.9, open_low=True)  # of the rows, kept apart by a split
     rows: int = setting(10_000, low=1, high=10**7)  # kept apart at most
 
@@ -95,13 +91,18 @@ class Config:
 PRESETS: dict[str, Config] = {
     "default": Config(
         terms=(
-            LocalReconstructionSettings(),
-            RarePairSettings(),
-            MissingValuesSettings(),
-            UnseenCategorySettings(),
+            LocalReconstructionSettings(weight=5.0),
+            NearestRowSettings(weight=2.0),
+            ChangedColumnsSettings(weight=2.0),
+            TailProbabilitySettings(weight=2.0),
+            RarePairSettings(weight=1.0),
+            MissingValuesSettings(weight=1.0),
+            UnseenCategorySettings(weight=1.0),
         )
     ),
-    "paper": Config(terms=(NetworkSettings(),), calibration=CalibrationSettings(split_from=2_000, folds=5)),
+    "paper": Config(
+        terms=(NetworkSettings(),), calibration=CalibrationSettings(split_from=2_000, folds=5, most_folds=5)
+    ),
 }
 
 

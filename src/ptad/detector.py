@@ -6,6 +6,7 @@ a column's share of it. Everything here knows terms through :mod:`ptad.terms.bas
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ from ptad.arrays import on_device, to_numpy
 from ptad.calibration import (
     UNIT_GROUPS,
     Calibration,
-    Plan,
     Units,
     add_up,
     held_out_scores,
@@ -25,7 +25,8 @@ from ptad.calibration import (
 )
 from ptad.config import Config
 from ptad.errors import DataError
-from ptad.parallel import CHUNK_ROWS, in_chunks
+from ptad.parallel import in_chunks
+from ptad.reference import Batch, Reference
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext, History, Progress, Term, TermValues
 
@@ -35,16 +36,17 @@ DEVICE_CHUNK_ROWS = 2**14  # rows at a time on a GPU
 
 @dataclass
 class Pipeline:
-    """Fitted terms, before their values are made comparable."""
+    """Reference rows and fitted terms, before the values of the terms are made comparable."""
 
+    reference: Reference
     terms: list[Term]
-    device: str
 
     @classmethod
-    def fit(cls, rows: Matrix, reference: Matrix, features: Features, config: Config, context: FitContext) -> Pipeline:
+    def fit(cls, rows: Matrix, features: Features, config: Config, context: FitContext) -> Pipeline:
         """Fit every term on the same rows."""
-        terms = [s.term().fit(rows, reference, features, s, context) for s in config.terms]
-        return cls(terms, context.device)
+        kept = sample_rows(rows, config.reference.rows, context.rng)
+        reference = Reference(kept, features, config.reference, context.device)
+        return cls(reference, [s.term().fit(rows, reference, features, s, context) for s in config.terms])
 
     @property
     def batch_size(self) -> int | None:
@@ -54,26 +56,46 @@ class Pipeline:
     def values(self, rows: Matrix) -> Matrix:
         """Return (n, n_terms): the value of every term."""
         found = np.empty((len(rows), len(self.terms)))
-        for i, term in enumerate(self.terms):
-            found[:, i] = np.concatenate(self._each(term.value, term, rows))
+        for terms, chunked in self._groups():
+
+            def stacked(batch: Batch, terms: list[int] = terms) -> Matrix:
+                return np.column_stack([to_numpy(self.terms[i].value(batch)) for i in terms])
+
+            found[:, terms] = np.concatenate(self._each(stacked, rows, chunked))
         return found
 
     def explain(self, rows: Matrix) -> list[TermValues]:
         """Return what every term says about the columns."""
-        return [_joined(self._each(term.explain, term, rows)) for term in self.terms]
+        found: list[TermValues] = [None] * len(self.terms)  # type: ignore[list-item]
+        for terms, chunked in self._groups():
+
+            def said(batch: Batch, terms: list[int] = terms) -> list[TermValues]:
+                return [_as_numpy(self.terms[i].explain(batch)) for i in terms]
+
+            for i, parts in zip(terms, zip(*self._each(said, rows, chunked), strict=True), strict=True):
+                found[i] = _joined(parts)
+        return found
 
     def transform(self, rows: Matrix) -> Matrix:
         """Return the rows as the first term sees them."""
-        return np.concatenate(self._each(self.terms[0].transform, self.terms[0], rows))
+        first = self.terms[0]
+        return np.concatenate(self._each(lambda batch: to_numpy(first.transform(batch)), rows, first.chunked))
 
-    def _each(self, function: Any, term: Term, rows: Matrix) -> list[Any]:
-        """Return a term's results chunk by chunk, as numpy arrays."""
-        if not term.chunked:
-            return [function(rows)]
-        if self.device == "cpu":
-            return in_chunks(function, rows)
-        chunks = range(0, len(rows), DEVICE_CHUNK_ROWS)
-        return [_as_numpy(function(on_device(rows[i : i + DEVICE_CHUNK_ROWS], self.device))) for i in chunks]
+    def _groups(self) -> list[tuple[list[int], bool]]:
+        """Return the terms that are evaluated chunk by chunk, on one batch for all, and those that are not."""
+        chunked = [i for i, term in enumerate(self.terms) if term.chunked]
+        whole = [i for i, term in enumerate(self.terms) if not term.chunked]
+        return [(terms, flag) for terms, flag in ((chunked, True), (whole, False)) if terms]
+
+    def _each(self, function: Callable[[Batch], Any], rows: Matrix, chunked: bool) -> list[Any]:
+        """Return the function of every chunk of rows."""
+        device = self.reference.device
+        if not chunked:
+            return [function(Batch(rows, self.reference))]
+        if device == "cpu":
+            return in_chunks(lambda chunk: function(Batch(chunk, self.reference)), rows)
+        chunks = (rows[i : i + DEVICE_CHUNK_ROWS] for i in range(0, len(rows), DEVICE_CHUNK_ROWS))
+        return [function(Batch(on_device(chunk, device), self.reference)) for chunk in chunks]
 
 
 @dataclass
@@ -82,8 +104,6 @@ class Detector:
 
     Attributes
     ----------
-    reference : ndarray of shape (n_reference, n_features)
-        Training rows that the model keeps.
     units : Units
         What makes the values of the terms comparable.
     calibration : Calibration or None
@@ -94,7 +114,6 @@ class Detector:
 
     config: Config
     features: Features
-    reference: Matrix
     pipeline: Pipeline
     units: Units
     calibration: Calibration | None
@@ -121,32 +140,29 @@ class Detector:
         if plan.n_calibration:
             Calibration(np.zeros(plan.n_calibration)).rate(false_alarm_rate)  # refused before the fit, not after
 
-        def fitted(places: NDArray[np.int64], name: str) -> tuple[Pipeline, Matrix]:
+        def fitted(places: NDArray[np.int64], name: str) -> Pipeline:
             folder = None if checkpoint is None else checkpoint / name
-            context = FitContext(np.random.default_rng([seed, len(places)]), device, progress, folder)
-            train = rows[np.sort(places)]
-            reference = sample_rows(train, config.reference.rows, context.rng)
-            return Pipeline.fit(train, reference, features, config, context), reference
+            context = FitContext(np.random.default_rng(seed), len(rows), device, progress, folder)
+            return Pipeline.fit(rows[np.sort(places)], features, config, context)
 
         n_terms = len(config.terms)
         values, groups = np.empty((len(rows), n_terms)), np.zeros(len(rows), dtype=np.int64)
         for i, held in enumerate(plan.held_out):
             others = np.ones(len(rows), dtype=bool)
             others[held] = False
-            pipeline, reference = fitted(np.flatnonzero(others), f"fold-{i}")
+            pipeline = fitted(np.flatnonzero(others), f"fold-{i}")
             values[held] = pipeline.values(rows[held])
             groups[held] = i if len(plan.held_out) > 1 else np.arange(len(held)) % UNIT_GROUPS
         if plan.final is not None:
-            pipeline, reference = fitted(plan.final, "final")
+            pipeline = fitted(plan.final, "final")
         held = np.concatenate([*plan.held_out, np.empty(0, dtype=np.int64)])
-        return cls._calibrated(config, features, reference, pipeline, len(rows), held, values[held], groups[held])
+        return cls._calibrated(config, features, pipeline, len(rows), held, values[held], groups[held])
 
     @classmethod
     def _calibrated(
         cls,
         config: Config,
         features: Features,
-        reference: Matrix,
         pipeline: Pipeline,
         n_rows: int,
         held: NDArray[np.int64],
@@ -160,9 +176,9 @@ class Detector:
             scores[held], units = held_out_scores(values, groups, standardised, weights_of(config))
             calibration: Calibration | None = Calibration(scores[held])
         else:  # without calibration, units come from the reference rows themselves
-            units = Units.of(pipeline.values(reference[:1024]), standardised)
+            units = Units.of(pipeline.values(pipeline.reference.rows[:1024]), standardised)
             calibration = None
-        return cls(config, features, reference, pipeline, units, calibration, scores)
+        return cls(config, features, pipeline, units, calibration, scores)
 
     def update(self, rows: Matrix, *, seed: int, false_alarm_rate: float, progress: Progress | None = None) -> Detector:
         """Return a detector that also knows new normal rows: half of them join the reference rows, half calibrate.
@@ -174,18 +190,27 @@ class Detector:
         held = order[: len(rows) // 2]
         Calibration(np.zeros(len(held))).rate(false_alarm_rate)
         train = np.concatenate([self.reference, rows[order[len(held) :]]])
-        context = FitContext(rng, self.pipeline.device, progress)
-        reference = sample_rows(train, self.config.reference.rows, rng)
-        terms = [
-            term.continue_fit(train, reference, context)
-            if hasattr(term, "continue_fit")
-            else type(term).fit(train, reference, self.features, term.settings, context)
-            for term in self.pipeline.terms
-        ]
-        pipeline = Pipeline(terms, self.pipeline.device)
+        pipeline = self._continued(train, FitContext(rng, len(train), self.pipeline.reference.device, progress))
         groups = np.arange(len(held)) % UNIT_GROUPS
         values = pipeline.values(rows[held])
-        return self._calibrated(self.config, self.features, reference, pipeline, len(rows), held, values, groups)
+        return self._calibrated(self.config, self.features, pipeline, len(rows), held, values, groups)
+
+    def _continued(self, rows: Matrix, context: FitContext) -> Pipeline:
+        """Fit on further rows; a term that is trained goes on from where it stands."""
+        kept = sample_rows(rows, self.config.reference.rows, context.rng)
+        reference = Reference(kept, self.features, self.config.reference, context.device)
+        terms = [
+            term.continue_fit(rows, reference, context)
+            if hasattr(term, "continue_fit")
+            else type(term).fit(rows, reference, self.features, term.settings, context)
+            for term in self.pipeline.terms
+        ]
+        return Pipeline(reference, terms)
+
+    @property
+    def reference(self) -> Matrix:
+        """The training rows that the model keeps, encoded: (n_reference, n_features)."""
+        return self.pipeline.reference.rows
 
     @property
     def weights(self) -> Matrix:
@@ -233,13 +258,11 @@ def _some(rows: Matrix) -> Matrix:
     return rows
 
 
-def _as_numpy(found: Any) -> Any:
-    if isinstance(found, TermValues):
-        return TermValues(**{k: None if v is None else to_numpy(v) for k, v in vars(found).items()})
-    return to_numpy(found)
+def _as_numpy(found: TermValues) -> TermValues:
+    return TermValues(**{name: None if v is None else to_numpy(v) for name, v in vars(found).items()})
 
 
-def _joined(parts: list[TermValues]) -> TermValues:
+def _joined(parts: Sequence[TermValues]) -> TermValues:
     def join(name: str) -> Any:
         found = [getattr(part, name) for part in parts]
         return None if found[0] is None else np.concatenate(found)

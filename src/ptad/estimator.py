@@ -21,6 +21,7 @@ from ptad.devices import resolve_device
 from ptad.errors import BundleError, DataError, SettingError
 from ptad.explanation import Explanation, make_explanation
 from ptad.progress import fit_progress
+from ptad.reference import Reference
 from ptad.storage import plain, read_bundle, write_bundle
 from ptad.tables import Schema, fit_schema
 from ptad.tables.borders import as_frame
@@ -335,11 +336,12 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         model.schema_ = schema = Schema.from_json(content["schema"])
         target = resolve_device(device)
         try:
+            reference = Reference(arrays["reference"], schema.features, config.reference, target)
             terms = []
             for settings in config.terms:
                 prefix = f"{settings.title()}."
                 state = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-                terms.append(settings.term().from_state(state, arrays["reference"], schema.features, settings, target))
+                terms.append(settings.term().from_state(state, reference, schema.features, settings, target))
             units = Units(*arrays["units"])
         except KeyError as error:
             raise BundleError(f"'{folder}' is damaged: it has no array {error}. Restore it or fit again.") from error
@@ -348,7 +350,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         model.n_features_in_ = content["n_features_in"]
         if content["feature_names_in"] is not None:
             model.feature_names_in_ = np.asarray(content["feature_names_in"], dtype=object)
-        pipeline = Pipeline(terms, target)
-        model._adopt(Detector(config, schema.features, arrays["reference"], pipeline, units, calibration, unknown))
+        pipeline = Pipeline(reference, terms)
+        model._adopt(Detector(config, schema.features, pipeline, units, calibration, unknown))
         model.history_ = content["history"]
         return model

@@ -86,7 +86,7 @@ def read_bundle(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[st
     version = manifest.get("format_version")
     if isinstance(version, int) and 0 < version < FORMAT_VERSION:
         raise BundleError(
-            f"'{source}' was written by ptad {manifest.get('ptad_version')}, which this release does not read. Fit again."
+            f"'{source}' was written by ptad {manifest.get('ptad_version')}, a format of the past. Fit again."
         )
     if version != FORMAT_VERSION:
         raise BundleError(

@@ -6,9 +6,8 @@ and service know terms through this file only.
 
 Shape
 -----
-rows       (n, n_features), float64, encoded by the schema: numbers as they are, categories as codes, NaN = missing
-reference  (n_reference, n_features), the training rows that the model keeps
-shares     (n, n_columns), over the columns of the original table
+rows    (n, n_features), float64, encoded by the schema: numbers as they are, categories as codes, NaN = missing
+shares  (n, n_columns), over the columns of the original table
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import like, namespace
+from ptad.arrays import largest, like, namespace
+from ptad.reference import Reference
 from ptad.settings import Settings, setting
 from ptad.tables.features import Features
 
@@ -57,9 +57,14 @@ class TermSettings(Settings):
 
 @dataclass(frozen=True)
 class FitContext:
-    """What a fit may use besides the rows."""
+    """What a fit may use besides the rows.
+
+    Whatever grows with the number of rows (bins, the smallest share that can be told from none) follows ``n_rows``, the
+    same for all folds: otherwise calibration rows and new rows would be measured with different rulers.
+    """
 
     rng: np.random.Generator
+    n_rows: int  # rows of the whole table, of which a calibration fold leaves out some
     device: str = "cpu"
     progress: Progress | None = None
     checkpoint: Path | None = None  # a folder that an interrupted fit resumes from
@@ -122,9 +127,7 @@ class Term(Protocol):
         ...
 
     @classmethod
-    def from_state(
-        cls, state: State, reference: NDArray[np.float64], features: Features, settings: Any, device: str
-    ) -> Self:
+    def from_state(cls, state: State, reference: Reference, features: Features, settings: Any, device: str) -> Self:
         """Return the term that ``state`` was taken from, on the device given."""
         ...
 
@@ -134,3 +137,16 @@ def cell_states(rows: Array, features: Features) -> tuple[Array, Array]:
     first = rows[:, features.starts]
     count = np.where(features.n_categories > 0, features.n_categories, np.inf)[features.starts]
     return namespace(rows).isnan(first), first >= like(count, rows)
+
+
+def log_mean_exp(surprise: Array) -> Array:
+    """Return (n,): the logarithm of the mean of exp over the second axis; the largest entries dominate."""
+    xp: Any = namespace(surprise)
+    top = largest(surprise)
+    return top + xp.log(xp.exp(surprise - top[:, None]).mean(axis=1))
+
+
+def softmax(surprise: Array) -> Array:
+    """Return how much each entry has to do with :func:`log_mean_exp`; rows add up to 1."""
+    parts = namespace(surprise).exp(surprise - largest(surprise)[:, None])
+    return parts / parts.sum(axis=1)[:, None]

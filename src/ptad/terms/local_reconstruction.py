@@ -2,32 +2,26 @@
 
 For the k nearest reference rows with differences D to the row, the weights w with sum 1 that minimise
 |w D|^2 + lambda |w|^2 give the point of their affine space nearest to the row, held back by the ridge lambda. The
-minimum is 1 / (1' (D D' + lambda I)^-1 1) = 1 / |y|^2 with L y = 1, L the Cholesky factor. A second look at the same
-neighbours takes the nearest of them by values alone, without ranks. The value of the term is the logarithm of the
-first plus ``nearest_weight`` times that of the second.
+minimum is 1 / (1' (D D' + lambda I)^-1 1) = 1 / |y|^2 with L y = 1, L the Cholesky factor; the value of the term is
+its logarithm.
 
 Shape
 -----
-points       (n, c), see ``coordinates``
-differences  (n, k, c), neighbour minus row
+differences  (n, k, c), neighbour minus row, see ``ptad.reference``
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ptad.arrays import Array, is_tensor, largest, like, namespace, on_device
+from ptad.arrays import Array, is_tensor, largest, like, namespace
+from ptad.reference import Batch
 from ptad.settings import setting
-from ptad.tables.features import Features
-from ptad.terms.base import FitContext, History, Reason, State, TermSettings, TermValues, cell_states
-from ptad.terms.coordinates import Coordinates
-from ptad.terms.neighbours import Neighbours
-
-Matrix = NDArray[np.float64]
+from ptad.terms.base import Reason, TermSettings, TermValues, cell_states
+from ptad.terms.neighbour_term import NeighbourTerm, normalised
 
 
 @dataclass(frozen=True)
@@ -36,65 +30,26 @@ class LocalReconstructionSettings(TermSettings):
 
     name: ClassVar[str] = "local_reconstruction"
 
-    neighbours: int = setting(32, low=1, high=1024)
-    ridge: float = setting(0.3, low=0.0, high=1e3)  # in units of the mean squared distance to the neighbours
-    nearest_weight: float = setting(0.8, low=0.0, high=1e3)
+    ridge: float = setting(0.03, low=0.0, high=1e3)  # in units of the mean squared distance to the neighbours
     floor: float = setting(1e-4, low=0.0, high=1.0, open_low=True)  # squared distance that counts as none
-    rank_weight: float = setting(0.5, low=0.0, high=10.0)
-    category_weight: float = setting(0.5, low=0.0, high=10.0)
 
     @classmethod
     def term(cls) -> type[LocalReconstruction]:
         return LocalReconstruction
 
 
-class LocalReconstruction:
-    """Logarithm of the penalised squared residual, and of the squared distance to the nearest row."""
+class LocalReconstruction(NeighbourTerm):
+    """Logarithm of the penalised squared residual."""
 
-    standardised: ClassVar[bool] = True
-    chunked: ClassVar[bool] = True
-    batch_size: int | None = None
+    settings: LocalReconstructionSettings
 
-    def __init__(
-        self, reference: Matrix, features: Features, settings: LocalReconstructionSettings, device: str
-    ) -> None:
-        self.settings = settings
-        self.features = features
-        self.history: History = []
-        coordinates = Coordinates.fit(reference, features, settings.rank_weight, settings.category_weight)
-        self._neighbours = Neighbours(coordinates(reference), settings.neighbours, device)
-        self._coordinates = coordinates.to(device)
-        self._reference = on_device(reference, device)
-        member = coordinates.column[:, None] == np.arange(features.n_columns)
-        self._member = on_device(member.astype(np.float64), device)  # sums coordinates by column
-        self._by_value = on_device((~coordinates.is_rank).astype(np.float64), device)
+    def value(self, batch: Batch) -> Array:
+        """Return (n,): the logarithm of the penalised squared residual."""
+        return self._logarithm(self._factor(batch.neighbourhood.differences))
 
-    @classmethod
-    def fit(
-        cls,
-        rows: Matrix,
-        reference: Matrix,
-        features: Features,
-        settings: LocalReconstructionSettings,
-        context: FitContext,
-    ) -> Self:
-        """Keep the reference rows; there is nothing to train."""
-        return cls(reference, features, settings, context.device)
-
-    def value(self, rows: Array) -> Array:
-        """Return (n,): the logarithms of the two squared distances."""
-        _, differences = self._neighbours(self._coordinates(rows))
-        y = self._factor(differences)[:, -1, :-1]
-        return self._logarithm(y, self._squared_by_value(differences))
-
-    def _logarithm(self, y: Array, squared: Array) -> Array:
-        xp: Any = namespace(y)
-        nearest = -largest(-squared)
-        return self.settings.nearest_weight * xp.log(nearest + self.settings.floor) - xp.log((y * y).sum(axis=1))
-
-    def _squared_by_value(self, differences: Array) -> Array:
-        """Return (n, k): squared distances without ranks."""
-        return namespace(differences).einsum("nkc,nkc,c->nk", differences, differences, self._by_value)
+    def _logarithm(self, factor: Array) -> Array:
+        y = factor[:, -1, :-1]
+        return -namespace(y).log((y * y).sum(axis=1))
 
     def _factor(self, differences: Array) -> Array:
         """Return the Cholesky factor of D D' + lambda I bordered by a row of ones: its last row holds y."""
@@ -110,38 +65,37 @@ class LocalReconstruction:
         lower = xp.concatenate([ones.reshape(n, 1, k), corner], axis=2)
         return xp.linalg.cholesky(xp.concatenate([upper, lower], axis=1))
 
-    def _weights(self, factor: Array) -> Array:
-        """Return (n, k): the weights of the reconstruction."""
-        xp: Any = namespace(factor)
-        inverse = xp.linalg.inv(factor[:, :-1, :-1])
+    def _residual(self, factor: Array, differences: Array) -> tuple[Array, Array]:
+        """Return the weights of the reconstruction, (n, k), and what it misses, (n, c)."""
+        inverse = namespace(factor).linalg.inv(factor[:, :-1, :-1])
         weights = (factor[:, -1:, :-1] @ inverse)[:, 0]
-        return weights / weights.sum(axis=1)[:, None]
+        weights = weights / weights.sum(axis=1)[:, None]
+        return weights, (weights[:, None, :] @ differences)[:, 0]
 
-    def explain(self, rows: Array) -> TermValues:
-        """Return the values, the columns they come from, and the values that the neighbours make likely."""
-        xp: Any = namespace(rows)
-        near, differences = self._neighbours(self._coordinates(rows))
-        factor = self._factor(differences)
-        weights = self._weights(factor)
-        residual = (weights[:, None, :] @ differences)[:, 0]
-        squared = self._squared_by_value(differences)
-        nearest = differences[np.arange(len(rows)), squared.argmin(axis=1)] * self._by_value
-        shares = _normalised(residual**2 @ self._member)
-        shares = shares + self.settings.nearest_weight * _normalised(nearest**2 @ self._member)
-        missing, unseen = cell_states(rows, self.features)
+    def explain(self, batch: Batch) -> TermValues:
+        """Return the values, the columns of the residual, and the values that the neighbours make likely."""
+        xp: Any = namespace(batch.rows)
+        found = batch.neighbourhood
+        factor = self._factor(found.differences)
+        weights, residual = self._residual(factor, found.differences)
+        missing, unseen = cell_states(batch.rows, self.features)
         reason = xp.where(missing, int(Reason.MISSING), xp.where(unseen, int(Reason.UNSEEN_CATEGORY), 0))
         return TermValues(
-            value=self._logarithm(factor[:, -1, :-1], squared),
-            shares=_normalised(shares),
+            value=self._logarithm(factor),
+            shares=normalised(residual**2 @ self._member),
             reason=reason,
             partner=xp.zeros_like(reason) - 1,
-            expected=self._expected(weights, near),
+            expected=self._expected(weights, self.reference.values[found.near]),
         )
 
-    def _expected(self, weights: Array, near: Array) -> Array:
-        """Return the neighbours' weighted mean within their range; for categories the heaviest one."""
+    def _expected(self, weights: Array, values: Array) -> Array:
+        """Return the neighbours' weighted mean within their range; for categories the heaviest one.
+
+        Shape
+        -----
+        weights (n, k), values (n, k, n_features) -> (n, n_features)
+        """
         xp: Any = namespace(weights)
-        values = self._reference[near]  # (n, k, n_features)
         gone = xp.isnan(values)
         held = xp.where(gone, 0.0, weights[:, :, None])
         total = held.sum(axis=1)
@@ -154,26 +108,11 @@ class LocalReconstruction:
             expected[:, j] = xp.where(gone[:, :, j].all(axis=1), np.nan, 1.0 * votes.argmax(axis=1))
         return expected
 
-    def transform(self, rows: Array) -> Array:
+    def transform(self, batch: Batch) -> Array:
         """Return (n, n_columns): how far the reconstruction misses every column, in widths of its range."""
-        _, differences = self._neighbours(self._coordinates(rows))
-        residual = (self._weights(self._factor(differences))[:, None, :] @ differences)[:, 0]
-        return ((residual**2 * self._by_value) @ self._member) ** 0.5
+        differences = batch.neighbourhood.differences
+        residual = self._residual(self._factor(differences), differences)[1][:, : self._n_by_value]
+        return (residual**2 @ self._member[: self._n_by_value]) ** 0.5
 
     def transform_names(self) -> list[str]:
         return [f"residual_{{{i}}}" for i in range(self.features.n_columns)]
-
-    def state(self) -> State:
-        """Return nothing: all follows from the reference rows."""
-        return {}
-
-    @classmethod
-    def from_state(
-        cls, state: State, reference: Matrix, features: Features, settings: LocalReconstructionSettings, device: str
-    ) -> Self:
-        return cls(reference, features, settings, device)
-
-
-def _normalised(shares: Array) -> Array:
-    total = shares.sum(axis=1)[:, None]
-    return shares / namespace(shares).where(total > 0.0, total, 1.0)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptad.arrays import Array
+from ptad.reference import Reference
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext, Reason, State, TermSettings, cell_states
 from ptad.terms.surprise import Surprise
@@ -38,11 +39,16 @@ class MissingValues(Surprise):
 
     @classmethod
     def fit(
-        cls, rows: Matrix, reference: Matrix, features: Features, settings: MissingValuesSettings, context: FitContext
+        cls,
+        rows: Matrix,
+        reference: Reference,
+        features: Features,
+        settings: MissingValuesSettings,
+        context: FitContext,
     ) -> Self:
         """Count how often each column is missing."""
-        gone = np.isnan(rows[:, features.starts]).sum(axis=0)
-        return cls((gone + 0.5) / (len(rows) + 1.0), features, settings, context.device)
+        gone = np.isnan(rows[:, features.starts]).mean(axis=0)
+        return cls((gone + 0.5 / context.n_rows) / (1.0 + 0.5 / context.n_rows), features, settings, context.device)
 
     def happened(self, rows: Array) -> Array:
         return cell_states(rows, self.features)[0]
@@ -52,6 +58,6 @@ class MissingValues(Surprise):
 
     @classmethod
     def from_state(
-        cls, state: State, reference: Matrix, features: Features, settings: MissingValuesSettings, device: str
+        cls, state: State, reference: Reference, features: Features, settings: MissingValuesSettings, device: str
     ) -> Self:
         return cls(state["chance"], features, settings, device)

@@ -18,10 +18,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Array, count_below, integers, largest, like, namespace, on_device
+from ptad.arrays import Array, count_below, integers, largest, like, namespace, on_device, to_numpy
+from ptad.reference import Batch, Reference
 from ptad.settings import setting
 from ptad.tables.features import Features
-from ptad.terms.base import FitContext, History, Reason, State, TermSettings, TermValues
+from ptad.terms.base import FitContext, History, Reason, State, TermSettings, TermValues, log_mean_exp
 
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -38,6 +39,7 @@ class RarePairSettings(TermSettings):
     pairs: int = setting(400, low=1, high=100_000)  # at most; wider tables draw as many at random
     bins: int = setting(24, low=2, high=1000)  # at most; the cube root of the number of rows where that is less
     smoothing: float = setting(0.5, low=0.0, high=1e3, open_low=True)  # rows added to every count
+    pool: str = setting("mean", choices=("mean", "rarest"))
 
     @classmethod
     def term(cls) -> type[RarePair]:
@@ -63,16 +65,17 @@ class RarePair:
         self._shapes = np.stack([widths[self._first], widths[self._second]])
         starts = np.concatenate([[0], np.cumsum(self._shapes.prod(axis=0))]).astype(np.int64)
         self._starts, self._step = on_device(starts[:-1], device), on_device(self._shapes[1], device)
-        share = (state["counts"] + settings.smoothing) / (float(state["n_rows"][0]) + settings.smoothing)
+        counted, whole = state["n_rows"].tolist()
+        share = state["counts"] / counted + settings.smoothing / whole
         self._surprise = on_device(-np.log(share), device)
         self._given: tuple[Array, Array, Array, Array] | None = None  # made when first explained
 
     @classmethod
     def fit(
-        cls, rows: Matrix, reference: Matrix, features: Features, settings: RarePairSettings, context: FitContext
+        cls, rows: Matrix, reference: Reference, features: Features, settings: RarePairSettings, context: FitContext
     ) -> Self:
         """Cut the features into bins and count the pairs."""
-        n_bins = int(np.clip(round(len(rows) ** (1 / 3)), 2, settings.bins))
+        n_bins = int(np.clip(round(context.n_rows ** (1 / 3)), 2, settings.bins))
         edges = np.full((len(features), n_bins - 1), NO_EDGE)
         for j in features.numbers:
             found = _edges(rows[:, j], n_bins)
@@ -83,24 +86,26 @@ class RarePair:
         state = {
             "pairs": pairs,
             "edges": edges,
-            "typical": _typical(reference, bin_rows(reference, edges, features), int(widths.max())),
-            "n_rows": np.array([len(rows)], dtype=np.int64),
+            "typical": _typical(reference.rows, bin_rows(reference.rows, edges, features), int(widths.max())),
+            "n_rows": np.array([len(rows), context.n_rows], dtype=np.int64),
             "counts": np.concatenate([*counts, np.empty(0, dtype=np.int64)]).astype(np.int32),
         }
         return cls(state, features, settings, context.device)
 
-    def _places(self, rows: Array) -> tuple[Array, Array]:
+    def _places(self, rows: Array) -> Array:
         bins = bin_rows(rows, self._edges, self.features)
-        return self._starts + bins[:, self._first] * self._step + bins[:, self._second], bins
+        return self._starts + bins[:, self._first] * self._step + bins[:, self._second]
 
-    def value(self, rows: Array) -> Array:
+    def value(self, batch: Batch) -> Array:
         """Return (n,): the largest surprise over all pairs."""
         if not len(self._first):
-            return rows[:, 0] * 0.0
-        return largest(self._surprise[self._places(rows)[0]])
+            return batch.rows[:, 0] * 0.0
+        surprise = self._surprise[self._places(batch.rows)]
+        return largest(surprise) if self.settings.pool == "rarest" else log_mean_exp(surprise)
 
-    def explain(self, rows: Array) -> TermValues:
+    def explain(self, batch: Batch) -> TermValues:
         """Return the values, split by how much likelier each value's alternatives are, given its partner."""
+        rows = batch.rows
         xp: Any = namespace(rows)
         n_columns, n_features = self.features.n_columns, len(self.features)
         shares = like(np.zeros((len(rows), n_columns)), rows)
@@ -108,7 +113,7 @@ class RarePair:
         expected = like(np.full((len(rows), n_features), np.nan), rows)
         value = rows[:, 0] * 0.0
         if len(self._first):
-            places, bins = self._places(rows)
+            places = self._places(rows)
             surprise = self._surprise[places]
             value = largest(surprise)
             # The rarest pairs decide, and all of them: a wrong value makes rare pairs with many others.
@@ -139,7 +144,7 @@ class RarePair:
     def _alternatives(self) -> tuple[Array, Array, Array, Array]:
         """Return for every combination how much likelier the likeliest value of either side is, and which it is."""
         if self._given is None:
-            logs = np.log(self._state["counts"] + self.settings.smoothing)
+            logs = -to_numpy(self._surprise)
             parts: list[list[Any]] = [[], [], [], []]
             start = 0
             for rows, columns in self._shapes.T:
@@ -152,7 +157,7 @@ class RarePair:
             self._given = tuple(on_device(np.concatenate(part), self._device) for part in parts)  # type: ignore
         return self._given
 
-    def transform(self, rows: Array) -> None:
+    def transform(self, batch: Batch) -> None:
         """Return None: a surprise is no picture of a row."""
 
     def transform_names(self) -> list[str]:
@@ -163,7 +168,7 @@ class RarePair:
 
     @classmethod
     def from_state(
-        cls, state: State, reference: Matrix, features: Features, settings: RarePairSettings, device: str
+        cls, state: State, reference: Reference, features: Features, settings: RarePairSettings, device: str
     ) -> Self:
         return cls(state, features, settings, device)
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptad.arrays import Array, namespace, on_device
+from ptad.reference import Batch
 from ptad.tables.features import Features
 from ptad.terms.base import History, Reason, TermValues
 
@@ -30,14 +31,14 @@ class Surprise:
         """Return (n, n_columns): whether the event happened."""
         raise NotImplementedError
 
-    def value(self, rows: Array) -> Array:
+    def value(self, batch: Batch) -> Array:
         """Return (n,): the surprise added up over the columns in which the event happened."""
-        return (self.happened(rows) * self._surprise).sum(axis=1)
+        return (self.happened(batch.rows) * self._surprise).sum(axis=1)
 
-    def explain(self, rows: Array) -> TermValues:
+    def explain(self, batch: Batch) -> TermValues:
         """Return the values and the columns in which the event happened."""
-        xp: Any = namespace(rows)
-        cells = self.happened(rows) * self._surprise
+        xp: Any = namespace(batch.rows)
+        cells = self.happened(batch.rows) * self._surprise
         total = cells.sum(axis=1)
         reason = xp.zeros_like(cells, dtype=xp.int64) + int(self.reason)
         return TermValues(
@@ -47,7 +48,7 @@ class Surprise:
             partner=xp.zeros_like(reason) - 1,
         )
 
-    def transform(self, rows: Array) -> None:
+    def transform(self, batch: Batch) -> None:
         """Return None: an event is no picture of a row."""
 
     def transform_names(self) -> list[str]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptad.arrays import Array, like, namespace, on_device
+from ptad.reference import Reference
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext, Reason, State, TermSettings
 from ptad.terms.surprise import Surprise
@@ -36,26 +37,33 @@ class UnseenCategory(Surprise):
 
     reason = Reason.UNSEEN_CATEGORY
 
-    def __init__(self, counts: NDArray[np.int64], features: Features, settings: Any, device: str) -> None:
+    def __init__(self, counts: NDArray[np.int64], n_rows: int, features: Features, settings: Any, device: str) -> None:
         groups = np.split(counts, np.cumsum(features.n_categories[features.categories] + 1)[:-1])
         chance = np.ones(features.n_columns)
         for j, group in zip(features.categories, groups if len(counts) else [], strict=False):
-            chance[features.column[j]] = ((group == 1).sum() + 0.5) / (group.sum() + 1.0)
+            once = (group == 1).sum() / max(group.sum(), 1)
+            chance[features.column[j]] = (once + 0.5 / n_rows) / (1.0 + 0.5 / n_rows)
         super().__init__(chance, features, settings, device)
-        self._counts = counts
+        self._counts, self._n_rows = counts, n_rows
         self._new = on_device(counts == 0, device)
         self._starts = np.concatenate([[0], np.cumsum(features.n_categories[features.categories] + 1)])[:-1]
 
     @classmethod
     def fit(
-        cls, rows: Matrix, reference: Matrix, features: Features, settings: UnseenCategorySettings, context: FitContext
+        cls,
+        rows: Matrix,
+        reference: Reference,
+        features: Features,
+        settings: UnseenCategorySettings,
+        context: FitContext,
     ) -> Self:
         """Count the rows of every category."""
         counts = [
             np.bincount(rows[~np.isnan(rows[:, j]), j].astype(np.int64), minlength=features.n_categories[j] + 1)
             for j in features.categories
         ]
-        return cls(np.concatenate([*counts, np.empty(0, dtype=np.int64)]), features, settings, context.device)
+        together = np.concatenate([*counts, np.empty(0, dtype=np.int64)])
+        return cls(together, context.n_rows, features, settings, context.device)
 
     def happened(self, rows: Array) -> Array:
         xp: Any = namespace(rows)
@@ -71,10 +79,10 @@ class UnseenCategory(Surprise):
         return found
 
     def state(self) -> State:
-        return {"counts": self._counts}
+        return {"counts": self._counts, "n_rows": np.array([self._n_rows])}
 
     @classmethod
     def from_state(
-        cls, state: State, reference: Matrix, features: Features, settings: UnseenCategorySettings, device: str
+        cls, state: State, reference: Reference, features: Features, settings: UnseenCategorySettings, device: str
     ) -> Self:
-        return cls(state["counts"], features, settings, device)
+        return cls(state["counts"], int(state["n_rows"][0]), features, settings, device)

@@ -15,16 +15,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ptad.arrays import Array, gather, is_tensor, namespace, on_device, smallest
+from ptad.arrays import Array, gather, is_tensor, like, namespace, smallest, to_numpy
 
 TIE_STEP = 1e-11  # added to the squared distance per place among the reference rows
 BLOCK = 16  # reference rows whose smallest distance decides whether they are looked at one by one
 SPARE = 16  # candidates beyond k that single precision gives
 ROUNDING = 2.0**-18  # bound on the relative error of a squared distance in single precision
-
-Matrix = NDArray[np.float64]
 
 
 class Neighbours:
@@ -32,28 +29,29 @@ class Neighbours:
 
     Parameters
     ----------
-    points : ndarray of shape (n_reference, n_coordinates)
+    points : array or tensor of shape (n_reference, n_coordinates)
     k : int
         Neighbours to find; at most as many as there are reference points.
-    device : str
-        Where the search runs.
     """
 
-    def __init__(self, points: Matrix, k: int, device: str = "cpu") -> None:
+    def __init__(self, points: Array, k: int) -> None:
         n = len(points)
         self.k = min(k, n)
-        self.points = on_device(points, device)
+        self.points = points
+        known = to_numpy(points)
         # Centring keeps the expanded square |a|^2 - 2ab + |b|^2 from losing digits.
-        centre = points.mean(axis=0)
-        centred = points - centre
+        centre = known.mean(axis=0)
+        centred = known - centre
         padding = -n % BLOCK
         norms = (centred**2).sum(axis=1)
         offsets = np.concatenate([norms + TIE_STEP * np.arange(n), np.full(padding, np.inf)])
         product = np.concatenate([-2.0 * centred, np.zeros((padding, centred.shape[1]))]).T
         self._largest = float(norms.max(initial=0.0))
-        self._centre, self._offsets = on_device(centre, device), on_device(offsets, device)
-        self._product = on_device(np.ascontiguousarray(product), device)
-        self._single = (self._product.astype(np.float32), offsets.astype(np.float32)) if device == "cpu" else None
+        self._centre, self._offsets = like(centre, points), like(offsets, points)
+        self._product = like(np.ascontiguousarray(product), points)
+        self._single = None
+        if not is_tensor(points):
+            self._single = self._product.astype(np.float32), offsets.astype(np.float32)
 
     def __call__(self, queries: Array) -> tuple[Array, Array]:
         """Return the places of the k nearest points of every query, nearest first, and the differences to them.

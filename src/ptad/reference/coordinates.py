@@ -5,7 +5,7 @@ Values keep distances, ranks resist outliers and heavy tails; together they meas
 Shape
 -----
 rows  (n, n_features), encoded by the schema; NaN = missing
-      -> points (n, n_coordinates): values of the numbers, ranks of the numbers, one coordinate per known category
+      -> points (n, n_coordinates): values of the numbers, one coordinate per category, ranks of the numbers
 """
 
 from __future__ import annotations
@@ -84,13 +84,12 @@ class Coordinates:
         features = self.features
         numbers = features.column[features.numbers]
         categories = np.repeat(features.column[features.categories], features.n_categories[features.categories])
-        return np.concatenate([numbers, numbers, categories])
+        return np.concatenate([numbers, categories, numbers])
 
-    @cached_property
-    def is_rank(self) -> NDArray[np.bool_]:
-        """Which coordinates are ranks."""
-        n_numbers = len(self.features.numbers)
-        return (np.arange(len(self.column)) // max(n_numbers, 1) == 1) & (np.arange(len(self.column)) < 2 * n_numbers)
+    @property
+    def n_by_value(self) -> int:
+        """How many coordinates, the first ones, are not ranks."""
+        return len(self.column) - len(self.features.numbers)
 
     def __call__(self, rows: Array) -> Array:
         """Return the rows as points."""
@@ -104,7 +103,5 @@ class Coordinates:
             rows[:, j : j + 1] == like(np.arange(int(features.n_categories[j])), rows)
             for j in features.categories.tolist()
         ]
-        parts = [value, rank]
-        if corners:
-            parts.append(xp.concatenate(corners, axis=1) * self.corners)
-        return xp.concatenate(parts, axis=1)
+        categories = [xp.concatenate(corners, axis=1) * self.corners] if corners else []
+        return xp.concatenate([value, *categories, rank], axis=1)

@@ -1,0 +1,62 @@
+"""Nearest row: the distance to the most similar reference row, by values alone.
+
+Among the neighbours, which are found by values and ranks, the one that is nearest by values is taken; the value of the
+term is the logarithm of the squared distance to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ptad.arrays import Array, largest, namespace
+from ptad.reference import Batch
+from ptad.settings import setting
+from ptad.terms.base import Reason, TermSettings, TermValues, cell_states
+from ptad.terms.neighbour_term import NeighbourTerm, normalised
+
+
+@dataclass(frozen=True)
+class NearestRowSettings(TermSettings):
+    """Settings of :class:`NearestRow`."""
+
+    name: ClassVar[str] = "nearest_row"
+
+    floor: float = setting(1e-4, low=0.0, high=1.0, open_low=True)  # squared distance that counts as none
+
+    @classmethod
+    def term(cls) -> type[NearestRow]:
+        return NearestRow
+
+
+class NearestRow(NeighbourTerm):
+    """Logarithm of the squared distance to the nearest row."""
+
+    settings: NearestRowSettings
+
+    def _squared(self, batch: Batch) -> Array:
+        """Return (n, k): squared distances without ranks."""
+        by_value = batch.neighbourhood.differences[:, :, : self._n_by_value]
+        return namespace(by_value).einsum("nkc,nkc->nk", by_value, by_value)
+
+    def value(self, batch: Batch) -> Array:
+        """Return (n,): the logarithm of the smallest squared distance."""
+        return namespace(batch.rows).log(self.settings.floor - largest(-self._squared(batch)))
+
+    def explain(self, batch: Batch) -> TermValues:
+        """Return the values and the columns in which the nearest row differs."""
+        xp: Any = namespace(batch.rows)
+        squared = self._squared(batch)
+        place = squared.argmin(axis=1)
+        row = np.arange(len(batch))
+        difference = batch.neighbourhood.differences[row, place][:, : self._n_by_value]
+        missing, unseen = cell_states(batch.rows, self.features)
+        reason = xp.where(missing, int(Reason.MISSING), xp.where(unseen, int(Reason.UNSEEN_CATEGORY), 0))
+        return TermValues(
+            value=xp.log(squared[row, place] + self.settings.floor),
+            shares=normalised(difference**2 @ self._member[: self._n_by_value]),
+            reason=reason,
+            partner=xp.zeros_like(reason) - 1,
+        )

@@ -1,0 +1,64 @@
+"""What the terms that look at the nearest reference rows share."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptad.arrays import Array, namespace, on_device
+from ptad.reference import Batch, Reference
+from ptad.tables.features import Features
+from ptad.terms.base import FitContext, History, State
+
+
+class NeighbourTerm:
+    """A term that follows from the reference rows alone: nothing to train, nothing to keep besides them."""
+
+    standardised: ClassVar[bool] = True
+    chunked: ClassVar[bool] = True
+    batch_size: int | None = None
+
+    def __init__(self, reference: Reference, features: Features, settings: Any) -> None:
+        self.settings = settings
+        self.features = features
+        self.reference = reference
+        self.history: History = []
+        member = reference.coordinates.column[:, None] == np.arange(features.n_columns)
+        self._member = on_device(member.astype(np.float64), reference.device)  # sums coordinates by column
+        self._n_by_value = reference.coordinates.n_by_value
+        reference.search  # noqa: B018  made here, once, and not by several threads of a scoring
+
+    @classmethod
+    def fit(
+        cls,
+        rows: NDArray[np.float64],
+        reference: Reference,
+        features: Features,
+        settings: Any,
+        context: FitContext,
+    ) -> Self:
+        """Look at the reference rows; there is nothing to train."""
+        return cls(reference, features, settings)
+
+    def transform(self, batch: Batch) -> Array | None:
+        """Return None, unless a term has a picture of the row."""
+        return None
+
+    def transform_names(self) -> list[str]:
+        return []
+
+    def state(self) -> State:
+        """Return nothing: all follows from the reference rows."""
+        return {}
+
+    @classmethod
+    def from_state(cls, state: State, reference: Reference, features: Features, settings: Any, device: str) -> Self:
+        return cls(reference, features, settings)
+
+
+def normalised(shares: Array) -> Array:
+    """Return shares that add up to 1 in every row, or to 0 where there are none."""
+    total = shares.sum(axis=1)[:, None]
+    return shares / namespace(shares).where(total > 0.0, total, 1.0)
