@@ -58,10 +58,10 @@ def _named_figures(rows: Sequence[Row], main: Sequence[Row]) -> Iterator[tuple[s
             yield f"{experiment}_{label.split()[0].lower()}", sweep_figure(swept, prefix, label)
 
 
-def save_critical_difference(main: Sequence[Row], path: Path, metric: str = "auc_pr") -> None:
-    """Draw the critical differences of the main comparison into a file."""
+def save_critical_difference(result: Comparison, metric: str, path: Path) -> None:
+    """Draw the critical differences into a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure = critical_difference_figure(compare(summarise(main, metric)), metric)
+    figure = critical_difference_figure(result, metric)
     figure.savefig(path, dpi=150, bbox_inches="tight")
     _pyplot().close(figure)
 

@@ -14,9 +14,9 @@ from ptad.benchmark.collections import group_of
 from ptad.benchmark.figures import save_critical_difference
 from ptad.benchmark.metrics import RATES
 from ptad.benchmark.report import TITLES, coverage_table
-from ptad.benchmark.statistics import bootstrap_interval, mean_ranks
+from ptad.benchmark.statistics import bootstrap_interval, compare_values, mean_ranks
 from ptad.benchmark.store import ALARM_COLUMNS, MEASURED, Row
-from ptad.benchmark.summary import Summary, experiment_rows, summarise
+from ptad.benchmark.summary import MOST, Summary, experiment_rows, summarise
 from ptad.benchmark.tables import BEST, PLAIN, Table, TableCell, to_markdown
 from ptad.errors import DataError
 
@@ -64,7 +64,7 @@ class Board:
 
 
 def make_board(rows: Sequence[Row], collection: str, every: bool = False) -> Board:
-    """Gather the main comparison.
+    """Gather the main comparison; a table on which a method failed or ran out of time counts as chance for it.
 
     Parameters
     ----------
@@ -75,20 +75,30 @@ def make_board(rows: Sequence[Row], collection: str, every: bool = False) -> Boa
     every : bool
         Take all methods and the few tables that they share, instead of the methods that have most tables.
     """
-    summaries = {metric: summarise(experiment_rows(rows, "main"), metric) for metric in METRICS}
-    first = summaries["auc_pr"]
-    methods, shared = _shared_by_all(first) if every else first.complete()
-    if not shared:
+    main = experiment_rows(rows, "main")
+    found = {metric: _matrix(summarise(main, metric), main) for metric in METRICS}
+    summary = summarise(main, "auc_pr")
+    tried = ~np.isnan(found["auc_pr"])
+    kept = np.flatnonzero(np.ones(tried.shape[1], dtype=bool) if every else tried.mean(axis=0) >= MOST)
+    shared = np.flatnonzero(tried[:, kept].all(axis=1)) if len(kept) else kept
+    if not len(shared):
         raise DataError("The results hold no table that all methods were measured on. Run 'ptad benchmark run' first.")
-    values = {m: np.array([[s.value(name, d) for name in methods] for d in shared]) for m, s in summaries.items()}
-    order = np.argsort(-values["auc_pr"].mean(axis=0), kind="stable")
-    values = {metric: found[:, order] for metric, found in values.items()}
-    return Board(collection, [methods[i] for i in order], shared, values, first.scaling)
+    order = kept[np.argsort(-found["auc_pr"][np.ix_(shared, kept)].mean(axis=0), kind="stable")]
+    values = {metric: matrix[np.ix_(shared, order)] for metric, matrix in found.items()}
+    methods, datasets = [summary.methods[i] for i in order], [summary.datasets[i] for i in shared]
+    return Board(collection, methods, datasets, values, summary.scaling)
 
 
-def _shared_by_all(summary: Summary) -> tuple[list[str], list[str]]:
-    measured = ~np.isnan(summary.matrix())
-    return list(summary.methods), [d for d, row in zip(summary.datasets, measured, strict=True) if row.all()]
+def _matrix(summary: Summary, rows: Sequence[Row]) -> Values:
+    """Return (n_datasets, n_methods); chance where a method was lost, NaN where it was not tried."""
+    known = {str(row["dataset"]): row["prevalence"] for row in rows if row["status"] in MEASURED}
+    values = summary.matrix()
+    for i, dataset in enumerate(summary.datasets):
+        for j, method in enumerate(summary.methods):
+            figure = summary.figures.get((method, dataset))
+            if figure is not None and figure.mean is None and dataset in known:
+                values[i, j] = known[dataset] if summary.metric == "auc_pr" else 0.5
+    return values
 
 
 def leaderboard_page(rows: Sequence[Row], collection: str, page: Path) -> None:
@@ -100,11 +110,13 @@ def leaderboard_page(rows: Sequence[Row], collection: str, page: Path) -> None:
         f"# Leaderboard of the collection `{collection}`",
         f"Generated from the results by `ptad benchmark leaderboard`. {len(board.datasets)} tables that all of "
         f"{len(board.methods)} methods were measured on. A method without a scaling of its own counts under the "
-        "better of two, one for all tables. Intervals: 95 %, tables drawn with replacement.",
+        "better of two, one for all tables. A table on which a method failed counts as chance for it. Intervals: 95 %, "
+        "tables drawn with replacement.",
         to_markdown(means_table(board)),
     ]
     if len(board.methods) > 1 and len(board.datasets) > 5:
-        save_critical_difference(main, image)
+        result = compare_values(board.methods, board.datasets, board.values["auc_pr"])
+        save_critical_difference(result, "auc_pr", image)
         parts.append(f"![Mean ranks by AUC-PR; joined methods are not told apart](images/{image.name})")
     if BASELINE in board.methods:
         parts.append(to_markdown(baseline_table(board)))
