@@ -36,7 +36,7 @@ tests: $(VENV)/.test
 
 # Write the golden scores anew after a change that is meant to alter numbers.
 golden: $(VENV)/.test
-	$(BIN)/python tests/golden/regenerate.py
+	$(BIN)/python tests/paper/golden_network.py
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

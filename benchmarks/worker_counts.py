@@ -22,7 +22,7 @@ from ptad import PTAD
 from ptad.benchmark.collections import load_dataset
 from ptad.benchmark.split import half_split
 from ptad.engines.ray.training import TorchGroup
-from ptad.training import data_parallel
+from ptad.paper.parallel import data_parallel
 
 
 def work(rank: int, size: int, folder: str, jobs: list[dict[str, Any]]) -> None:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from ptad import PTAD, DataError, SettingError
-from ptad.updating import kept_rows
 
 Array = NDArray[np.float32]
 MIXING = np.random.default_rng(5).normal(size=(2, 6))
@@ -78,17 +77,6 @@ def test_history_goes_on(model: PTAD) -> None:
     model.update(draw(100, 1), n_steps=7)
     assert model.history_[: len(before)] == before
     assert model.history_[-1]["step"] == before[-1]["step"] + 7
-
-
-def test_the_bank_keeps_old_rows_and_takes_new_ones_up_to_its_size(tiny: dict[str, Any]) -> None:
-    model = PTAD(config={**tiny, "n_bank": 150}, random_state=0, verbose=0).fit(draw(120, 0))
-    old = {row.tobytes() for row in kept_rows(model.scorer_)}
-    new = draw(100, 1)
-    encoded = {row.tobytes() for row in model.schema_.encode(new)}
-    model.update(new)
-    now = {row.tobytes() for row in kept_rows(model.scorer_)}
-    assert len(now) == 150 and now <= old | encoded
-    assert now & old and now & encoded
 
 
 def test_what_cannot_be_updated_is_said_and_leaves_the_model_alone(model: PTAD) -> None:

@@ -63,21 +63,27 @@ def plan_calibration(n_rows: int, settings: object, rng: np.random.Generator) ->
 
 @dataclass(frozen=True)
 class Units:
-    """Mean and spread of every term's value over calibration rows, by which values become comparable."""
+    """What makes the values of terms comparable: mean and spread of every term over calibration rows.
+
+    The standardised value z of a term becomes log(1 + exp(2 z)) / 2, which is close to z for anomalies and to 0 for
+    normal rows: a term that finds a row very normal does not take back what another one has found.
+    """
 
     mean: Array  # (n_terms,)
     spread: Array
+    standardised: NDArray[np.bool_]  # terms that are not keep their own values
 
     LEAST = 0.05  # added to every spread: a term that never varied stays finite
 
     @classmethod
     def of(cls, values: Array, standardised: NDArray[np.bool_]) -> Units:
-        """Return the units of (n, n_terms) values; terms that are not standardised keep their own."""
-        mean = np.where(standardised, values.mean(axis=0), 0.0)
-        return cls(mean, np.where(standardised, values.std(axis=0) + cls.LEAST, 1.0))
+        """Return the units of (n, n_terms) values."""
+        return cls(values.mean(axis=0), values.std(axis=0) + cls.LEAST, standardised)
 
     def __call__(self, values: Array) -> Array:
-        return (values - self.mean) / self.spread
+        """Return (n, n_terms): comparable values, at least 0 where a term is standardised."""
+        z = (values - self.mean) / self.spread
+        return np.where(self.standardised, 0.5 * np.logaddexp(0.0, 2.0 * z), values)
 
 
 def held_out_scores(

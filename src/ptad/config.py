@@ -17,6 +17,7 @@ from ptad.settings import Settings, setting
 from ptad.terms.base import TermSettings
 from ptad.terms.changed_columns import ChangedColumnsSettings
 from ptad.terms.local_reconstruction import LocalReconstructionSettings
+from ptad.terms.local_tail import LocalTailSettings
 from ptad.terms.missing_values import MissingValuesSettings
 from ptad.terms.nearest_row import NearestRowSettings
 from ptad.terms.rare_pair import RarePairSettings
@@ -33,7 +34,7 @@ class CalibrationSettings(Settings):
     method: str = setting("auto", choices=("auto", "folds", "split", "none"))
     split_from: int = setting(5_000, low=2, high=10**9)  # "auto": folds below this number of rows, a split from it on
     folds: int = setting(10, low=2, high=1000)
-    most_folds: int = setting(50, low=2, high=1000)  # small tables take more: a fold's fit misses fewer rows then
+    most_folds: int = setting(100, low=2, high=1000)  # small tables take more: a fold's fit misses fewer rows then
     share: float = setting(0.2, low=0.0, high=0.9, open_low=True)  # of the rows, kept apart by a split
     rows: int = setting(10_000, low=1, high=10**7)  # kept apart at most
 
@@ -91,12 +92,13 @@ class Config:
 PRESETS: dict[str, Config] = {
     "default": Config(
         terms=(
-            LocalReconstructionSettings(weight=5.0),
+            LocalReconstructionSettings(weight=3.0),
             NearestRowSettings(weight=2.0),
             ChangedColumnsSettings(weight=2.0),
-            TailProbabilitySettings(weight=2.0),
+            TailProbabilitySettings(weight=1.5),
             RarePairSettings(weight=1.0),
-            MissingValuesSettings(weight=1.0),
+            LocalTailSettings(weight=1.0),
+            MissingValuesSettings(weight=0.3),
             UnseenCategorySettings(weight=1.0),
         )
     ),

@@ -1,7 +1,7 @@
 """The detector: terms, their combination and their calibration, over encoded rows.
 
-``score = sum over terms of weight * (value - mean) / spread``, mean and spread over calibration rows; a contribution is
-a column's share of it. Everything here knows terms through :mod:`ptad.terms.base` only.
+The score is the weighted sum of the terms' values in comparable units (see :class:`ptad.calibration.Units`); a
+contribution is a column's share of it. Everything here knows terms through :mod:`ptad.terms.base` only.
 """
 
 from __future__ import annotations

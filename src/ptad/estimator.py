@@ -342,7 +342,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
                 prefix = f"{settings.title()}."
                 state = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
                 terms.append(settings.term().from_state(state, reference, schema.features, settings, target))
-            units = Units(*arrays["units"])
+            units = Units(*arrays["units"], np.array([term.standardised for term in terms]))
         except KeyError as error:
             raise BundleError(f"'{folder}' is damaged: it has no array {error}. Restore it or fit again.") from error
         calibration = Calibration(arrays["calibration"]) if "calibration" in arrays else None

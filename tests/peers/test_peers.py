@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from ptad.errors import DataError, SettingError, TrainingError
-from ptad.model.attention import KeysValues
+from ptad.paper.attention import KeysValues
 from ptad.peers import PAPER_PEERS, PEERS, make_peer
 from ptad.peers.layers import LocalDropout, mlp
 from ptad.peers.mcm import diversity_loss
@@ -202,12 +202,12 @@ def test_mcm_npt_score_by_hand() -> None:
 
     def restored(shown: torch.Tensor, seen: Any, mask: int) -> torch.Tensor:
         def of_mask(part: Any) -> Any:
-            return None if part is None else KeysValues(part.keys[:, mask : mask + 1], part.values[:, mask : mask + 1])
+            return None if part is None else KeysValues(part.keys[mask : mask + 1], part.values[mask : mask + 1])
 
-        cells = net.embedding(shown.unsqueeze(0), torch.zeros_like(shown).unsqueeze(0)).unsqueeze(1)
+        cells = net.embedding(shown, torch.zeros_like(shown)).unsqueeze(0)
         for layer, part in zip((net.encoder, net.decoder), seen, strict=True):
             cells = layer(cells, of_mask(part))[0]
-        return net.readout(cells)[0, 0]
+        return net.readout(cells)[0]
 
     rows = torch.tensor(TEST[:6], dtype=torch.float32)
     with torch.no_grad():

@@ -1,1 +1,1 @@
-"""The paper's network, one file per concept (needs torch)."""
+"""The paper's network, one file per concept; everything but :mod:`ptad.paper.settings` needs torch."""

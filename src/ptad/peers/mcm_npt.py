@@ -21,11 +21,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ptad.config import Config
-from ptad.model.attention import KeysValues
-from ptad.model.embedding import FeatureEmbedding, FeatureReadout
-from ptad.model.layers import Noise
-from ptad.model.npt import NPTLayer
+from ptad.paper.attention import KeysValues
+from ptad.paper.embedding import FeatureEmbedding, FeatureReadout
+from ptad.paper.layers import Noise
+from ptad.paper.npt import NPTLayer
+from ptad.paper.settings import NetworkSettings
 from ptad.peers.deep import DeepPeer
 from ptad.peers.mcm import MaskGenerators, diversity_loss, reconstruction_error
 from ptad.peers.nptad import ATTENTION_CELLS, fit_batch, lamb_factory, row_attention_cap
@@ -46,7 +46,7 @@ class McmNpt(DeepPeer):
     n_reference : int
         Training rows that a scored row can see.
     network : dict, optional
-        Fields of :class:`ptad.config.Config` for the network (embedding, heads, widths).
+        Fields of :class:`ptad.paper.settings.NetworkSettings` (embedding, heads, widths).
     """
 
     name = "mcm-npt"
@@ -67,7 +67,7 @@ class McmNpt(DeepPeer):
         self.temperature = temperature
         self.n_reference = n_reference
         self.network = dict(network or {})
-        self._config = Config(**self.network)
+        self._settings = NetworkSettings(**self.network)
 
     def _own_params(self) -> dict[str, Any]:
         return {
@@ -80,11 +80,11 @@ class McmNpt(DeepPeer):
 
     def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
         self._noise = Noise()
-        self._add_cap(row_attention_cap(n_features, self._config))
-        return _MaskedNpt(n_features, self.n_masks, self._config, self._noise, generator)
+        self._add_cap(row_attention_cap(n_features, self._settings))
+        return _MaskedNpt(n_features, self.n_masks, self._settings, self._noise, generator)
 
     def _training_for(self, n_rows: int, n_features: int) -> tuple[TrainingSettings, str]:
-        return fit_batch(self.training, n_rows, n_features, self._config.n_heads * self.n_masks)
+        return fit_batch(self.training, n_rows, n_features, self._settings.n_heads * self.n_masks)
 
     def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         self._noise.generator = generator
@@ -97,7 +97,7 @@ class McmNpt(DeepPeer):
         generator = torch.Generator().manual_seed(self.random_state)
         chosen = torch.randperm(len(rows), generator=generator)[: self.n_reference]
         self._reference = self._module(rows[chosen.to(rows.device)])[2]
-        cells_per_row = self._config.n_heads * self.n_masks * rows.shape[1] ** 2
+        cells_per_row = self._settings.n_heads * self.n_masks * rows.shape[1] ** 2
         self.chunk_rows = max(1, min(1024, ATTENTION_CELLS // cells_per_row))
 
     def _score(self, batch: Tensor) -> Tensor:
@@ -110,22 +110,21 @@ class McmNpt(DeepPeer):
 class _MaskedNpt(nn.Module):
     """Masks, embedding, NPT encoder, NPT decoder, readout; every mask is a branch."""
 
-    def __init__(self, n_features: int, n_masks: int, config: Config, noise: Noise, generator: torch.Generator) -> None:
+    def __init__(
+        self, n_features: int, n_masks: int, settings: NetworkSettings, noise: Noise, generator: torch.Generator
+    ) -> None:
         super().__init__()
-        one = [generator]
         self.masks = MaskGenerators(n_features, n_masks, generator)
-        self.embedding = FeatureEmbedding(one, n_features, config.embedding_dim, config.dropout, noise)
-        self.encoder = NPTLayer(one, n_features, config, noise)
-        self.decoder = NPTLayer(one, n_features, config, noise)
-        self.readout = FeatureReadout(one, n_features, config.embedding_dim)
+        self.embedding = FeatureEmbedding(generator, n_features, settings.embedding_dim, settings.dropout, noise)
+        self.encoder = NPTLayer(generator, n_features, settings, noise)
+        self.decoder = NPTLayer(generator, n_features, settings, noise)
+        self.readout = FeatureReadout(generator, n_features, settings.embedding_dim)
 
     def forward(self, x: Tensor, reference: Reference = (None, None)) -> tuple[Tensor, Tensor, Reference]:
         """(n, d) -> reconstructions and raw masks, both (n, n_masks, d), and what other rows may look at."""
         raw_masks = self.masks(x)
         branches = (x.unsqueeze(1) * raw_masks.sigmoid()).transpose(0, 1)
-        n_masks, n_rows, n_features = branches.shape
-        flat = branches.reshape(1, n_masks * n_rows, n_features)
-        cells = self.embedding(flat, torch.zeros_like(flat)).view(1, n_masks, n_rows, n_features, -1)
+        cells = self.embedding(branches, torch.zeros_like(branches))
         cells, encoder_seen, _ = self.encoder(cells, reference[0])
         cells, decoder_seen, _ = self.decoder(cells, reference[1])
-        return self.readout(cells)[0].transpose(0, 1), raw_masks, (encoder_seen, decoder_seen)
+        return self.readout(cells).transpose(0, 1), raw_masks, (encoder_seen, decoder_seen)

@@ -26,15 +26,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ptad.config import Config
-from ptad.model.attention import KeysValues
-from ptad.model.embedding import FeatureEmbedding, FeatureReadout
-from ptad.model.layers import Noise
-from ptad.model.npt import FALLBACK_ABD_WIDTH, NPTLayer
+from ptad.paper.attention import KeysValues
+from ptad.paper.embedding import FeatureEmbedding, FeatureReadout
+from ptad.paper.layers import Noise
+from ptad.paper.npt import FALLBACK_ABD_WIDTH, NPTLayer
+from ptad.paper.optimizer import Optimizer
+from ptad.paper.schedule import learning_rates
+from ptad.paper.settings import NetworkSettings
 from ptad.peers.deep import DeepPeer
 from ptad.peers.training import RuleFactory, StepRule, TrainingSettings
-from ptad.training.optimizer import Optimizer
-from ptad.training.schedule import learning_rates
 
 # Cells of one attention matrix between columns, over all rows and heads: 0.8 GB in float32.
 ATTENTION_CELLS = 200_000_000
@@ -54,7 +54,7 @@ class NptAD(DeepPeer):
     max_subsets : int
         Columns hidden at scoring, one at a time.
     network : dict, optional
-        Fields of :class:`ptad.config.Config` for the network (embedding, heads, widths).
+        Fields of :class:`ptad.paper.settings.NetworkSettings` (embedding, heads, widths).
     """
 
     name = "npt-ad"
@@ -75,7 +75,7 @@ class NptAD(DeepPeer):
         self.n_context = n_context
         self.max_subsets = max_subsets
         self.network = dict(network or {})
-        self._config = Config(**self.network)
+        self._settings = NetworkSettings(**self.network)
 
     def _own_params(self) -> dict[str, Any]:
         return {
@@ -88,11 +88,11 @@ class NptAD(DeepPeer):
 
     def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
         self._noise = Noise()
-        self._add_cap(row_attention_cap(n_features, self._config))
-        return _Npt(n_features, self.n_layers, self._config, self._noise, generator)
+        self._add_cap(row_attention_cap(n_features, self._settings))
+        return _Npt(n_features, self.n_layers, self._settings, self._noise, generator)
 
     def _training_for(self, n_rows: int, n_features: int) -> tuple[TrainingSettings, str]:
-        return fit_batch(self.training, n_rows, n_features, self._config.n_heads)
+        return fit_batch(self.training, n_rows, n_features, self._settings.n_heads)
 
     def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         self._noise.generator = generator
@@ -133,24 +133,23 @@ class _Npt(nn.Module):
     """Embedding, a stack of NPT layers, readout; (n, d) values and mask bits -> (n, d)."""
 
     def __init__(
-        self, n_features: int, n_layers: int, config: Config, noise: Noise, generator: torch.Generator
+        self, n_features: int, n_layers: int, settings: NetworkSettings, noise: Noise, generator: torch.Generator
     ) -> None:
         super().__init__()
-        one = [generator]
-        self.embedding = FeatureEmbedding(one, n_features, config.embedding_dim, config.dropout, noise)
-        self.layers = nn.ModuleList(NPTLayer(one, n_features, config, noise) for _ in range(n_layers))
-        self.readout = FeatureReadout(one, n_features, config.embedding_dim)
+        self.embedding = FeatureEmbedding(generator, n_features, settings.embedding_dim, settings.dropout, noise)
+        self.layers = nn.ModuleList(NPTLayer(generator, n_features, settings, noise) for _ in range(n_layers))
+        self.readout = FeatureReadout(generator, n_features, settings.embedding_dim)
 
     def forward(
         self, x: Tensor, hidden: Tensor, references: Sequence[KeysValues | None] | None = None
     ) -> tuple[Tensor, list[KeysValues | None]]:
         """Return the restored rows and what other rows may look at in each layer."""
-        cells = self.embedding(x.unsqueeze(0), hidden.unsqueeze(0)).unsqueeze(1)
+        cells = self.embedding(x, hidden).unsqueeze(0)
         seen: list[KeysValues | None] = []
         for position, layer in enumerate(self.layers):
             cells, keys_values, _ = layer(cells, None if references is None else references[position])
             seen.append(keys_values)
-        return self.readout(cells)[0, 0], seen
+        return self.readout(cells)[0], seen
 
 
 def masked_error(x: Tensor, restored: Tensor, hidden: Tensor) -> Tensor:
@@ -158,10 +157,10 @@ def masked_error(x: Tensor, restored: Tensor, hidden: Tensor) -> Tensor:
     return ((restored - x).square() * hidden).sum() / hidden.sum().clamp_min(1.0)
 
 
-def row_attention_cap(n_features: int, config: Config) -> str:
+def row_attention_cap(n_features: int, settings: NetworkSettings) -> str:
     """The reason where the attention between rows is narrower than the table asks for; empty where it is not."""
-    full = n_features * config.embedding_dim
-    if config.abd_width is not None or full <= max(config.abd_full_limit, FALLBACK_ABD_WIDTH):
+    full = n_features * settings.embedding_dim
+    if settings.abd_width is not None or full <= max(settings.abd_full_limit, FALLBACK_ABD_WIDTH):
         return ""
     return f"attention between rows at width {FALLBACK_ABD_WIDTH} instead of {full}"
 
@@ -181,8 +180,8 @@ def lamb_factory(settings: TrainingSettings) -> RuleFactory:
     def make(
         parameters: list[nn.Parameter], n_steps: int, device: torch.device
     ) -> tuple[StepRule, Sequence[float] | None]:
-        config = Config(optimizer="lamb", learning_rate=settings.learning_rate, weight_decay=settings.weight_decay)
+        lamb = NetworkSettings(learning_rate=settings.learning_rate, weight_decay=settings.weight_decay)
         rates: list[float] = learning_rates(settings.learning_rate, n_steps, 0).tolist()
-        return Optimizer(parameters, config, device), rates
+        return Optimizer(parameters, lamb, device), rates
 
     return make

@@ -108,12 +108,6 @@ def check_choice(value: str, choices: tuple[str, ...], parameter: str, owner: st
 
 def resolve_device(device: str) -> str:
     """Turn ``"auto"`` into ``"cuda"`` or ``"cpu"``; refuse a device that is not there."""
-    import torch
+    from ptad.paper import device as resolver
 
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise SettingError(f"The device {device!r} was asked for, but no CUDA device is visible. Use 'cpu' or 'auto'.")
-    if device != "cpu" and not device.startswith("cuda"):
-        raise SettingError(f"The 'device' parameter must be 'auto', 'cpu' or 'cuda[:N]'. Got {device!r} instead.")
-    return device
+    return str(resolver.resolve_device(device))

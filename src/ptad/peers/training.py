@@ -92,7 +92,7 @@ class TrainingRecord:
 
 
 class StepRule(Protocol):
-    """How parameters move: Adam below, or the optimiser of :mod:`ptad.training`.
+    """How parameters move: Adam below, or the optimiser of :mod:`ptad.paper`.
 
     Attributes
     ----------

@@ -59,7 +59,7 @@ class Coordinates:
         high = np.where(empty, 0.0, np.where(gone, -np.inf, numbers).max(axis=0, initial=-np.inf))
         with np.errstate(over="ignore"):
             width = np.where(high > low, np.minimum(high - low, np.finfo(np.float64).max), 1.0)
-        unit = np.where(gone, np.nan, (numbers - low) / width)
+            unit = np.where(gone, np.nan, np.clip((numbers - low) / width, 0.0, 1.0))
         knots = np.empty((len(low), min(N_KNOTS, len(rows))))
         middle = np.zeros(len(low))
         for j in range(len(low)):  # over columns; each has its own number of missing cells
@@ -95,7 +95,8 @@ class Coordinates:
         """Return the rows as points."""
         xp: Any = namespace(rows)
         features = self.features
-        value = (rows[:, features.numbers] - self.low) / self.width
+        with np.errstate(over="ignore"):  # what is out of all range is clipped
+            value = (rows[:, features.numbers] - self.low) / self.width
         value = xp.where(xp.isnan(value), self.middle, xp.clip(value, -CLIP, 1.0 + CLIP))
         below, up_to = count_below(self.knots, value)
         rank = (below + up_to) * (0.5 * self.rank_weight / self.knots.shape[1])

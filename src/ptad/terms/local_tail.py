@@ -46,7 +46,7 @@ class LocalTail(NeighbourTerm):
     def value(self, batch: Batch) -> Array:
         """Return (n,): the logarithm of the mean inverse probability."""
         if not len(self.features.numbers):
-            return batch.rows[:, 0] * 0.0
+            return namespace(batch.rows).zeros_like(batch.rows[:, 0])
         return log_mean_exp(self._surprise(batch))
 
     def explain(self, batch: Batch) -> TermValues:
@@ -54,7 +54,7 @@ class LocalTail(NeighbourTerm):
         xp: Any = namespace(batch.rows)
         missing, _ = cell_states(batch.rows, self.features)
         reason = xp.where(missing, int(Reason.MISSING), int(Reason.UNUSUAL_VALUE))
-        shares, value = reason * 0.0, batch.rows[:, 0] * 0.0
+        shares, value = reason * 0.0, xp.zeros_like(batch.rows[:, 0])
         if n_numbers := len(self.features.numbers):
             surprise = self._surprise(batch)
             value, shares = log_mean_exp(surprise), softmax(surprise) @ self._member[:n_numbers]

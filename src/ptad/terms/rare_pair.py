@@ -99,7 +99,7 @@ class RarePair:
     def value(self, batch: Batch) -> Array:
         """Return (n,): the largest surprise over all pairs."""
         if not len(self._first):
-            return batch.rows[:, 0] * 0.0
+            return namespace(batch.rows).zeros_like(batch.rows[:, 0])
         surprise = self._surprise[self._places(batch.rows)]
         return largest(surprise) if self.settings.pool == "rarest" else log_mean_exp(surprise)
 
@@ -111,7 +111,7 @@ class RarePair:
         shares = like(np.zeros((len(rows), n_columns)), rows)
         partner = like(np.full((len(rows), n_columns), -1), rows)
         expected = like(np.full((len(rows), n_features), np.nan), rows)
-        value = rows[:, 0] * 0.0
+        value = xp.zeros_like(rows[:, 0])
         if len(self._first):
             places = self._places(rows)
             surprise = self._surprise[places]
@@ -178,7 +178,8 @@ def bin_rows(rows: Array, edges: Array, features: Features) -> Array:
     xp: Any = namespace(rows)
     _, bins = count_below(edges, rows)
     if len(features.categories):
-        bins = xp.where(like(features.n_categories > 0, rows), integers(xp.where(xp.isnan(rows), 0.0, rows)), bins)
+        category = like(features.n_categories > 0, rows)
+        bins = xp.where(category, integers(xp.where(category & ~xp.isnan(rows), rows, 0.0)), bins)
     return xp.where(xp.isnan(rows), like(_widths(edges, features) - 1, rows), bins)
 
 

@@ -67,7 +67,7 @@ class TailProbability:
         self._n_rows = n_rows
         few = int(np.clip(round(n_rows ** (1 / 3)), 2, settings.few))
         columns = [_known(reference.rows[:, j], features.n_categories[j] > 0, few) for j in range(len(features))]
-        width = max(len(values) for values, _, _ in columns)
+        width = max(1, *(len(values) for values, _, _ in columns))
         knots, chance = np.full((len(columns), width), NO_VALUE), np.zeros((len(columns), width))
         for j, (values, shares, _) in enumerate(columns):
             knots[j, : len(values)] = values

@@ -24,8 +24,8 @@ from ptad import errors
 from ptad.engines.learning import Learn
 from ptad.engines.ray.connection import connected, worker_share
 from ptad.estimator import PTAD
+from ptad.paper.parallel import data_parallel
 from ptad.tables import read_table, write_table
-from ptad.training import data_parallel
 
 logger = logging.getLogger("ptad")
 
@@ -102,7 +102,7 @@ def _run(ray: Any, job: dict[str, Any], home: Path, workers: int, *, use_gpu: bo
 
 def _reached(job: dict[str, Any]) -> list[tuple[str, int]]:
     """What changes with every checkpoint."""
-    return sorted((path.name, path.stat().st_mtime_ns) for path in Path(job["checkpoint"]).glob("*.safetensors"))
+    return sorted((path.name, path.stat().st_mtime_ns) for path in Path(job["checkpoint"]).rglob("*.safetensors"))
 
 
 def _placement_groups(ray: Any) -> set[str]:

@@ -1,0 +1,100 @@
+"""AdamW, or LAMB with Lookahead as in the paper; the learning rate is a tensor, so that a CUDA graph can follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from ptad.errors import MissingExtraError
+from ptad.paper.settings import NetworkSettings
+
+LOOKAHEAD_STEPS = 6
+LOOKAHEAD_RATE = 0.5
+
+
+class Optimizer:
+    """One step rule for all parameters.
+
+    Attributes
+    ----------
+    rate : Tensor
+        The learning rate, a single number on the parameters' device.
+    cycle : int
+        Number of distinct kinds of step in a row (1, or Lookahead's 6): a CUDA graph is captured for each kind.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], settings: NetworkSettings, device: torch.device) -> None:
+        self.parameters = list(parameters)
+        self.clip = settings.gradient_clip
+        self.rate = torch.tensor(settings.learning_rate, device=device)
+        self._lookahead: torch.optim.Optimizer | None = None
+        if settings.optimizer == "adamw":
+            self._inner: torch.optim.Optimizer = torch.optim.AdamW(
+                self.parameters,
+                lr=self.rate,
+                weight_decay=settings.weight_decay,
+                fused=True,
+                capturable=device.type == "cuda",
+            )
+        else:
+            self._inner = _lamb(self.parameters, settings)
+            self._lookahead = _lookahead(self._inner)
+            self._inner.param_groups[0]["lr"] = self.rate
+
+    @property
+    def cycle(self) -> int:
+        return LOOKAHEAD_STEPS if self._lookahead is not None else 1
+
+    def step(self, position: int) -> None:
+        """Clip the gradients, move the parameters, forget the gradients; ``position`` counts steps in the cycle."""
+        torch.nn.utils.clip_grad_value_(self.parameters, self.clip)
+        if self._lookahead is None:
+            self._inner.step()
+        else:
+            self._inner.param_groups[0]["counter"] = position
+            self._lookahead.step()
+        self._inner.zero_grad(set_to_none=False)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return every tensor that a later step depends on, by name; writing into them restores a state."""
+        tensors = {}
+        for i, parameter in enumerate(self.parameters):
+            for name in ("exp_avg", "exp_avg_sq", "step"):
+                if isinstance(value := self._inner.state[parameter].get(name), Tensor):
+                    tensors[f"{i}.{name}"] = value
+            if self._lookahead is not None:
+                tensors[f"{i}.slow_params"] = self._lookahead.state[parameter]["slow_params"]
+        return tensors
+
+    def reset(self) -> None:
+        """Forget all moments; the slow weights become the present ones."""
+        for name, value in self.state().items():
+            if name.endswith("slow_params"):
+                value.copy_(self.parameters[int(name.split(".")[0])].detach())
+            else:
+                value.zero_()
+
+
+def _lamb(parameters: list[nn.Parameter], settings: NetworkSettings) -> torch.optim.Optimizer:
+    try:
+        from pytorch_optimizer import Lamb
+    except ImportError as error:
+        raise MissingExtraError("pytorch_optimizer", "torch", "The paper's optimiser (optimizer='lamb')") from error
+    # NOTE[PAPER-08] betas (0.9, 0.999), eps 1e-6, no bias correction, weight norm clamped to [0, 10]: NPT's settings.
+    optimizer: torch.optim.Optimizer = Lamb(
+        parameters,
+        lr=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+        foreach=True,
+        adam_debias=True,  # the library's name for NO correction, which would also be frozen in a CUDA graph
+    )
+    return optimizer
+
+
+def _lookahead(inner: torch.optim.Optimizer) -> torch.optim.Optimizer:
+    from pytorch_optimizer import Lookahead
+
+    optimizer: torch.optim.Optimizer = Lookahead(inner, k=LOOKAHEAD_STEPS, alpha=LOOKAHEAD_RATE)
+    return optimizer

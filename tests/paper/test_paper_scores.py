@@ -1,0 +1,166 @@
+"""The score of Eq. 8: its parts, contributions, missing values and explanations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from ptad.errors import DataError
+from ptad.paper.transport import scaled_plan, sinkhorn_potentials
+from ptad.tables.features import Features
+from ptad.terms.base import Reason
+from ptad.terms.network import NetworkTerm
+
+Fit = Callable[..., NetworkTerm]
+Rows = NDArray[np.float64]
+Mixed = tuple[Rows, Features]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"projection_mask": "none"},
+        {"projection_mask": "single"},
+        {"projection_mask": "random"},
+        {"backbone": "mlp"},
+        {"backbone": "transformer", "basis_distance": "mse", "prototype_distance": "mse"},
+        {"prototypes": False},
+        {"basis_vectors": False},
+        {"data_mask": False},
+        {"matching": "product_min"},
+        {"context": "batch"},
+        {"scaling": "minmax", "clip": 1.0},
+    ],
+    ids=str,
+)
+def test_contributions_and_parts_add_up_to_the_value(fit_term: Fit, mixed: Mixed, fields: dict[str, Any]) -> None:
+    x, features = mixed
+    term = fit_term(x, features, **fields)
+    value, parts, cells, found = term.value(x), term.parts(x), term.cells(x), term.explain(x)
+    assert list(parts) == ["reconstruction", "basis", "prototype", "missing"]
+    assert np.allclose(sum(parts.values()), value, rtol=1e-6)
+    assert np.allclose(cells.contributions.sum(axis=1), value, rtol=1e-6)
+    assert np.allclose(cells.missing.sum(axis=1), parts["missing"], rtol=1e-6)
+    assert np.array_equal(found.value, value)
+    assert found.shares.shape == (100, 4) and (found.shares >= 0).all()
+    assert np.allclose(found.shares.sum(axis=1), 1.0, rtol=1e-12)
+    assert np.allclose(found.shares * value[:, None], cells.contributions, rtol=1e-5, atol=1e-6)
+    assert (parts["basis"] > 0).any() == term.settings.scores_basis
+    assert (parts["prototype"] > 0).any() == term.settings.scores_prototypes
+    assert (parts["reconstruction"] > 0).all() and (parts["missing"] >= 0).all()
+    assert ((cells.masking_rate >= 0) & (cells.masking_rate <= 1)).all()
+    assert ((cells.data_mask >= 0) & (cells.data_mask <= 1)).all()
+    n_basis = term.settings.n_basis if term.settings.scores_basis else 0
+    assert cells.nearest_basis.min() >= (0 if n_basis else -1) and cells.nearest_basis.max() <= n_basis - 1
+    n_prototypes = 5 if term.settings.scores_prototypes else 0
+    assert cells.nearest_prototype.max() <= n_prototypes - 1
+
+
+def test_value_equals_eq_8_by_hand(fit_term: Fit, rows: Rows) -> None:
+    term = fit_term(rows, basis_score_weight=0.3, prototype_score_weight=0.7)
+    network = term.scorer.network
+    x = term.encoding.encode(rows[:6]).double()
+    with torch.no_grad():
+        reference = network(term.reference.double())
+        output = network(x, reference.reference)
+    expected = (output.reconstructions - x).square().sum(-1).mean(0).numpy()
+    for weight, squared, solved in (
+        (0.3, output.basis_squared, reference.basis_squared),
+        (0.7, output.prototype_squared, reference.prototype_squared),
+    ):
+        g = sinkhorn_potentials(solved.sqrt(), 0.1, term.settings.sinkhorn_iterations)
+        cost = squared.sqrt()
+        product = (scaled_plan(cost, g, 0.1) * cost).numpy()
+        expected += weight * product[np.arange(6), cost.numpy().argmin(1)]
+    assert np.allclose(term.value(rows[:6]), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("scaling", "cost"), [("minmax", 1.0), ("standard", 100.0)])
+def test_missing_values_raise_the_value(fit_term: Fit, rows: Rows, scaling: str, cost: float) -> None:
+    """Never missing in training: a missing cell is as anomalous as a value at the far end of its column."""
+    term = fit_term(rows, scaling=scaling)
+    x = rows[:1].copy()
+    x[0, 1] = np.nan
+    assert term.parts(x)["missing"][0] == pytest.approx(cost, rel=1e-6)
+    assert term.parts(rows)["missing"].max() == 0.0
+    empty = np.full((1, 4), np.nan)
+    assert term.parts(empty)["missing"][0] == pytest.approx(4.0 * cost, rel=1e-6)
+    assert term.value(empty)[0] > np.median(term.value(rows))
+
+
+def test_a_cell_that_is_often_missing_costs_little(fit_term: Fit, rows: Rows) -> None:
+    x = rows.copy()
+    x[::2, 1] = np.nan
+    assert np.allclose(fit_term(x, scaling="minmax").parts(x)["missing"], 0.25, rtol=1e-6)
+
+
+def test_reasons(fit_term: Fit, mixed: Mixed) -> None:
+    x, features = mixed
+    term = fit_term(x, features)
+    row = np.array([[0.0, np.nan, 3.0, np.nan, 0.5], [0.0, 1e9, np.nan, np.nan, np.nan], [9.0, 1e9, 2.0, 0.5, 0.5]])
+    found = term.explain(row)
+    usual, missing, unseen = int(Reason.UNUSUAL_VALUE), int(Reason.MISSING), int(Reason.UNSEEN_CATEGORY)
+    assert found.reason.tolist() == [
+        [usual, missing, unseen, usual],  # the last column has two features, one of them observed
+        [usual, usual, missing, missing],
+        [usual, usual, usual, usual],
+    ]
+    assert (found.partner == -1).all() and found.partner.shape == (3, 4)
+    assert found.shares[0].argmax() == 2  # ten units out
+
+
+def test_expected_values_are_in_the_units_of_the_rows(fit_term: Fit, mixed: Mixed) -> None:
+    x, features = mixed
+    expected = fit_term(x, features, n_steps=60).explain(x).expected
+    assert expected.shape == x.shape and np.isfinite(expected).all()
+    assert np.abs(expected[:, 1] - 1e9).max() < 10.0  # a spread of 1 beside a value of 1e9
+    assert set(expected[:, 2]) <= {0.0, 1.0, 2.0}
+
+
+def test_explanation_of_a_planted_cell(term: NetworkTerm, rows: Rows) -> None:
+    x = rows[:20].copy()
+    x[:, 2] += 30.0
+    assert (term.explain(x).shares.argmax(axis=1) == 2).sum() >= 17  # of 20, by a network of 20 steps
+
+
+def test_far_rows_have_higher_values(term: NetworkTerm, rows: Rows) -> None:
+    assert term.value(np.array([[40.0, -40.0, 40.0, -40.0]]))[0] > term.value(rows).max()
+
+
+def test_transform_is_the_p_space(term: NetworkTerm, rows: Rows) -> None:
+    latent = term.transform(rows)
+    assert latent.shape == (100, 16) and len(np.unique(latent, axis=0)) > 50
+    assert term.transform_names() == [f"latent{i}" for i in range(16)]
+    distance = np.linalg.norm(latent[:, None] - term.basis_vectors, axis=2)
+    assert np.array_equal(distance.argmin(axis=1), term.cells(rows).nearest_basis)
+
+
+def test_atoms_for_plots(term: NetworkTerm, fit_term: Fit, rows: Rows) -> None:
+    assert term.basis_vectors.shape == (5, 16) and term.basis_strength.shape == (5, 4)
+    assert term.prototypes is not None and term.prototypes.shape == (5, 4)
+    without = fit_term(rows, backbone="mlp")
+    assert without.prototypes is None and without.basis_strength.shape == (5, 4)
+
+
+def test_tensors_in_tensors_out(term: NetworkTerm, rows: Rows) -> None:
+    given = torch.from_numpy(rows)
+    found = term.explain(given)
+    plain = term.explain(rows)
+    for name in ("value", "shares", "reason", "partner", "expected"):
+        assert isinstance(getattr(found, name), torch.Tensor)
+        assert np.array_equal(getattr(found, name).numpy(), getattr(plain, name)), name
+    assert torch.equal(term.value(given), torch.from_numpy(term.value(rows)))
+    assert torch.equal(term.transform(given), torch.from_numpy(term.transform(rows)))
+
+
+def test_no_rows(term: NetworkTerm, fit_term: Fit) -> None:
+    with pytest.raises(DataError, match="0 rows to score"):
+        term.value(np.empty((0, 4)))
+    with pytest.raises(DataError, match="0 rows to train"):
+        fit_term(np.empty((0, 4)))
