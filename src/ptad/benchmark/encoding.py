@@ -26,7 +26,8 @@ def one_hot(rows: npt.NDArray[np.float64], features: Features, indicators: bool 
 def one_hot_columns(features: Features) -> npt.NDArray[np.int64]:
     """Return the column of the table that each column of :func:`one_hot` comes from."""
     counts = features.n_categories[features.categories]
-    return np.r_[features.column[features.numbers], np.repeat(features.column[features.categories], counts)]
+    categories = np.repeat(features.column[features.categories], counts)
+    return np.concatenate([features.column[features.numbers], categories])
 
 
 def fill_gaps(train: Matrix, test: Matrix) -> tuple[Matrix, Matrix]:

@@ -94,8 +94,8 @@ def plant(
     """Return the rows with one cell changed in each, and the number of the changed column per row."""
     schema = detector.schema_
     sample = train.take(pa.array(rng.permutation(len(train))[:MAX_NEIGHBOUR_ROWS]))
-    encoded = [one_hot(schema.encode(t), schema.features) for t in (sample, rows)]
-    known, new = scale_columns(*encoded, "minmax")
+    known, new = (one_hot(schema.encode(table), schema.features) for table in (sample, rows))
+    known, new = scale_columns(known, new, "minmax")
     places = one_hot_columns(schema.features)
     changed = rng.integers(len(schema.names), size=len(rows))
     values = {name: rows[name].to_pylist() for name in schema.names}

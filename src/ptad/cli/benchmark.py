@@ -66,6 +66,7 @@ def run(
     max_test: MaxTestOption = None,
     cells_per_worker: CellsOption = 500,
     retry: RetryOption = False,
+    budget: Annotated[float | None, typer.Option(help="Seconds for the whole run; the next one goes on.")] = None,
     engine: options.Engine = "local",
     address: options.Address = None,
     workers: options.Workers = None,
@@ -87,7 +88,7 @@ def run(
     tables = open_collection(collection, data, label, normal or ())
     chosen = parse_seeds(seeds or tables.seeds)
     grid = make_grid(parse_methods(methods), tables.select(datasets, sample), chosen, parse_scalings(scalings))
-    settings = RunSettings(device, jobs, threads, time_limit, max_train, max_test, cells_per_worker, retry)
+    settings = RunSettings(device, jobs, threads, time_limit, max_train, max_test, cells_per_worker, retry, budget)
     path = out or RESULTS / f"{tables.name}.csv"
     rows = run_grid(grid, ResultStore(path), tables.load, settings, _announce, execute)
     typer.echo(_summary(rows, path), err=True)

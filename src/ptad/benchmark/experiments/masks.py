@@ -59,8 +59,8 @@ def row_masks(
 
     config = {"calibration.method": "none", **{f"network.{key}": value for key, value in options.items()}}
     model = PTAD(preset="paper", config=config, device=device, random_state=0, verbose=0).fit(train)
-    (term,) = model.detector_.pipeline.terms
-    encoded: Any = term.encoding.encode(model.schema_.encode(test)).double()
+    term: Any = model.detector_.pipeline.terms[0]
+    encoded = term.encoding.encode(model.schema_.encode(test)).double()
     with torch.inference_mode():
         output = term.scorer.network(encoded, term.scorer.reference)
     kept = output.projection_masks.double().unflatten(-1, (encoded.shape[1], -1)).mean(-1)

@@ -143,8 +143,8 @@ def _fitted(train: pa.Table, spec: TypedTable, settings: RunSettings) -> PTAD:
 def _neighbours(train: pa.Table, new: pa.Table, spec: TypedTable, k: int, indicators: bool = False) -> Scores:
     """Distance to the k-th neighbour on one-hot, min-max, median-filled columns."""
     schema = fit_schema(train, missing=spec.missing)
-    encoded = [one_hot(schema.encode(table), schema.features, indicators) for table in (train, new)]
-    known, rows = scale_columns(*encoded, "minmax")
+    known, rows = (one_hot(schema.encode(table), schema.features, indicators) for table in (train, new))
+    known, rows = scale_columns(known, rows, "minmax")
     distances = NearestNeighbors(n_neighbors=k).fit(known).kneighbors(rows)[0]
     return np.asarray(distances[:, -1], dtype=np.float64)
 
