@@ -63,8 +63,8 @@ class Board:
         return found if len(found) == 1 else {**found, "all": np.ones(len(names), dtype=bool)}
 
 
-def make_board(rows: Sequence[Row], collection: str, every: bool = False) -> Board:
-    """Gather the main comparison; a table on which a method failed or ran out of time counts as chance for it.
+def make_board(rows: Sequence[Row], collection: str, experiment: str = "main", every: bool = False) -> Board:
+    """Gather one experiment; a table on which a method failed or ran out of time counts as chance for it.
 
     Parameters
     ----------
@@ -72,12 +72,14 @@ def make_board(rows: Sequence[Row], collection: str, every: bool = False) -> Boa
         Rows of a results file.
     collection : str
         Name of the collection.
+    experiment : str
+        Whose rows; the main comparison unless told otherwise.
     every : bool
         Take all methods and the few tables that they share, instead of the methods that have most tables.
     """
-    main = experiment_rows(rows, "main")
-    found = {metric: _matrix(summarise(main, metric), main) for metric in METRICS}
-    summary = summarise(main, "auc_pr")
+    chosen = experiment_rows(rows, experiment)
+    found = {metric: _matrix(summarise(chosen, metric), chosen) for metric in METRICS}
+    summary = summarise(chosen, "auc_pr")
     tried = ~np.isnan(found["auc_pr"])
     kept = np.flatnonzero(np.ones(tried.shape[1], dtype=bool) if every else tried.mean(axis=0) >= MOST)
     shared = np.flatnonzero(tried[:, kept].all(axis=1)) if len(kept) else kept

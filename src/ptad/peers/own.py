@@ -63,7 +63,10 @@ class PtadPeer:
 
     def params(self) -> dict[str, Any]:
         """Every setting that decides the scores: the whole configuration, not only what differs from the preset."""
-        return {"preset": self.preset, **self.config.to_json()}
+        found = {"preset": self.preset, **self.config.to_json()}
+        if self.config.calibration.method == "none":  # the rest of the group has no say then
+            found["calibration"] = {"method": "none"}
+        return found
 
     def fit(self, X: npt.ArrayLike) -> Self:
         """Fit the detector."""
