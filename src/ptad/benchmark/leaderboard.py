@@ -81,7 +81,8 @@ def make_board(rows: Sequence[Row], collection: str, experiment: str = "main", e
     found = {metric: _matrix(summarise(chosen, metric), chosen) for metric in METRICS}
     summary = summarise(chosen, "auc_pr")
     tried = ~np.isnan(found["auc_pr"])
-    kept = np.flatnonzero(np.ones(tried.shape[1], dtype=bool) if every else tried.mean(axis=0) >= MOST)
+    enough = 0.0 if every else MOST * len(summary.datasets)
+    kept = np.flatnonzero(tried.sum(axis=0) >= enough) if tried.size else np.empty(0, dtype=np.int64)
     shared = np.flatnonzero(tried[:, kept].all(axis=1)) if len(kept) else kept
     if not len(shared):
         raise DataError("The results hold no table that all methods were measured on. Run 'ptad benchmark run' first.")
