@@ -22,7 +22,7 @@ from ptad.errors import SettingError
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 DEFAULT_RATE = 0.01
-FOLDED_ROWS = 15_000  # folds times rows up to which folds are cheap
+FOLDED_ROWS = 50_000  # folds times rows up to which folds are cheap
 UNIT_GROUPS = 10  # a row's units come from the other groups of calibration rows
 
 

@@ -22,10 +22,11 @@ from ptad.arrays import Array, count_below, integers, largest, like, namespace, 
 from ptad.reference import Batch, Reference
 from ptad.settings import setting
 from ptad.tables.features import Features
-from ptad.terms.base import FitContext, History, Reason, State, TermSettings, TermValues, log_mean_exp
+from ptad.terms.base import FitContext, History, Reason, State, TermSettings, TermValues
 
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
+COARSE_BINS, SAMPLE_ROWS, MOST_COMPARED = 4, 2_000, 100  # for the choice among many pairs
 NO_EDGE = np.finfo(np.float64).max  # fills the list of a feature that has fewer bins than others
 
 
@@ -36,10 +37,9 @@ class RarePairSettings(TermSettings):
     name: ClassVar[str] = "rare_pair"
 
     weight: float = setting(0.25, low=0.0, high=1e6)
-    pairs: int = setting(400, low=1, high=100_000)  # at most; wider tables draw as many at random
+    pairs: int = setting(400, low=1, high=100_000)  # at most; wider tables take the most dependent ones
     bins: int = setting(24, low=2, high=1000)  # at most; the cube root of the number of rows where that is less
     smoothing: float = setting(0.5, low=0.0, high=1e3, open_low=True)  # rows added to every count
-    pool: str = setting("mean", choices=("mean", "rarest"))
 
     @classmethod
     def term(cls) -> type[RarePair]:
@@ -80,7 +80,7 @@ class RarePair:
         for j in features.numbers:
             found = _edges(rows[:, j], n_bins)
             edges[j, : len(found)] = found
-        pairs = _draw_pairs(features, settings.pairs, context.rng)
+        pairs = choose_pairs(rows, features, settings.pairs, context.rng)
         bins, widths = bin_rows(rows, edges, features), _widths(edges, features)
         counts = [np.bincount(bins[:, a] * widths[b] + bins[:, b], minlength=widths[a] * widths[b]) for a, b in pairs.T]
         state = {
@@ -100,8 +100,7 @@ class RarePair:
         """Return (n,): the largest surprise over all pairs."""
         if not len(self._first):
             return namespace(batch.rows).zeros_like(batch.rows[:, 0])
-        surprise = self._surprise[self._places(batch.rows)]
-        return largest(surprise) if self.settings.pool == "rarest" else log_mean_exp(surprise)
+        return largest(self._surprise[self._places(batch.rows)])
 
     def explain(self, batch: Batch) -> TermValues:
         """Return the values, split by how much likelier each value's alternatives are, given its partner."""
@@ -211,12 +210,38 @@ def _typical(rows: Matrix, bins: Indices, n_bins: int) -> Matrix:
     return typical
 
 
-def _draw_pairs(features: Features, most: int, rng: np.random.Generator) -> Indices:
-    """Return (2, n_pairs): all pairs of features of different columns, or as many drawn at random."""
-    first, second = np.triu_indices(len(features), 1)
+def choose_pairs(rows: Matrix, features: Features, most: int, rng: np.random.Generator) -> Indices:
+    """Return (2, n_pairs): all pairs of features of different columns, or those that depend most on each other.
+
+    A combination is telling where the two values usually go together; of many pairs, the ones with the largest mutual
+    information are taken, estimated in a few coarse bins on a sample of the rows.
+    """
+    chosen = np.arange(len(features))
+    if len(features) > MOST_COMPARED:
+        chosen = np.sort(rng.permutation(len(features))[:MOST_COMPARED])
+    first, second = (chosen[side] for side in np.triu_indices(len(chosen), 1))
     apart = features.column[first] != features.column[second]
     first, second = first[apart], second[apart]
     if len(first) > most:
-        chosen = np.sort(rng.permutation(len(first))[:most])
-        first, second = first[chosen], second[chosen]
+        sample = rows[np.sort(rng.permutation(len(rows))[:SAMPLE_ROWS])]
+        dependence = _mutual_information(sample)[first, second]
+        best = np.sort(np.argsort(-dependence, kind="stable")[:most])
+        first, second = first[best], second[best]
     return np.stack([first, second])
+
+
+def _mutual_information(rows: Matrix) -> Matrix:
+    """Return (n_features, n_features): mutual information of coarse bins, gaps having one of their own."""
+    n, d = rows.shape
+    coarse = np.full((d, COARSE_BINS - 1), NO_EDGE)
+    for j in range(d):
+        found = _edges(rows[:, j], COARSE_BINS)
+        coarse[j, : len(found)] = found
+    bins = np.where(np.isnan(rows), COARSE_BINS, count_below(coarse, rows)[1])
+    member = (bins[:, None, :] == np.arange(COARSE_BINS + 1)[:, None]).astype(np.float32)
+    flat = member.reshape(n, -1)
+    joint = (flat.T @ flat / n).reshape(COARSE_BINS + 1, d, COARSE_BINS + 1, d)
+    alone = member.mean(axis=0)
+    chance = alone[:, :, None, None] * alone[None, None, :, :]
+    ratio = np.where(joint > 0.0, joint / np.where(chance > 0.0, chance, 1.0), 1.0)
+    return np.asarray((joint * np.log(ratio)).sum(axis=(0, 2)), dtype=np.float64)

@@ -119,6 +119,8 @@ def score_on_cluster(
     for found in scan.sources:
         found.check_unchanged()
     shutil.rmtree(folder / COPIES, ignore_errors=True)
+    for left_over in folder.glob(".part-*.part"):  # of workers that died while they wrote
+        left_over.unlink(missing_ok=True)
     (folder / DONE).touch()
     judged = model.calibration_ is not None
     return ScoreSummary(
