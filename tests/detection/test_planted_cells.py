@@ -26,11 +26,7 @@ def bundled() -> tuple[pa.Table, pa.Table]:
 
 def test_planting_changes_one_cell_per_row_to_an_implausible_value() -> None:
     train, new = bundled()
-<<<<<<< HEAD
-    detector = PTAD(config=QUICK, verbose=0).fit(train)
-=======
     detector = PTAD(verbose=0).fit(train)
->>>>>>> w-bench
     planted, changed = plant(detector, train, new, np.random.default_rng(0))
     differs = np.array([np.not_equal(planted[name], new[name]) for name in detector.schema_.names]).T
     assert (differs.sum(axis=1) <= 1).all()
@@ -41,11 +37,7 @@ def test_planting_changes_one_cell_per_row_to_an_implausible_value() -> None:
 
 def test_bundled_table() -> None:
     train, new = bundled()
-<<<<<<< HEAD
-    result = planted_cells(PTAD(false_alarm_rate=0.05, config=QUICK, verbose=0).fit(train), train, new)
-=======
     result = planted_cells(PTAD(false_alarm_rate=0.05, verbose=0).fit(train), train, new)
->>>>>>> w-bench
     assert result.flagged > 0.2
     assert result.first >= 0.95
     assert result.first_three >= 0.98
