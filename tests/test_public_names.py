@@ -66,6 +66,7 @@ HEAVY = (
     "torch",
     "sklearn",
     "scipy",
+    "pandas",
     "pyod",
     "matplotlib",
     "pytorch_optimizer",
