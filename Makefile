@@ -40,6 +40,7 @@ system-programs:
 # Write the golden scores anew after a change that is meant to alter numbers.
 golden: $(VENV)/.test
 	$(BIN)/python tests/paper/golden_network.py
+	$(BIN)/python tests/golden/regenerate.py
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -49,4 +49,4 @@ def report(
     if as_json:
         print_json(content)
     elif not quiet:
-        typer.echo(f"{content['n_strange']:,} of {content['n_rows']:,} rows are strange; wrote {out}", err=True)
+        typer.echo(f"{content['n_flagged']:,} of {content['n_rows']:,} rows flagged; wrote {out}", err=True)
