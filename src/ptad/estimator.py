@@ -14,16 +14,16 @@ from sklearn.base import BaseEstimator, OutlierMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ptad.calibration import Calibration, Units, rows_needed
-from ptad.config import Config, make_config
-from ptad.detector import Detector, Pipeline
+from ptad.calibration import Calibration, rows_needed
+from ptad.config import PRESETS, Config, make_config
+from ptad.detector import Detector
 from ptad.devices import resolve_device
-from ptad.errors import BundleError, DataError, SettingError
+from ptad.errors import DataError, SettingError
 from ptad.explanation import Explanation, make_explanation
+from ptad.model import Model
 from ptad.progress import fit_progress
-from ptad.reference import Reference
-from ptad.storage import plain, read_bundle, write_bundle
-from ptad.tables import Schema, fit_schema
+from ptad.storage import plain, write_bundle
+from ptad.tables import fit_schema
 from ptad.tables.borders import as_frame
 
 logger = logging.getLogger("ptad")
@@ -147,7 +147,8 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         X : array, or pandas, polars or Arrow table
             New normal rows. The false-alarm rate holds for rows like these.
         """
-        rows = self.schema_.encode(self._input(X))
+        table = self._input(X)
+        rows = self.schema_.encode(table)
         self._check_enough(len(rows) // 2, "An update takes its threshold from half of the new rows", 2)
         with fit_progress(self.verbose) as progress:
             detector = self.detector_.update(
@@ -158,7 +159,8 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
 
     def recalibrate(self, X: Any) -> Self:
         """Take the threshold and p-values from these normal rows, which the model must not have been fitted on."""
-        rows = self.schema_.encode(self._input(X))
+        table = self._input(X)
+        rows = self.schema_.encode(table)
         self._check_enough(len(rows), "A threshold is taken from the rows given", 1)
         self._adopt(self.detector_.recalibrated(rows), rate=self._rate_to_keep())
         return self
@@ -210,6 +212,17 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
             value = getattr(self, name)
             if value is not None and not isinstance(value, Mapping | Config):
                 raise SettingError(f"The '{name}' parameter of PTAD must be a mapping. Got {value!r} instead.")
+        if not isinstance(self.preset, str):
+            raise SettingError(f"There is no preset {self.preset!r}. Choose one of: {', '.join(PRESETS)}.")
+        if not isinstance(self.verbose, int) or self.verbose < 0:
+            raise SettingError(f"The 'verbose' parameter of PTAD must be 0, 1 or more. Got {self.verbose!r} instead.")
+        try:
+            check_random_state(self.random_state)
+        except ValueError as error:
+            raise SettingError(
+                "The 'random_state' parameter of PTAD must be None, a RandomState or a number from 0 to 2**32 - 1. "
+                f"Got {self.random_state!r} instead."
+            ) from error
         if not isinstance(self.device, str):
             raise SettingError(f"The 'device' parameter of PTAD must be text. Got {self.device!r} instead.")
         rate = self.false_alarm_rate
@@ -253,16 +266,19 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
 
     def term_scores(self, X: Any) -> dict[str, Array]:
         """Return what every term adds to the anomaly score; they add up to it, rounding aside."""
-        found = self.detector_.term_scores(self.schema_.encode(self._input(X)))
+        table = self._input(X)
+        found = self.detector_.term_scores(self.schema_.encode(table))
         return dict(zip([term.title() for term in self.config_.terms], found.T, strict=True))
 
     def explain(self, X: Any) -> Explanation:
         """Return for every row and column what it adds to the score, why, what was observed and what was expected."""
-        return make_explanation(self._input(X), self.schema_, self.detector_)
+        table = self._input(X)
+        return make_explanation(table, self.schema_, self.detector_)
 
     def transform(self, X: Any) -> Array:
         """Return the rows as the first term sees them: residuals per column (default) or the P-space (paper)."""
-        return self.detector_.pipeline.transform(self.schema_.encode(self._input(X)))
+        table = self._input(X)
+        return self.detector_.pipeline.transform(self.schema_.encode(table))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns of :meth:`transform`."""
@@ -330,27 +346,13 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, device: str = "auto") -> Self:
         """Read a model; the same machine gives the same scores, bit for bit."""
-        content, arrays = read_bundle(folder)
-        config = Config.from_json(content["config"])
-        model = cls(**content["parameters"], config=config, device=device)
-        model.schema_ = schema = Schema.from_json(content["schema"])
-        target = resolve_device(device)
-        try:
-            reference = Reference(arrays["reference"], schema.features, config.reference, target)
-            terms = []
-            for settings in config.terms:
-                prefix = f"{settings.title()}."
-                state = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-                terms.append(settings.term().from_state(state, reference, schema.features, settings, target))
-            units = Units(*arrays["units"], np.array([term.standardised for term in terms]))
-        except KeyError as error:
-            raise BundleError(f"'{folder}' is damaged: it has no array {error}. Restore it or fit again.") from error
-        calibration = Calibration(arrays["calibration"]) if "calibration" in arrays else None
-        unknown = np.full(content["n_rows"], np.nan)  # the bundle keeps the scores, not whose they are
+        saved = Model.load(folder, device=device)
+        content = saved.content
+        model = cls(**content["parameters"], config=saved.config_, device=device)
+        model.schema_ = saved.schema_
         model.n_features_in_ = content["n_features_in"]
         if content["feature_names_in"] is not None:
             model.feature_names_in_ = np.asarray(content["feature_names_in"], dtype=object)
-        pipeline = Pipeline(reference, terms)
-        model._adopt(Detector(config, schema.features, pipeline, units, calibration, unknown))
+        model._adopt(saved.detector_)
         model.history_ = content["history"]
         return model

@@ -5,6 +5,8 @@ import multiprocessing
 import os
 import shutil
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +18,7 @@ from ptad.engines.cells import CellCounts
 from ptad.engines.local import score_table
 from ptad.errors import DataError, SettingError
 from ptad.tables import read_table, write_table
+from stopping import HANG
 
 STEP = 40  # three batches: 40, 40 and 20 rows
 
@@ -39,6 +42,28 @@ def test_streamed_scores_are_those_of_the_whole_table(folder, model, rows, tmp_p
     assert found["anomaly"].to_pylist() == flagged.tolist()
     assert (summary.rows, summary.anomalies, summary.rows_resumed) == (100, flagged.sum(), 0)
     assert {p.name for p in tmp_path.iterdir()} == {f"in{suffix}", f"out{suffix}"}
+
+
+def test_the_light_model_is_the_estimator(folder, model, rows):
+    light = local.load_light(folder / "model", device="cpu", false_alarm_rate=0.1)
+    model.set_false_alarm_rate(0.1)
+    assert np.array_equal(light.anomaly_score(rows), model.anomaly_score(rows))
+    assert (light.false_alarm_rate_, light.offset_, light.preset) == (0.1, model.offset_, model.preset)
+    light, full = light.explain(rows), model.explain(rows)
+    assert np.array_equal(light.contribution_values, full.contribution_values) and light.reasons.equals(full.reasons)
+
+
+def test_scoring_does_not_wait_for_scikit_learn(folder, tmp_path):
+    code = (
+        "import sys\n"
+        "from ptad.engines.local import score_table\n"
+        "score_table(*sys.argv[1:], explain=1)\n"
+        "slow = {'sklearn', 'scipy.stats', 'torch', 'polars', 'rich'} & set(sys.modules)\n"
+        "sys.exit(f'imported: {slow}' if slow else 0)"
+    )
+    files = [folder / "model", folder / "table.csv", tmp_path / "o.csv"]
+    done = subprocess.run([sys.executable, "-c", code, *map(str, files)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_explained_columns(folder, model, rows, tmp_path):
@@ -112,7 +137,7 @@ def test_killed_at_every_moment(folder, tmp_path, monkeypatch):
         home.mkdir()
         process = context.Process(target=crashing_score, args=(folder, home / "o.csv", moment))
         process.start()
-        process.join(120)
+        process.join(HANG)
         if process.exitcode == 0:
             break
         assert process.exitcode == -signal.SIGKILL

@@ -44,11 +44,11 @@ def evaluate(
     """
     from ptad.cli.settings import parse_rate
     from ptad.engines.evaluation import evaluate_table
-    from ptad.engines.local import load_model
+    from ptad.engines.local import load_light
 
     set_up_logging(quiet)
     with rows_progress("scoring", quiet) as progress:
-        loaded = load_model(model, device=device, false_alarm_rate=parse_rate(false_alarm_rate))
+        loaded = load_light(model, device=device, false_alarm_rate=parse_rate(false_alarm_rate))
         found = evaluate_table(
             loaded,
             table,

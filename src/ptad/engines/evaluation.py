@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from ptad.engines.labels import check_label, check_named, is_anomaly
 from ptad.engines.local import decision_of, known_batches, rows_from, rows_per_batch
-from ptad.estimator import PTAD
 from ptad.tables import scan_table
+
+if TYPE_CHECKING:
+    from ptad.engines.local import AnyModel
 
 CONFIDENCE = 0.95
 
@@ -95,7 +97,7 @@ def exact_interval(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[f
 
 
 def evaluate_table(
-    model: PTAD,
+    model: AnyModel,
     source: Any,
     *,
     label: str,

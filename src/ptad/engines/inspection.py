@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from ptad.config import PRESETS, Config
-from ptad.estimator import PTAD
-from ptad.storage import read_bundle
+from ptad.model import Model
 
 
 def describe_model(folder: str | Path) -> dict[str, Any]:
     """Return terms, settings, columns, false-alarm rate, sizes and versions of a model folder."""
-    manifest, _ = read_bundle(folder)
-    model = PTAD.load(folder, device="cpu")
-    detector, config = model.detector_, model.config_
+    model = Model.load(folder, device="cpu")
+    manifest, detector, config = model.content, model.detector_, model.config_
     calibration = detector.calibration
     return {
         "model": str(folder),

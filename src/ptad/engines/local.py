@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,14 @@ from ptad.engines.cells import CellCounts
 from ptad.engines.resume import PartStore
 from ptad.engines.why import why_columns, why_fields
 from ptad.errors import DataError, SettingError, UserError
-from ptad.estimator import PTAD
+from ptad.model import Model
 from ptad.storage import MANIFEST
 from ptad.tables import Query, TableScan, TableWriter, scan_table
+
+if TYPE_CHECKING:
+    from ptad.estimator import PTAD
+
+    AnyModel = PTAD | Model
 
 logger = logging.getLogger("ptad")
 
@@ -43,7 +48,7 @@ class ScoreSummary:
     cells: CellCounts
 
     @classmethod
-    def of(cls, model: PTAD, cells: CellCounts, anomalies: int, resumed: int, out: str) -> ScoreSummary:
+    def of(cls, model: AnyModel, cells: CellCounts, anomalies: int, resumed: int, out: str) -> ScoreSummary:
         """Return the summary of all rows that were counted."""
         calibrated = model.detector_.calibration is not None
         rate = model.false_alarm_rate_ if calibrated else None
@@ -56,12 +61,20 @@ class ScoreSummary:
 
 
 def load_model(folder: str | Path, *, device: str = "auto", false_alarm_rate: float | str | None = None) -> PTAD:
-    """Load a model, with another false-alarm rate if one is given."""
+    """Load a model as an estimator, with another false-alarm rate if one is given."""
+    from ptad.estimator import PTAD
+
     model = PTAD.load(folder, device=device)
     return model if false_alarm_rate is None else model.set_false_alarm_rate(false_alarm_rate)
 
 
-def decision_of(model: PTAD) -> tuple[float, float]:
+def load_light(folder: str | Path, *, device: str = "auto", false_alarm_rate: float | str | None = None) -> Model:
+    """Load a model for scoring and explaining only; scikit-learn is not imported."""
+    model = Model.load(folder, device=device)
+    return model if false_alarm_rate is None else model.set_false_alarm_rate(false_alarm_rate)
+
+
+def decision_of(model: AnyModel) -> tuple[float, float]:
     """Return (threshold, false-alarm rate): rows with a score above the threshold are flagged."""
     if model.detector_.calibration is None:
         raise SettingError(
@@ -110,7 +123,7 @@ def score_table(
     """
     if explain < 0:
         raise SettingError(f"--explain must be 0 or the number of columns to name. Got {explain} instead.")
-    model = load_model(model_folder, device=device, false_alarm_rate=false_alarm_rate)
+    model = load_light(model_folder, device=device, false_alarm_rate=false_alarm_rate)
     step = batch_rows or rows_per_batch(model)
     scan = scan_table(source, batch_rows=step, encoding=encoding, schema=model.schema_)
     added = added_schema(explain, prefix)
@@ -122,7 +135,7 @@ def score_table(
     settings = {
         "model": hashlib.sha256((Path(model_folder) / MANIFEST).read_bytes()).hexdigest(),
         "device": model.detector_.pipeline.reference.device,
-        "false_alarm_rate": getattr(model, "false_alarm_rate_", None),
+        "false_alarm_rate": None if model.detector_.calibration is None else model.false_alarm_rate_,
         "columns": added.names,
         "batch_rows": step,
         "encoding": encoding,
@@ -153,7 +166,7 @@ def score_table(
     return ScoreSummary.of(model, cells, anomalies, resumed, str(out))
 
 
-def score_batch(model: PTAD, rows: Any, explain: int = 0) -> tuple[dict[str, pa.Array], CellCounts]:
+def score_batch(model: AnyModel, rows: Any, explain: int = 0) -> tuple[dict[str, pa.Array], CellCounts]:
     """Return the columns of :func:`scored_columns`, and what is missing or unseen in the rows."""
     encoded = model.schema_.encode(rows)
     explanation = model.explain(rows) if explain else None
@@ -172,7 +185,7 @@ def score_batch(model: PTAD, rows: Any, explain: int = 0) -> tuple[dict[str, pa.
     return found, CellCounts.of(encoded, model.schema_)
 
 
-def scored_columns(model: PTAD, rows: Any, explain: int = 0) -> dict[str, pa.Array]:
+def scored_columns(model: AnyModel, rows: Any, explain: int = 0) -> dict[str, pa.Array]:
     """Return score, p-value and flag of every row, and its strongest columns if asked for."""
     return score_batch(model, rows, explain)[0]
 
@@ -184,14 +197,14 @@ def added_schema(explain: int, prefix: str = "") -> pa.Schema:
     return pa.schema([(prefix + name, kind) for name, kind in fields])
 
 
-def rows_per_batch(model: PTAD) -> int:
+def rows_per_batch(model: AnyModel) -> int:
     """Return how many rows are scored at a time; whole batches where a model scores rows together."""
     size = int(np.clip(_CELLS_PER_BATCH // len(model.schema_.features), 256, _MOST_ROWS))
     together = model.detector_.batch_size
     return size if together is None else -(-size // together) * together
 
 
-def known_batches(model: PTAD, scan: TableScan) -> Iterator[tuple[int, pa.RecordBatch, pa.RecordBatch]]:
+def known_batches(model: AnyModel, scan: TableScan) -> Iterator[tuple[int, pa.RecordBatch, pa.RecordBatch]]:
     """Yield (number of the first row, batch, the part of the batch that the model knows).
 
     Columns that the model does not know are named once; a model of an array takes columns by place.
@@ -211,7 +224,7 @@ def known_batches(model: PTAD, scan: TableScan) -> Iterator[tuple[int, pa.Record
         start += batch.num_rows
 
 
-def known_names(model: PTAD, names: list[str], *, say: bool = True) -> list[str]:
+def known_names(model: AnyModel, names: list[str], *, say: bool = True) -> list[str]:
     """Return those of the columns that the model knows, and ``say`` in the log which ones it does not."""
     if model.schema_.from_array:
         return names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +11,14 @@ import pyarrow as pa
 from ptad.engines.local import known_batches, rows_from, rows_per_batch, scored_columns
 from ptad.engines.why import row_reasons
 from ptad.errors import SettingError
-from ptad.estimator import PTAD
 from ptad.tables import scan_table
+
+if TYPE_CHECKING:
+    from ptad.engines.local import AnyModel
 
 
 def strangest_rows(
-    model: PTAD,
+    model: AnyModel,
     source: Any,
     *,
     top: int = 10,
@@ -53,7 +55,7 @@ def strangest_rows(
     return explained_rows(model, best, numbers.tolist(), columns)
 
 
-def explained_rows(model: PTAD, rows: pa.Table, numbers: list[int], columns: int) -> list[dict[str, Any]]:
+def explained_rows(model: AnyModel, rows: pa.Table, numbers: list[int], columns: int) -> list[dict[str, Any]]:
     """Return one entry per row, as :func:`strangest_rows` does."""
     explanation = model.explain(rows)
     scored = {name: array.to_pylist() for name, array in scored_columns(model, rows).items()}

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ptad.explanation import Explanation
@@ -49,7 +50,7 @@ def why_columns(explanation: Explanation, n: int) -> dict[str, pa.Array]:
             added = _rounded(explanation.contribution_values, place)
             said = [
                 np.array(names, dtype=object)[place],
-                np.where(added > 0.0, _picked(reasons, place), None),
+                pc.if_else(added > 0.0, pa.array(_picked(reasons, place), pa.string()), None),
                 _picked(expected, place),
                 added,
                 _rounded(percentages, place),

@@ -56,6 +56,15 @@ class Peer(Protocol):
         ...
 
 
+@runtime_checkable
+class CalibratedPeer(Protocol):
+    """A peer that also says which rows to flag: p-values from calibration rows."""
+
+    def p_value(self, scores: FloatArray) -> FloatArray | None:
+        """How often a normal row has at least these scores; None if the method was fitted without calibration."""
+        ...
+
+
 def check_matrix(X: npt.ArrayLike, method: str, n_features: int | None = None) -> FloatArray:
     """Return ``X`` as a finite float64 matrix of its own, or say what is wrong with it.
 
@@ -95,10 +104,3 @@ def check_choice(value: str, choices: tuple[str, ...], parameter: str, owner: st
     if value not in choices:
         options = ", ".join(repr(c) for c in choices)
         raise SettingError(f"The '{parameter}' parameter of {owner} must be one of {options}. Got {value!r} instead.")
-
-
-def resolve_device(device: str) -> str:
-    """Turn ``"auto"`` into ``"cuda"`` or ``"cpu"``; refuse a device that is not there."""
-    from ptad.paper import device as resolver
-
-    return str(resolver.resolve_device(device))

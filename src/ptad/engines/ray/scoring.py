@@ -28,7 +28,7 @@ from ptad.engines.local import (
     added_schema,
     check_added_names,
     known_names,
-    load_model,
+    load_light,
     rows_from,
     rows_per_batch,
     score_batch,
@@ -36,7 +36,7 @@ from ptad.engines.local import (
 from ptad.engines.ray.connection import connected, worker_share
 from ptad.engines.ray.plan import Unit, make_units, parquet_files, read_unit
 from ptad.errors import DataError, SettingError, UserError
-from ptad.estimator import PTAD
+from ptad.model import Model
 from ptad.storage import MANIFEST
 from ptad.tables import Query, TableWriter, scan_table
 
@@ -78,7 +78,7 @@ def score_on_cluster(
     if explain < 0:
         raise SettingError(f"--explain must be 0 or the number of columns to name. Got {explain} instead.")
     folder = Path(out).resolve()
-    model = load_model(model_folder, device="cpu", false_alarm_rate=false_alarm_rate)
+    model = load_light(model_folder, device="cpu", false_alarm_rate=false_alarm_rate)
     step = batch_rows or rows_per_batch(model)
     scan = scan_table(source, batch_rows=step, encoding=encoding, schema=model.schema_)
     added = added_schema(explain, prefix)
@@ -91,7 +91,7 @@ def score_on_cluster(
             "ptad": __version__,
             "model": hashlib.sha256((Path(model_folder) / MANIFEST).read_bytes()).hexdigest(),
             "sources": [[str(s.path.resolve()), *s.state] for s in scan.sources],
-            "false_alarm_rate": getattr(model, "false_alarm_rate_", None),
+            "false_alarm_rate": None if model.detector_.calibration is None else model.false_alarm_rate_,
             "columns": schema.names,
             "batch_rows": step,
             "encoding": encoding,
@@ -123,6 +123,8 @@ def score_on_cluster(
     for found in scan.sources:
         found.check_unchanged()
     shutil.rmtree(folder / COPIES, ignore_errors=True)
+    for left_over in folder.glob(".part-*.part"):  # of workers that died while they wrote
+        left_over.unlink(missing_ok=True)
     (folder / DONE).touch()
     return ScoreSummary.of(model, cells, anomalies, resumed, str(out))
 
@@ -180,13 +182,13 @@ class ClusterWorker:
         self.out = Path(job["out"])
         self.own = pa.ipc.read_schema(pa.py_buffer(job["own"]))
         self.schema = pa.ipc.read_schema(pa.py_buffer(job["schema"]))
-        self._model: PTAD | None = None
+        self._model: Model | None = None
 
     @property
-    def model(self) -> PTAD:
+    def model(self) -> Model:
         if self._model is None:
             job = self.job
-            self._model = load_model(job["model"], device=job["device"], false_alarm_rate=job["false_alarm_rate"])
+            self._model = load_light(job["model"], device=job["device"], false_alarm_rate=job["false_alarm_rate"])
         return self._model
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
