@@ -8,7 +8,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile
 # torch by its exact pin and before everything else: the pin is the CPU build, a range may pull in gigabytes of CUDA
 TORCH := $(shell grep -i '^torch==' constraints.txt)
 
-.PHONY: run test check lint types imports fast-tests tests golden clean
+.PHONY: run test check lint types imports fast-tests tests system-programs golden clean
 
 run: $(VENV)/.core
 	$(BIN)/ptad demo
@@ -27,12 +27,15 @@ types: $(VENV)/.test
 imports: $(VENV)/.test
 	$(BIN)/lint-imports --no-cache
 
-fast-tests: $(VENV)/.test
+fast-tests: $(VENV)/.test system-programs
 	$(PYTEST) -m "not slow"
 
-tests: $(VENV)/.test
-	sh tests/system_programs.sh
+tests: $(VENV)/.test system-programs
 	$(PYTEST) -m slow
+
+# Looks every time, which costs nothing: a stamp would outlive a program that was removed.
+system-programs:
+	sh tests/system_programs.sh
 
 # Write the golden scores anew after a change that is meant to alter numbers.
 golden: $(VENV)/.test

@@ -10,9 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 
 from ptad import PTAD
+
+# No verdict depends on how fast the machine is: neither on the time of an example nor on that of drawing it.
+settings.register_profile("any-speed", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any-speed")
 
 # Settings of the `paper` preset with which a fit takes a fraction of a second.
 TINY = {
@@ -122,6 +127,6 @@ def browser() -> Iterator[Any]:
         pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as p:
-        opened = p.chromium.launch(executable_path=path, args=CHROMIUM_ARGUMENTS)
+        opened = p.chromium.launch(executable_path=path, args=CHROMIUM_ARGUMENTS, timeout=600_000)
         yield opened
         opened.close()

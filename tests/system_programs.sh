@@ -1,25 +1,34 @@
 #!/bin/sh
 # Programs that the tests use and pip cannot install. Missing ones are installed where that is allowed (root on a
-# system with apt-get) and named otherwise; the tests that need them then skip and say so.
+# system with apt-get) and named otherwise; the tests that need them then skip and say so. Quick when all are there.
 set -eu
 
-# need NAME PACKAGE WHAT FOUND: install PACKAGE unless NAME was found already; without it WHAT is skipped
-need() {
-    if [ "$4" = yes ]; then
-        echo "$1: present"
-    elif [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null 2>&1; then
-        export DEBIAN_FRONTEND=noninteractive
-        apt-get update -qq && apt-get install -y -qq "$2" >/dev/null
-        echo "$1: installed"
-    else
-        echo "$1: missing; $3 will be skipped. Install it with your system's package manager."
-    fi
+missing=""
+if ! command -v chromium >/dev/null 2>&1; then missing="$missing chromium"; fi
+if ! command -v initdb >/dev/null 2>&1 && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
+    missing="$missing postgresql"
+fi
+if [ -z "$missing" ]; then exit 0; fi
+
+if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+    echo "missing:$missing. The tests that need them will be skipped; install them with your system's package manager."
+    exit 0
+fi
+
+# a fresh machine may still be setting itself up, and mirrors fail now and then: wait for the lock, and try again
+again() {
+    for pause in 5 15 45; do
+        if "$@"; then return 0; fi
+        echo "failed, tried again in $pause s: $*" >&2
+        sleep "$pause"
+    done
+    "$@"
 }
 
-found=no
-if command -v chromium >/dev/null 2>&1; then found=yes; fi
-need chromium chromium "the browser tests" "$found"
-
-found=no
-if command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then found=yes; fi
-need postgresql postgresql "the tests of PostgreSQL" "$found"
+export DEBIAN_FRONTEND=noninteractive
+options="-qq -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3"
+echo "installing:$missing"
+# shellcheck disable=SC2086 # several words each, on purpose
+again apt-get $options update
+# shellcheck disable=SC2086
+again apt-get $options install -y $missing </dev/null >/dev/null

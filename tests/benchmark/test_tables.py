@@ -136,6 +136,7 @@ def test_latex_is_sound_whatever_the_texts_hold() -> None:
 def test_html_is_a_page(browser: Any, tmp_path: Path) -> None:
     paths = write_tables(experiment_tables(grid()), tmp_path)
     page = browser.new_page()
+    page.set_default_timeout(600_000)  # only against hanging
     page.goto(paths[2].as_uri())
     assert page.title() == "Benchmark tables"
     assert page.evaluate("[document.characterSet, document.compatMode]") == ["UTF-8", "CSS1Compat"]

@@ -13,6 +13,7 @@ import pytest
 
 from ptad.benchmark.cell import Outcome, Task
 from ptad.benchmark.workers import MOST_TRIES, run_tasks
+from stopping import HANG
 
 
 def kill_reader(pipe: Path) -> None:
@@ -58,7 +59,7 @@ def test_a_killed_worker_is_no_failure_unless_the_cell_kills_every_one(tmp_path:
         lambda number, outcome, status: found.update({number: (outcome, status)}),
         n_workers=1,
     )
-    thread.join(60)
+    thread.join(HANG)
     assert killed == ["once", *["always"] * MOST_TRIES]
     outcome, status = found[0]
     assert status == "ok" and outcome.scores is not None and outcome.scores.shape == (40,)

@@ -16,6 +16,7 @@ from faults import NODE
 
 from ptad import PTAD
 from ptad.tables import write_table
+from stopping import Stops
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 pytest.importorskip("ray", reason="the extra 'ray' is not installed")
@@ -46,14 +47,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Any]:
-    """Two nodes with one processor each; this process is connected to the first."""
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Two nodes with one processor each, whose processes have ``stops``; this process is connected to the first."""
+    stops = Stops(tmp_path_factory.mktemp("stops"))
+    # on a busy machine nodes may start slowly, and memory that others fill is no reason to kill a worker
+    patience = {"RAY_raylet_start_wait_time_s": "300", "RAY_memory_monitor_refresh_ms": "0"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**stops.environment, **patience}.items():
+            patch.setenv(name, value)
+        yield from _cluster(stops)
+
+
+def _cluster(stops: Stops) -> Iterator[Any]:
     import ray
     from ray.cluster_utils import Cluster
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
+        found.stops = stops
         found.second = found.add_node(**NODE)
         ray.init(address=found.address, log_to_driver=False, logging_level=logging.ERROR)
     yield found

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from faults import Saboteur, kill_worker, worker_pids
 
 from ptad.benchmark.cell import Cell
 from ptad.benchmark.loading import Dataset
@@ -31,9 +30,9 @@ def test_a_killed_worker_costs_no_cell(cluster: Any, tmp_path: Path) -> None:
     cells.append(Cell("lof", "toy", 0, "standard", {"metric": "no-such-metric"}))
     local = run_grid(cells, ResultStore(tmp_path / "local.csv"), load, RunSettings())
     store = ResultStore(tmp_path / "ray.csv")
-    with Saboteur(lambda: bool(worker_pids("_measure")), lambda: kill_worker("_measure")) as saboteur:
-        rows = run_grid(cells, store, load, RunSettings(), execute=cluster_executor(None, None))
-    assert saboteur.acted
+    stop = cluster.stops.add("*/ptad-cell-*/test.npy", events=("open",))  # a worker that is about to measure
+    rows = run_grid(cells, store, load, RunSettings(), execute=cluster_executor(None, None))
+    assert stop.pid is not None
     assert len(store.read()) == len(rows) == 3
 
     def figures(found: list[dict[str, Any]]) -> dict[Any, Any]:

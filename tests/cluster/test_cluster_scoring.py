@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from faults import NODE, Saboteur, kill_worker
+from faults import NODE, Saboteur
 from typer.testing import CliRunner
 
 from ptad.cli import app
@@ -57,18 +56,18 @@ def test_killed_workers_and_nodes_leave_no_trace_and_parts_are_kept(cluster: Any
     local = score_table(folder / "model", folder / "csv", tmp_path / "local.parquet", **settings)
     expected = read_table(tmp_path / "local.parquet")
     out = tmp_path / "out"
-    parts = partial(out.glob, "part-*")
-    worker = Saboteur(lambda: any(parts()), lambda: kill_worker("MapWorker"))
-    node = Saboteur(
-        lambda: worker.acted and len(list(parts())) > 20,
-        lambda: cluster.remove_node(cluster.second, allow_graceful=False),
-    )
+    parts = f"{out}/part-*.parquet"
+    worker = cluster.stops.add(parts, 2)  # the first to write its second part dies before it has its name
+    node = cluster.stops.add(parts, 10, how="hold")  # and later a whole node, while there is work left
+    saboteur = Saboteur(node, lambda: cluster.remove_node(cluster.second, allow_graceful=False))
+    saboteur.start()
     try:
-        with worker, node:
-            found = score_on_cluster(folder / "model", folder / "csv", out, **settings)
+        found = score_on_cluster(folder / "model", folder / "csv", out, **settings)
     finally:
+        node.release()
+        saboteur.join()
         cluster.second = cluster.add_node(**NODE)
-    assert worker.acted and node.acted
+    assert worker.pid is not None and node.pid is not None
     assert (found.rows, found.anomalies) == (1000, local.anomalies)
     assert read_table(out).equals(expected)  # every row once, in order, with the same types
     names = {p.name for p in out.iterdir()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,8 +42,9 @@ def model(tmp_path_factory: pytest.TempPathFactory, rows: pa.Table) -> Path:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
+    """A server; its absence is an error in CI and a skip elsewhere."""
     if (reason := why_not()) is not None:
-        pytest.skip(reason)
+        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
     # pytest's own folders cannot be entered by the user that the server runs as
     with tempfile.TemporaryDirectory(prefix="ptad-postgres-") as folder:
         Path(folder).chmod(0o755)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
 import subprocess
-import time
 from pathlib import Path
+
+import psutil
+
+from stopping import HANG, wait_until
 
 PASSWORD = "pass/w0rd@x"  # signs that have to be escaped in a URI
 ESCAPED = "pass%2Fw0rd%40x"
@@ -33,6 +38,18 @@ def why_not() -> str | None:
     return None
 
 
+def free_port() -> int:
+    """A port that nobody listens on, below those that the system gives to outgoing connections: it stays free."""
+    while True:
+        port = random.SystemRandom().randint(15_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+
+
 class PostgresServer:
     """A server on a free port of this machine."""
 
@@ -45,9 +62,7 @@ class PostgresServer:
         if os.getuid() == 0:
             self.user = pwd.getpwnam("postgres").pw_uid
             os.chown(folder, self.user, -1)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         secret = folder / "password"
         secret.write_text(PASSWORD, encoding="ascii")
         secret.chmod(0o644)
@@ -75,23 +90,26 @@ class PostgresServer:
             cwd=self.folder,
         )
         log.close()
-        for _ in range(300):
-            ready = [self.programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]
-            if subprocess.run(ready, check=False).returncode == 0:
-                return
-            time.sleep(0.1)
-        raise RuntimeError((self.folder / "log").read_text())
+        process, said = self.process, (self.folder / "log").read_text
+
+        def ready() -> bool:
+            assert process.poll() is None, said()
+            command = [self.programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+            return subprocess.run(command, check=False).returncode == 0
+
+        wait_until(ready, said)
 
     def kill(self) -> None:
         """End the server and all its connections at once, without any tidying up."""
         assert self.process is not None
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        for pid in [self.process.pid, *map(int, children)]:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        server = psutil.Process(self.process.pid)
+        server.suspend()  # it starts no more
+        children = server.children(recursive=True)
+        for process in (server, *children):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
         self.process.wait()
+        wait_until(lambda: not any(map(_lives, children)))  # only then are all connections closed
         # the next start must not take the lock file for that of a living server
         Path(self.data, "postmaster.pid").unlink(missing_ok=True)
 
@@ -99,8 +117,16 @@ class PostgresServer:
         """End the server in order."""
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
-            self.process.wait(60)
+            self.process.wait(HANG)
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [self.programs / program, *arguments]
         subprocess.run(command, check=True, user=self.user, cwd=self.folder, capture_output=True)
+
+
+def _lives(process: psutil.Process) -> bool:
+    """Whether a process still runs; one that nobody has asked for its end does not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import logging
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -240,7 +239,6 @@ def test_a_killed_server_leaves_no_half_written_table(
         if batch.column(0)[0].as_py() >= 1400 and not killed.is_set():
             killed.set()
             postgres.kill()
-            time.sleep(0.1)
         return plain(batch, schema)
 
     monkeypatch.setattr(engine, "_cast", killing)

@@ -15,6 +15,7 @@ from ptad.engines import local
 from ptad.engines.local import score_table
 from ptad.errors import DataError, SettingError
 from ptad.tables import read_table, write_table
+from stopping import HANG
 
 STEP = 40  # three batches: 40, 40 and 20 rows
 
@@ -105,7 +106,7 @@ def test_killed_at_every_moment(folder, tmp_path, monkeypatch):
         home.mkdir()
         process = context.Process(target=crashing_score, args=(folder, home / "o.csv", moment))
         process.start()
-        process.join(120)
+        process.join(HANG)
         if process.exitcode == 0:
             break
         assert process.exitcode == -signal.SIGKILL

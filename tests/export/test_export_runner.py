@@ -21,6 +21,7 @@ from ptad import PTAD
 from ptad.export import runner as runner_module
 from ptad.export.runner import Runner, RunnerError
 from ptad.tables import fit_schema
+from stopping import HANG
 
 Exported = tuple[Path, dict[str, Any]]
 
@@ -73,7 +74,7 @@ def test_needs_neither_torch_nor_ptad(
     program = "import sys; sys.modules['torch'] = sys.modules['ptad'] = sys.modules['pandas'] = None\n"
     program += "import runner; runner.main(sys.argv[1:])"
     command = [sys.executable, "-c", program, str(exported[0]), "new.csv"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANG)
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     np.testing.assert_allclose([float(r["score"]) for r in rows], mixed_model.anomaly_score(new_rows), rtol=1e-6)

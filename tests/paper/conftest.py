@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ptad.paper.network import Network
 from ptad.paper.settings import NetworkSettings
+from ptad.reference import Reference, ReferenceSettings
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext
 from ptad.terms.network import NetworkTerm
@@ -82,9 +83,11 @@ def fit_term() -> Callable[..., NetworkTerm]:
         device: str = "cpu",
         **fields: Any,
     ) -> NetworkTerm:
-        context = FitContext(np.random.default_rng(seed), device, progress, checkpoint)
+        context = FitContext(np.random.default_rng(seed), len(rows), device, progress, checkpoint)
         settings = NetworkSettings(**{**TINY, **fields})
-        return NetworkTerm.fit(rows, rows, features or Features.numeric(rows.shape[1]), settings, context)
+        features = features or Features.numeric(rows.shape[1])
+        reference = Reference(rows, features, ReferenceSettings(), device)
+        return NetworkTerm.fit(rows, reference, features, settings, context)
 
     return fit
 

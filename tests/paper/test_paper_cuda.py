@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from ptad.paper.trainer import Trainer
+from ptad.reference import Reference, ReferenceSettings
 from ptad.terms.network import NetworkTerm
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -61,7 +62,8 @@ def test_captured_steps_equal_plain_ones(fit_term: Fit, rows: Rows, monkeypatch:
 def test_scores_agree_with_the_processor(fit_term: Fit, rows: Rows) -> None:
     term = fit_term(rows)
     features, settings = term.encoding.features, term.settings
-    moved = NetworkTerm.from_state(term.state(), rows, features, settings, "cuda")
+    reference = Reference(rows, features, ReferenceSettings(), "cuda")
+    moved = NetworkTerm.from_state(term.state(), reference, features, settings, "cuda")
     assert np.allclose(moved.value(rows), term.value(rows), rtol=1e-6)
     assert np.allclose(moved.explain(rows).shares, term.explain(rows).shares, atol=1e-6)
     given = torch.from_numpy(rows).cuda()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from batches import batch
 from numpy.typing import NDArray
 
 from ptad.paper.scorer import Scorer
@@ -41,24 +42,24 @@ def unusual(rows: Rows) -> Rows:
 
 
 def test_alone_in_any_batch_and_in_any_order(fitted: NetworkTerm, unusual: Rows) -> None:
-    value = fitted.value(unusual)
-    alone = np.concatenate([fitted.value(unusual[i : i + 1]) for i in range(0, 100, 3)])
+    value = fitted.value(batch(unusual))
+    alone = np.concatenate([fitted.value(batch(unusual[i : i + 1])) for i in range(0, 100, 3)])
     assert np.array_equal(alone, value[::3])
     order = np.random.default_rng(0).permutation(100)
-    assert np.array_equal(fitted.value(unusual[order]), value[order])
-    assert np.array_equal(fitted.value(unusual[30:47]), value[30:47])
-    assert np.array_equal(fitted.value(np.repeat(unusual[:1], 33, axis=0)), np.repeat(value[0], 33))
+    assert np.array_equal(fitted.value(batch(unusual[order])), value[order])
+    assert np.array_equal(fitted.value(batch(unusual[30:47])), value[30:47])
+    assert np.array_equal(fitted.value(batch(np.repeat(unusual[:1], 33, axis=0))), np.repeat(value[0], 33))
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 64, 1000])
 def test_any_chunk_size(fitted: NetworkTerm, unusual: Rows, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
-    expected, parts, latent = fitted.value(unusual), fitted.parts(unusual), fitted.transform(unusual)
-    found = fitted.explain(unusual)
+    expected, parts, latent = fitted.value(batch(unusual)), fitted.parts(unusual), fitted.transform(batch(unusual))
+    found = fitted.explain(batch(unusual))
     monkeypatch.setattr(Scorer, "chunk_rows", chunk)
-    assert np.array_equal(fitted.value(unusual), expected)
+    assert np.array_equal(fitted.value(batch(unusual)), expected)
     assert all(np.array_equal(value, parts[name]) for name, value in fitted.parts(unusual).items())
-    assert np.array_equal(fitted.transform(unusual), latent)
-    again = fitted.explain(unusual)
+    assert np.array_equal(fitted.transform(batch(unusual)), latent)
+    again = fitted.explain(batch(unusual))
     assert np.array_equal(again.shares, found.shares) and np.array_equal(again.expected, found.expected)
 
 
@@ -70,19 +71,19 @@ def test_chunks_bound_the_memory(fit_term: Fit, rows: Rows, fields: dict[str, An
 
 
 def test_batch_context_depends_on_the_batch(fit_term: Fit, term: NetworkTerm, rows: Rows) -> None:
-    batch = fit_term(rows, context="batch")
-    assert batch.batch_size == 64 and term.batch_size is None
-    assert not np.allclose(batch.value(rows), term.value(rows))
+    together = fit_term(rows, context="batch")
+    assert together.batch_size == 64 and term.batch_size is None
+    assert not np.allclose(together.value(batch(rows)), term.value(batch(rows)))
     neighbours = np.concatenate([rows[:1], rows[:20] + 5.0])
-    assert batch.value(rows)[0] != batch.value(neighbours)[0]
+    assert together.value(batch(rows))[0] != together.value(batch(neighbours))[0]
     order = np.random.default_rng(0).permutation(64)  # one whole batch: the same rows in another order
-    assert np.allclose(batch.value(rows[:64][order]), batch.value(rows[:64])[order], rtol=1e-6)
-    assert np.array_equal(batch.value(rows)[64:], batch.value(rows[64:]))  # the second batch does not see the first
+    assert np.allclose(together.value(batch(rows[:64][order])), together.value(batch(rows[:64]))[order], rtol=1e-6)
+    assert np.array_equal(together.value(batch(rows))[64:], together.value(batch(rows[64:])))
 
 
 def test_the_context_changes_nothing_about_training(fit_term: Fit, term: NetworkTerm, rows: Rows) -> None:
-    batch = fit_term(rows, context="batch").state()
-    assert all(np.array_equal(array, batch[name]) for name, array in term.state().items())
+    together = fit_term(rows, context="batch").state()
+    assert all(np.array_equal(array, together[name]) for name, array in term.state().items())
 
 
 def test_reference_rows_come_from_the_reference(term: NetworkTerm, rows: Rows) -> None:

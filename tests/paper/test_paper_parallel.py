@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from batches import batch
 from numpy.typing import NDArray
 
 from ptad.paper.checkpoint import Checkpoint
@@ -74,7 +75,7 @@ def test_workers_agree_in_every_parameter_and_resume(
     together = fit_together(lambda: fit_term(rows))
     assert same_state(together[0], together[1])
     assert not same_state(together[0], fit_term(rows))
-    assert np.array_equal(together[0].value(rows), together[1].value(rows))
+    assert np.array_equal(together[0].value(batch(rows)), together[1].value(batch(rows)))
     assert together[0].history != together[1].history  # each looked at rows of its own
 
     plain, saved = Checkpoint.save, []

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ptad.errors import TrainingError
 from ptad.paper.settings import NetworkSettings
+from ptad.reference import Reference, ReferenceSettings
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext
 from ptad.terms.network import NetworkTerm
@@ -52,7 +53,8 @@ SMALL = {
 def fit(rows: Any, features: Features, changes: dict[str, Any]) -> NetworkTerm:
     chosen = NetworkSettings(**{**SMALL, **changes})
     try:
-        return NetworkTerm.fit(rows, rows, features, chosen, FitContext(np.random.default_rng(0)))
+        reference = Reference(rows, features, ReferenceSettings())
+        return NetworkTerm.fit(rows, reference, features, chosen, FitContext(np.random.default_rng(0), len(rows)))
     except TrainingError:
         reject()  # 24 steps on noise: about one in a hundred learns nothing, and says so
 
@@ -82,7 +84,8 @@ def test_any_table_and_setting(
     assert found.shares.shape == found.reason.shape == found.partner.shape == (len(new), features.n_columns)
     assert (found.shares >= 0).all() and np.allclose(found.shares.sum(axis=1)[value > 0], 1.0)
     assert found.expected.shape == new.shape and np.isfinite(found.expected).all()
-    again = NetworkTerm.from_state(term.state(), x, features, term.settings, "cpu")
+    reference = Reference(x, features, ReferenceSettings())
+    again = NetworkTerm.from_state(term.state(), reference, features, term.settings, "cpu")
     assert np.array_equal(again.value(new), value)
 
 

@@ -98,6 +98,7 @@ from pathlib import Path
 import numpy as np, torch
 torch.set_num_threads(1)
 from ptad.paper.settings import NetworkSettings
+from ptad.reference import Reference, ReferenceSettings
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext
 from ptad.terms.network import NetworkTerm
@@ -105,8 +106,9 @@ rows = np.random.default_rng(0).normal(size=(80, 4))
 settings = NetworkSettings(embedding_dim=4, n_heads=1, abd_width=8, n_steps=40, interval=2, batch_size=32,
                            n_reference=32)
 tell = lambda step, n_steps, entry: print(step, flush=True)
-context = FitContext(np.random.default_rng(0), "cpu", tell, Path(sys.argv[1]))
-term = NetworkTerm.fit(rows, rows, Features.numeric(4), settings, context)
+context = FitContext(np.random.default_rng(0), 80, "cpu", tell, Path(sys.argv[1]))
+reference = Reference(rows, Features.numeric(4), ReferenceSettings())
+term = NetworkTerm.fit(rows, reference, Features.numeric(4), settings, context)
 np.savez(sys.argv[2], **term.state())
 """
 

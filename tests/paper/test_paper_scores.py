@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from batches import batch
 from numpy.typing import NDArray
 
 from ptad.errors import DataError
 from ptad.paper.transport import scaled_plan, sinkhorn_potentials
+from ptad.reference import Batch, Reference, ReferenceSettings
 from ptad.tables.features import Features
 from ptad.terms.base import Reason
 from ptad.terms.network import NetworkTerm
@@ -42,7 +44,7 @@ Mixed = tuple[Rows, Features]
 def test_contributions_and_parts_add_up_to_the_value(fit_term: Fit, mixed: Mixed, fields: dict[str, Any]) -> None:
     x, features = mixed
     term = fit_term(x, features, **fields)
-    value, parts, cells, found = term.value(x), term.parts(x), term.cells(x), term.explain(x)
+    value, parts, cells, found = term.value(batch(x)), term.parts(x), term.cells(x), term.explain(batch(x))
     assert list(parts) == ["reconstruction", "basis", "prototype", "missing"]
     assert np.allclose(sum(parts.values()), value, rtol=1e-6)
     assert np.allclose(cells.contributions.sum(axis=1), value, rtol=1e-6)
@@ -78,7 +80,7 @@ def test_value_equals_eq_8_by_hand(fit_term: Fit, rows: Rows) -> None:
         cost = squared.sqrt()
         product = (scaled_plan(cost, g, 0.1) * cost).numpy()
         expected += weight * product[np.arange(6), cost.numpy().argmin(1)]
-    assert np.allclose(term.value(rows[:6]), expected, rtol=1e-6)
+    assert np.allclose(term.value(batch(rows[:6])), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("scaling", "cost"), [("minmax", 1.0), ("standard", 100.0)])
@@ -91,7 +93,7 @@ def test_missing_values_raise_the_value(fit_term: Fit, rows: Rows, scaling: str,
     assert term.parts(rows)["missing"].max() == 0.0
     empty = np.full((1, 4), np.nan)
     assert term.parts(empty)["missing"][0] == pytest.approx(4.0 * cost, rel=1e-6)
-    assert term.value(empty)[0] > np.median(term.value(rows))
+    assert term.value(batch(empty))[0] > np.median(term.value(batch(rows)))
 
 
 def test_a_cell_that_is_often_missing_costs_little(fit_term: Fit, rows: Rows) -> None:
@@ -104,10 +106,10 @@ def test_reasons(fit_term: Fit, mixed: Mixed) -> None:
     x, features = mixed
     term = fit_term(x, features)
     row = np.array([[0.0, np.nan, 3.0, np.nan, 0.5], [0.0, 1e9, np.nan, np.nan, np.nan], [9.0, 1e9, 2.0, 0.5, 0.5]])
-    found = term.explain(row)
+    found = term.explain(batch(row))
     usual, missing, unseen = int(Reason.UNUSUAL_VALUE), int(Reason.MISSING), int(Reason.UNSEEN_CATEGORY)
     assert found.reason.tolist() == [
-        [usual, missing, unseen, usual],  # the last column has two features, one of them observed
+        [usual, missing, unseen, missing],  # a column of several features is missing if the first one is
         [usual, usual, missing, missing],
         [usual, usual, usual, usual],
     ]
@@ -117,7 +119,7 @@ def test_reasons(fit_term: Fit, mixed: Mixed) -> None:
 
 def test_expected_values_are_in_the_units_of_the_rows(fit_term: Fit, mixed: Mixed) -> None:
     x, features = mixed
-    expected = fit_term(x, features, n_steps=60).explain(x).expected
+    expected = fit_term(x, features, n_steps=60).explain(batch(x)).expected
     assert expected.shape == x.shape and np.isfinite(expected).all()
     assert np.abs(expected[:, 1] - 1e9).max() < 10.0  # a spread of 1 beside a value of 1e9
     assert set(expected[:, 2]) <= {0.0, 1.0, 2.0}
@@ -126,15 +128,15 @@ def test_expected_values_are_in_the_units_of_the_rows(fit_term: Fit, mixed: Mixe
 def test_explanation_of_a_planted_cell(term: NetworkTerm, rows: Rows) -> None:
     x = rows[:20].copy()
     x[:, 2] += 30.0
-    assert (term.explain(x).shares.argmax(axis=1) == 2).sum() >= 17  # of 20, by a network of 20 steps
+    assert (term.explain(batch(x)).shares.argmax(axis=1) == 2).sum() >= 17  # of 20, by a network of 20 steps
 
 
 def test_far_rows_have_higher_values(term: NetworkTerm, rows: Rows) -> None:
-    assert term.value(np.array([[40.0, -40.0, 40.0, -40.0]]))[0] > term.value(rows).max()
+    assert term.value(batch(np.array([[40.0, -40.0, 40.0, -40.0]])))[0] > term.value(batch(rows)).max()
 
 
 def test_transform_is_the_p_space(term: NetworkTerm, rows: Rows) -> None:
-    latent = term.transform(rows)
+    latent = term.transform(batch(rows))
     assert latent.shape == (100, 16) and len(np.unique(latent, axis=0)) > 50
     assert term.transform_names() == [f"latent{i}" for i in range(16)]
     distance = np.linalg.norm(latent[:, None] - term.basis_vectors, axis=2)
@@ -150,17 +152,23 @@ def test_atoms_for_plots(term: NetworkTerm, fit_term: Fit, rows: Rows) -> None:
 
 def test_tensors_in_tensors_out(term: NetworkTerm, rows: Rows) -> None:
     given = torch.from_numpy(rows)
-    found = term.explain(given)
-    plain = term.explain(rows)
+    found = term.explain(batch(given))
+    plain = term.explain(batch(rows))
     for name in ("value", "shares", "reason", "partner", "expected"):
         assert isinstance(getattr(found, name), torch.Tensor)
         assert np.array_equal(getattr(found, name).numpy(), getattr(plain, name)), name
-    assert torch.equal(term.value(given), torch.from_numpy(term.value(rows)))
-    assert torch.equal(term.transform(given), torch.from_numpy(term.transform(rows)))
+    assert torch.equal(term.value(batch(given)), torch.from_numpy(term.value(batch(rows))))
+    assert torch.equal(term.transform(batch(given)), torch.from_numpy(term.transform(batch(rows))))
+
+
+def test_a_batch_of_the_detector(term: NetworkTerm, rows: Rows) -> None:
+    batch = Batch(rows, Reference(rows, Features.numeric(4), ReferenceSettings()))
+    assert np.array_equal(term.value(batch), term.value(rows))
+    assert np.array_equal(term.explain(batch).shares, term.explain(rows).shares)
 
 
 def test_no_rows(term: NetworkTerm, fit_term: Fit) -> None:
     with pytest.raises(DataError, match="0 rows to score"):
-        term.value(np.empty((0, 4)))
+        term.value(batch(np.empty((0, 4))))
     with pytest.raises(DataError, match="0 rows to train"):
         fit_term(np.empty((0, 4)))

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ptad.errors import BundleError
+from ptad.reference import Reference, ReferenceSettings
 from ptad.tables.features import Features
 from ptad.terms.network import NetworkTerm
 
@@ -26,7 +27,8 @@ def test_round_trip(fit_term: Fit, mixed: Mixed, fields: dict[str, Any]) -> None
     x, features = mixed
     term = fit_term(x, features, **fields)
     state = {name: array.copy() for name, array in term.state().items()}
-    again = NetworkTerm.from_state(state, x, features, term.settings, "cpu")
+    reference = Reference(x, features, ReferenceSettings())
+    again = NetworkTerm.from_state(state, reference, features, term.settings, "cpu")
     for method in ("value", "transform"):
         assert np.array_equal(getattr(again, method)(x), getattr(term, method)(x))
     first, second = term.explain(x), again.explain(x)
@@ -59,4 +61,5 @@ def test_a_state_that_does_not_fit_is_refused(term: NetworkTerm, rows: NDArray[n
     ]
     for arrays, reference, columns in damaged:
         with pytest.raises(BundleError, match=r"does not belong to its settings .*Fit again"):
-            NetworkTerm.from_state(arrays, reference, columns, term.settings, "cpu")
+            kept = Reference(reference, columns, ReferenceSettings())
+            NetworkTerm.from_state(arrays, kept, columns, term.settings, "cpu")

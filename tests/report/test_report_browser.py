@@ -31,6 +31,7 @@ class Page:
 
     def __init__(self, browser: Any, path: Path, **options: Any) -> None:
         self.context = browser.new_context(**options)
+        self.context.set_default_timeout(600_000)  # only against hanging
         self.page = self.context.new_page()
         self.trouble: list[str] = []
         self.page.on("console", lambda m: self.trouble.append(f"console {m.type}: {m.text}"))

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import pytest
 
 from ptad import PTAD
 from ptad.tables import write_table
+from stopping import HANG, Stops, wait_until
 
 TINY = {
     "embedding_dim": 4,
@@ -53,7 +53,8 @@ class Service:
 
     def __init__(self, store: Path, *arguments: str, token: str | None = None) -> None:
         self.store = store
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+        self.stops = Stops(store.parent / f"{store.name}-stops")  # of the service and its workers
+        environment = {**os.environ, **self.stops.environment, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         environment.pop("PTAD_TOKEN", None)
         if token is not None:
             environment["PTAD_TOKEN"] = token
@@ -65,21 +66,21 @@ class Service:
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self.url = self._url()
-        self.http = httpx.Client(base_url=self.url, timeout=60, headers=headers)
+        self.http = httpx.Client(base_url=self.url, timeout=HANG, headers=headers)
 
     def _url(self) -> str:
-        for _ in range(600):
+        def ready() -> re.Match[str] | None:
             text = self.log.read_text()[self.start :]
-            if "ready:" in text and (found := re.search(r"http://\S+", text)):
-                return found.group(0)
             assert self.process.poll() is None, text
-            time.sleep(0.05)
-        raise AssertionError(self.log.read_text())
+            return re.search(r"http://\S+", text) if "ready:" in text else None
+
+        found: str = wait_until(ready, self.log.read_text).group(0)
+        return found
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         if self.process.poll() is None:
             self.process.send_signal(number)
-        code = self.process.wait(60)
+        code = self.process.wait(HANG)
         self.http.close()
         return code
 
@@ -88,13 +89,15 @@ class Service:
             "/v1/tables", params={"name": name}, content=content, headers={"Content-Type": "application/octet-stream"}
         )
 
-    def wait(self, job: str, *states: str, seconds: float = 60) -> dict[str, Any]:
-        for _ in range(int(seconds / 0.05)):
+    def wait(self, job: str) -> dict[str, Any]:
+        """The job, once it has ended."""
+
+        def ended() -> dict[str, Any] | None:
             found: dict[str, Any] = self.http.get(f"/v1/jobs/{job}").json()
-            if found["state"] in (states or ("done", "failed", "cancelled")):
-                return found
-            time.sleep(0.05)
-        raise AssertionError(found)
+            return found if found["state"] in ("done", "failed", "cancelled") else None
+
+        job_at_its_end: dict[str, Any] = wait_until(ended, self.log.read_text)
+        return job_at_its_end
 
 
 @pytest.fixture(scope="session")

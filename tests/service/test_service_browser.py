@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-LONG = 90_000
+LONG = 600_000  # milliseconds: only against hanging
 
 
 class Page:
@@ -21,6 +21,7 @@ class Page:
     def __init__(self, browser: Any, url: str, **options: Any) -> None:
         self.url = url
         self.context = browser.new_context(accept_downloads=True, **options)
+        self.context.set_default_timeout(LONG)
         self.page = self.context.new_page()
         self.trouble: list[str] = []
         # Chromium notes every answer of 400 and more on the console: those are meant here
@@ -62,7 +63,7 @@ def test_from_an_empty_start_to_explained_rows_and_files(browser, empty, csv_byt
     assert "Drop a table here" in opened.text("main")
 
     page.set_input_files("#file", tmp_path / "first.csv")
-    page.wait_for_selector("#fit", timeout=LONG)
+    page.wait_for_selector("#fit")
     assert opened.text("h1") == "first.csv"
     page.get_by_label("Use n", exact=True).uncheck()
     page.get_by_label("Kind of colour").select_option("text")
@@ -70,14 +71,17 @@ def test_from_an_empty_start_to_explained_rows_and_files(browser, empty, csv_byt
     assert not page.get_by_label("Use state").is_checked()
     assert page.locator(".values input:checked").input_value() == "ok"
     page.fill("#steps", "600")
+    held = empty.stops.add("*/checkpoint/*.safetensors", 5, how="hold")
     page.click("#fit")
-    page.wait_for_selector("#loss svg path", timeout=LONG)
+    page.wait_for_selector("#loss svg path")
     address = page.url
+    held.wait(empty.log.read_text)
     page.reload()  # in the middle of the fit
     page.wait_for_selector("#cancel")
     assert page.url == address and opened.text("h1") == "Learning: first"
-    page.wait_for_selector("#loss svg path", timeout=LONG)  # the curve is back from its beginning
-    page.wait_for_selector("#threshold", timeout=LONG)
+    page.wait_for_selector("#loss svg path")  # the curve is back from its beginning
+    held.release()
+    page.wait_for_selector("#threshold")
 
     assert "known anomalies are found" in opened.text("#threshold-text")
     before = strange(opened)
@@ -120,12 +124,12 @@ def test_from_an_empty_start_to_explained_rows_and_files(browser, empty, csv_byt
     assert "promises at most 20" in opened.text("#news")
     (tmp_path / "other.csv").write_bytes(b"a,x\n1,2\n")
     page.set_input_files("#second-file", tmp_path / "other.csv")
-    page.locator("#news", has_text="lacks").wait_for(timeout=LONG)
+    page.locator("#news", has_text="lacks").wait_for()
     assert "other.csv lacks 'b', 'colour'" in opened.text("#news")  # at once, not as a failed job
     assert "It has 'a', 'x'" in opened.text("#news")
     (tmp_path / "second.csv").write_bytes(csv_bytes)
     page.set_input_files("#second-file", tmp_path / "second.csv")
-    page.wait_for_selector("#threshold", timeout=LONG)
+    page.wait_for_selector("#threshold")
     assert opened.text("h1") == "second.csv: what is strange"
     assert "20\u00a0%" in opened.text(".cards")
     result = page.url
@@ -158,7 +162,7 @@ def test_a_broken_file_is_explained_and_the_page_goes_on(browser, empty, tmp_pat
     page = opened.page
     page.wait_for_selector("#file", state="attached")
     page.set_input_files("#file", tmp_path / "broken.csv")
-    page.wait_for_selector("#news:not([hidden])", timeout=LONG)
+    page.wait_for_selector("#news:not([hidden])")
     assert says in opened.text("#news")
     assert str(Path(empty.store)) not in opened.text("#news")
     assert page.locator("#file").count() == 1  # ready for the next file
@@ -174,7 +178,7 @@ def test_of_one_row_nothing_is_learned_and_the_page_says_so(browser, empty, tmp_
     opened = Page(browser, f"{empty.url}/#/")
     opened.page.wait_for_selector("#file", state="attached")
     opened.page.set_input_files("#file", tmp_path / "one.csv")
-    opened.page.get_by_role("link", name="Choose another file").wait_for(timeout=LONG)
+    opened.page.get_by_role("link", name="Choose another file").wait_for()
     assert "at least 2 rows are needed" in opened.text(".lead")
     assert opened.page.locator("#fit").count() == 0
     opened.close()
@@ -186,12 +190,19 @@ def test_an_upload_can_be_stopped_and_is_forgotten_when_one_goes_elsewhere(brows
     page = opened.page
     held: list[Any] = []
     page.route("**/v1/tables?*", lambda route: held.append(route))  # it never arrives
+
+    def wait_for_requests(n):
+        while len(held) < n:
+            page.wait_for_timeout(10)
+
     page.wait_for_selector("#file", state="attached")
     page.set_input_files("#file", tmp_path / "rows.csv")
+    wait_for_requests(1)
     page.click("#stop-upload")
     page.locator("#file").wait_for(state="attached")
     assert not page.locator("#news").is_visible()
     page.set_input_files("#file", tmp_path / "rows.csv")
+    wait_for_requests(2)
     page.wait_for_selector("#stop-upload")
     page.click("nav a[href='#/jobs']")
     page.get_by_role("heading", name="Work", exact=True).wait_for()
@@ -227,7 +238,7 @@ def test_of_many_columns_some_are_shown_and_others_found(browser, empty, tmp_pat
     page = opened.page
     page.wait_for_selector("#file", state="attached")
     page.set_input_files("#file", tmp_path / "wide.csv")
-    page.wait_for_selector("#fit", timeout=LONG)
+    page.wait_for_selector("#fit")
     assert page.locator(".columns tbody tr:visible").count() == 30
     page.fill("#find", "_19")
     assert page.locator(".columns tbody tr:visible").count() == 10

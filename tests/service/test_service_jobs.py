@@ -6,7 +6,6 @@ import io
 import json
 import os
 import signal
-import time
 import zipfile
 
 import psutil
@@ -19,6 +18,8 @@ from ptad.engines.learning import fit_table
 from ptad.service.workers import Told, got_further
 
 pytestmark = pytest.mark.slow
+
+CHECKPOINT = "*/checkpoint/*.safetensors"
 
 
 def events(service, job, after=0):
@@ -66,9 +67,12 @@ def test_from_upload_to_model_to_judged_table(service, table, tiny, csv_bytes, t
     assert ours.anomaly_score(rows).tolist() == theirs.anomaly_score(rows).tolist()
 
     wanted = {"table": table, "model": job["model"], "label": "state", "normal": ["ok"], "top": 7}
+    held = service.stops.add("*/scored.parquet", how="hold")
     scoring = service.http.post("/v1/scorings", json=wanted).json()
+    held.wait(service.log.read_text)
     assert service.http.delete(f"/v1/tables/{table}").status_code == 409  # it is needed
     assert service.http.get(f"/v1/jobs/{scoring['id']}/report").status_code == 409  # not yet
+    held.release()
     assert service.wait(scoring["id"])["summary"]["rows"] == 200
     report = service.http.get(f"/v1/jobs/{scoring['id']}/report").json()
     assert report["n_rows"] == 200 and len(report["top"]["rows"]) == 7
@@ -102,8 +106,10 @@ def test_wrong_wishes_are_refused_at_once_or_end_in_words(service, table, tiny):
 
 
 def test_cancel_leaves_nothing(service, table, tiny):
-    job = service.http.post("/v1/fits", json={"table": table, "config": {**tiny, "n_steps": 100_000}}).json()
-    service.wait(job["id"], "running")
+    held = service.stops.add(CHECKPOINT, 2, how="hold")
+    job = service.http.post("/v1/fits", json={"table": table, "preset": "paper", "config": tiny}).json()
+    held.wait(service.log.read_text)
+    assert service.http.get(f"/v1/jobs/{job['id']}").json()["state"] == "running"
     assert service.http.post(f"/v1/jobs/{job['id']}/cancel").json()["state"] == "cancelled"
     assert service.http.post(f"/v1/jobs/{job['id']}/cancel").status_code == 409
     assert service.http.get(f"/v1/models/{job['model']}").status_code == 404
@@ -113,23 +119,18 @@ def test_cancel_leaves_nothing(service, table, tiny):
 
 
 def test_killed_and_stopped_services_resume_a_fit(start, csv_bytes, tiny):
-    steps = {**tiny, "n_steps": 600, "patience": None}
+    steps = {**tiny, "n_steps": 100, "patience": None}
     service = start("--grace", 0)
     table = service.upload(csv_bytes).json()["id"]
-    job = service.http.post("/v1/fits", json={"table": table, "config": steps}).json()["id"]
+    held = service.stops.add(CHECKPOINT, 5, how="hold")
+    job = service.http.post("/v1/fits", json={"table": table, "preset": "paper", "config": steps}).json()["id"]
     progress = service.store / "jobs" / job / "progress.jsonl"
-
-    def wait_for(text):
-        for _ in range(3000):
-            if progress.exists() and text in progress.read_bytes():
-                return
-            time.sleep(0.02)
-        raise AssertionError(service.log.read_text())
-
-    wait_for(b'"step": 25,')
+    held.wait(service.log.read_text)
     service.stop(signal.SIGKILL)
+    held = service.stops.add(CHECKPOINT, 5, how="hold")
     service = start("--grace", 0, store=service.store)
-    wait_for(b"goes on from its checkpoint")
+    held.wait(service.log.read_text)
+    assert b"goes on from its checkpoint" in progress.read_bytes()
     assert service.stop(signal.SIGTERM) == 0  # in the middle of the fit: stops at the checkpoint
     assert json.loads((progress.parent / "job.json").read_bytes())["state"] == "waiting"
     assert list((service.store / "models").iterdir()) == []
@@ -139,7 +140,7 @@ def test_killed_and_stopped_services_resume_a_fit(start, csv_bytes, tiny):
     assert [m["id"] for m in service.http.get("/v1/models").json()] == [done["model"]]
     assert not any(path.name.startswith(".") for path in service.store.rglob("*"))
     (service.store.parent / "rows.csv").write_bytes(csv_bytes)
-    undisturbed = {"config": steps, "verbose": 0}
+    undisturbed = {"preset": "paper", "config": steps, "verbose": 0}
     fit_table(service.store.parent / "rows.csv", service.store.parent / "model", undisturbed)
     rows = pcsv.read_csv(io.BytesIO(csv_bytes))
     ours = PTAD.load(service.store.parent / "model").anomaly_score(rows)
@@ -149,13 +150,11 @@ def test_killed_and_stopped_services_resume_a_fit(start, csv_bytes, tiny):
 
 
 def test_a_killed_worker_is_started_again(service, table, tiny):
-    job = service.http.post("/v1/fits", json={"table": table, "config": {**tiny, "n_steps": 400}}).json()["id"]
-    progress = service.store / "jobs" / job / "progress.jsonl"
-    while not progress.exists():
-        time.sleep(0.02)
-    found = [p for p in psutil.Process(service.process.pid).children() if str(progress.parent) in p.cmdline()]
-    assert len(found) == 1
-    found[0].kill()
+    held = service.stops.add(CHECKPOINT, 2, how="hold")
+    job = service.http.post("/v1/fits", json={"table": table, "preset": "paper", "config": tiny}).json()["id"]
+    worker = psutil.Process(held.wait(service.log.read_text))
+    assert worker.ppid() == service.process.pid and str(service.store / "jobs" / job) in worker.cmdline()
+    worker.kill()
     done = service.wait(job)
     assert (done["state"], done["attempts"]) == ("done", 2)
     service.http.delete(f"/v1/models/{done['model']}")

@@ -97,7 +97,7 @@ def measure(task: Task) -> Outcome:
     """Fit and score; only these two are timed."""
     import torch
 
-    from ptad.peers.protocol import resolve_device
+    from ptad.devices import resolve_device
 
     reset_peak_memory()
     try:

@@ -25,9 +25,9 @@ from ptad.benchmark.scaling import OWN, SCALINGS, scale_columns
 from ptad.benchmark.split import cap_split, half_split, twin_share
 from ptad.benchmark.store import MEASURED, ResultStore, Row, cell_key
 from ptad.benchmark.workers import Executor, TaskSource, run_tasks
+from ptad.devices import resolve_device
 from ptad.errors import DataError, SettingError, UserError
 from ptad.peers import make_peer
-from ptad.peers.protocol import resolve_device
 
 logger = logging.getLogger(__name__)
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from ptad.arrays import namespace
-from ptad.tables.features import Features
-from ptad.terms.base import Array, Reason, cell_states
+from ptad.arrays import Array
 
 
 @dataclass
@@ -21,11 +18,3 @@ class Cells:
     nearest_basis: Array  # (n,), number of the matched basis vector, -1 where there are none
     nearest_prototype: Array  # (n,), number of the matched prototype, -1 where there are none
     expected: Array  # (n, n_features), in the units of the rows
-
-
-def reasons(rows: Array, features: Features) -> Array:
-    """Return the reason of every column, (n, n_columns): missing, an unseen category, or an unusual value."""
-    xp: Any = namespace(rows)
-    missing, unseen = cell_states(rows, features)
-    found = xp.where(unseen, int(Reason.UNSEEN_CATEGORY), int(Reason.UNUSUAL_VALUE))
-    return xp.where(missing, int(Reason.MISSING), found)

@@ -10,9 +10,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from ptad.devices import resolve_device
 from ptad.errors import DataError
 from ptad.peers.layers import count_parameters
-from ptad.peers.protocol import FloatArray, check_matrix, resolve_device
+from ptad.peers.protocol import FloatArray, check_matrix
 from ptad.peers.training import RuleFactory, TrainingSettings, train
 
 

@@ -95,10 +95,3 @@ def check_choice(value: str, choices: tuple[str, ...], parameter: str, owner: st
     if value not in choices:
         options = ", ".join(repr(c) for c in choices)
         raise SettingError(f"The '{parameter}' parameter of {owner} must be one of {options}. Got {value!r} instead.")
-
-
-def resolve_device(device: str) -> str:
-    """Turn ``"auto"`` into ``"cuda"`` or ``"cpu"``; refuse a device that is not there."""
-    from ptad.paper import device as resolver
-
-    return str(resolver.resolve_device(device))

@@ -1,9 +1,6 @@
 """The paper's network as a term: Eq. 8 to the letter, and a part for missing values.
 
-Shape
------
-n rows of the table, see :mod:`ptad.terms.base`; every array that leaves this module is of the kind of the rows given,
-NumPy or torch.
+Rows come as a batch of the detector or as an array; what is returned is of the same kind, NumPy or torch.
 """
 
 from __future__ import annotations
@@ -16,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ptad.arrays import namespace
+from ptad.arrays import is_tensor, namespace
+from ptad.devices import resolve_device
 from ptad.errors import BundleError, DataError, TrainingError
-from ptad.paper.cells import Cells, reasons
-from ptad.paper.device import resolve_device
+from ptad.paper.cells import Cells
 from ptad.paper.encoding import Encoding
 from ptad.paper.network import Network, context_rows
 from ptad.paper.scorer import Scorer
@@ -28,7 +25,7 @@ from ptad.paper.settings import NetworkSettings
 from ptad.paper.training import train_network
 from ptad.reference import Batch, Reference
 from ptad.tables.features import Features
-from ptad.terms.base import Array, FitContext, History, State, TermValues
+from ptad.terms.base import Array, FitContext, History, Reason, State, TermValues, cell_states
 
 #: Share of the fit's steps and of its learning rate in a continuation: enough to follow, too little to forget.
 STEP_SHARE, RATE_SHARE = 0.25, 0.25
@@ -59,7 +56,7 @@ class NetworkTerm:
         settings: NetworkSettings,
         encoding: Encoding,
         network: Network,
-        reference: NDArray[np.float64],
+        reference: Reference,
         reference_index: NDArray[np.int64],
         history: History,
     ) -> None:
@@ -68,7 +65,7 @@ class NetworkTerm:
         self.encoding = encoding
         self.history = history
         self.reference_index = reference_index
-        self.reference = encoding.encode(reference[reference_index])
+        self.reference = encoding.encode(reference.rows[reference_index])
         self.scorer = Scorer(network, self.reference, encoding.indicator_errors())
         column = torch.from_numpy(encoding.column).to(self.device)
         # (n_encoded, n_columns), 1 where an encoded column belongs to a column of the table
@@ -85,15 +82,12 @@ class NetworkTerm:
         settings: NetworkSettings,
         context: FitContext,
     ) -> Self:
-        """Train on the rows; the same generator state gives the same term on the same machine.
-
-        An interrupted fit of the same rows resumes from the folder ``context.checkpoint``, which is left in place.
-        """
-        if not len(rows) or not len(reference.rows):
+        """Train on the rows; an interrupted fit of the same rows resumes from ``context.checkpoint``, a folder."""
+        if not len(rows):
             raise DataError("There are 0 rows to train the network on. Give at least one.")
-        device = resolve_device(context.device)
+        device = torch.device(resolve_device(context.device))
         encoding = Encoding.fit(np.asarray(rows, dtype=np.float64), features, settings).to(device)
-        return cls._trained(rows, reference.rows, encoding, settings, context)
+        return cls._trained(rows, reference, encoding, settings, context)
 
     def continue_fit(
         self,
@@ -102,9 +96,7 @@ class NetworkTerm:
         context: FitContext,
         n_steps: int | None = None,
     ) -> Self:
-        """Return the term after some more training, on these rows; this one stays as it is.
-
-        Encoding and scaling stay those of the fit: where they have changed, only a new fit can know.
+        """Return the term after some more training; this one stays as it is, and so do encoding and device.
 
         Parameters
         ----------
@@ -113,7 +105,7 @@ class NetworkTerm:
         reference : Reference
             The rows that the model keeps from now on.
         context : FitContext
-            Generator, progress and checkpoint; the device stays that of the term.
+            Generator, progress and checkpoint.
         n_steps : int, optional
             A quarter of the fit's unless told.
         """
@@ -121,7 +113,7 @@ class NetworkTerm:
         rate = RATE_SHARE * self.settings.learning_rate
         # All rows are trained on; none are left to stop by.
         shorter = self.settings.replace({"n_steps": wanted, "learning_rate": rate, "patience": None})
-        term = self._trained(rows, reference.rows, self.encoding, self.settings, context, shorter, self.scorer.network)
+        term = self._trained(rows, reference, self.encoding, self.settings, context, shorter, self.scorer.network)
         last = max((entry["step"] for entry in self.history), default=0.0)
         term.history = [*self.history, *({**entry, "step": entry["step"] + last} for entry in term.history)]
         return term
@@ -130,7 +122,7 @@ class NetworkTerm:
     def _trained(
         cls,
         rows: NDArray[np.float64],
-        reference: NDArray[np.float64],
+        reference: Reference,
         encoding: Encoding,
         settings: NetworkSettings,
         context: FitContext,
@@ -138,8 +130,8 @@ class NetworkTerm:
         start: Network | None = None,
     ) -> Self:
         seed = int(context.rng.integers(2**31))
-        n_reference = min(context_rows(settings.n_reference, encoding.n_encoded), len(reference))
-        index = np.sort(context.rng.permutation(len(reference))[:n_reference])
+        n_reference = min(context_rows(settings.n_reference, encoding.n_encoded), len(reference.rows))
+        index = np.sort(context.rng.permutation(len(reference.rows))[:n_reference])
         network, history = train_network(
             encoding.encode(rows),
             training or settings,
@@ -154,7 +146,7 @@ class NetworkTerm:
         return term
 
     def _check(self, rows: NDArray[np.float64]) -> None:
-        scores = self._values(rows)
+        scores = self.value(rows)
         if not np.isfinite(scores).all():
             raise TrainingError("Some scores of training rows are not finite. Try a smaller learning_rate.")
         if len(np.unique(scores)) == 1 and len(np.unique(rows, axis=0)) > 1:
@@ -170,83 +162,83 @@ class NetworkTerm:
         """Score rows (n, n_features), float64 on the device of the term, as one chunk; nothing waits for a value."""
         return self.scorer(self.encoding(rows))
 
-    def value(self, batch: Batch) -> Array:
+    def value(self, batch: Batch | Array) -> Array:
         """Return the score of every row, (n,)."""
-        return self._values(batch.rows)
+        return self._gather(batch, lambda scores: (scores.value().float(),))[0]
 
-    def _values(self, rows: Array) -> Array:
-        return _like(self._gather(rows, lambda scores: (scores.value(),))[0], rows)
-
-    def parts(self, rows: Array) -> dict[str, Array]:
+    def parts(self, batch: Batch | Array) -> dict[str, Array]:
         """Return what reconstruction, basis vectors, prototypes and missing values add to the score, (n,) each."""
-        found = self._gather(rows, lambda scores: scores.parts().unbind(dim=-1))
-        return {name: _like(values, rows) for name, values in zip(PARTS, found, strict=True)}
+        return dict(zip(PARTS, self._gather(batch, lambda scores: scores.parts().float().unbind(dim=-1)), strict=True))
 
-    def explain(self, batch: Batch) -> TermValues:
+    def explain(self, batch: Batch | Array) -> TermValues:
         """Return the values with the columns they come from."""
-        rows = batch.rows
-        value, contributions, expected = self._gather(
-            rows, lambda scores: (scores.value(), self.per_column(scores.contributions()), scores.expected())
-        )
-        amounts = contributions.clamp_min(0.0)
-        total = amounts.cumsum(dim=1)[:, -1:]  # a running sum adds in the same order however many rows there are
-        reason = reasons(rows, self.encoding.features)
-        return TermValues(
-            value=_like(value, rows),
-            shares=_like(amounts / torch.where(total > 0.0, total, 1.0), rows),
-            reason=reason,
-            partner=namespace(rows).zeros_like(reason) - 1,
-            expected=_like(self.encoding.decode(expected), rows),
-        )
-
-    def cells(self, rows: Array) -> Cells:
-        """Return contributions, expected values and masks of every row."""
-        size = self._membership.sum(dim=0)
 
         def take(scores: Scores) -> tuple[Tensor, ...]:
-            return (
-                self.per_column(scores.contributions()),
-                self.per_column(scores.missing),
-                self.per_column(scores.masking_rate()) / size,
-                self.per_column(scores.data_mask()) / size,
-                scores.basis.index,
-                scores.prototype.index,
-                scores.expected(),
+            contributions = self.per_column(scores.contributions())
+            return scores.value().float(), contributions.float(), self._expected(scores)
+
+        value, contributions, expected = self._gather(batch, take)
+        amounts = contributions.clip(0.0, None)
+        total = amounts.cumsum(1)[:, -1:]  # a running sum adds in the same order however many rows there are
+        missing, unseen = cell_states(_rows(batch), self.encoding.features)
+        xp = namespace(value)
+        reason = xp.where(missing, int(Reason.MISSING), xp.where(unseen, int(Reason.UNSEEN_CATEGORY), 0))
+        return TermValues(
+            value=value,
+            shares=amounts / (total + (total == 0.0)),
+            reason=reason,
+            partner=xp.zeros_like(reason) - 1,
+            expected=expected,
+        )
+
+    def cells(self, batch: Batch | Array) -> Cells:
+        """Return contributions, masks and expected values of every row."""
+        size = self._membership.sum(dim=0)
+        return Cells(
+            *self._gather(
+                batch,
+                lambda scores: (
+                    self.per_column(scores.contributions()).float(),
+                    self.per_column(scores.missing).float(),
+                    (self.per_column(scores.masking_rate()) / size).float(),
+                    (self.per_column(scores.data_mask()) / size).float(),
+                    scores.basis.index,
+                    scores.prototype.index,
+                    self._expected(scores),
+                ),
             )
+        )
 
-        *found, expected = self._gather(rows, take)
-        return Cells(*(_like(values, rows) for values in (*found, self.encoding.decode(expected))))
-
-    def transform(self, batch: Batch) -> Array:
+    def transform(self, batch: Batch | Array) -> Array:
         """Return the P-space representation of every row, (n, latent_dim)."""
-        return _like(self._gather(batch.rows, lambda scores: (scores.output.latent,))[0], batch.rows)
+        return self._gather(batch, lambda scores: (scores.output.latent.float(),))[0]
 
     def transform_names(self) -> list[str]:
         """Return a name for every dimension of the P-space."""
         return [f"latent{i}" for i in range(self.scorer.network.backbone.latent_dim)]
 
-    def _gather(self, rows: Array, take: Callable[[Scores], tuple[Tensor, ...]]) -> list[Tensor]:
-        """Take something from every chunk, rounded to single precision so that chunks leave no trace.
-
-        Tensors are taken as one chunk, so that a graph can be traced for any number of them.
-        """
+    def _gather(self, batch: Batch | Array, take: Callable[[Scores], tuple[Tensor, ...]]) -> list[Array]:
+        """Take something from every chunk; it has to be rounded to single precision, so that chunks leave no trace."""
+        rows = _rows(batch)
         if rows.shape[0] == 0:
             raise DataError("There are 0 rows to score. Give at least one.")
         step = self.scorer.chunk_rows
-        found = []
+        # Tensors are one chunk: a graph is traced for any number of them.
+        chunks = [rows] if is_tensor(rows) else (rows[i : i + step] for i in range(0, len(rows), step))
         with torch.no_grad():
-            if isinstance(rows, Tensor):
-                return [_rounded(values) for values in take(self.scores(rows.to(self.device)))]
-            for start in range(0, len(rows), step):
-                chunk = torch.as_tensor(rows[start : start + step], dtype=torch.float64, device=self.device)
-                found.append([_rounded(values) for values in take(self.scores(chunk))])
-            return [torch.cat(values) for values in zip(*found, strict=True)]
+            tensors = (torch.as_tensor(chunk, dtype=torch.float64, device=self.device) for chunk in chunks)
+            found = [take(self.scores(tensor)) for tensor in tensors]
+        joined = [torch.cat(values) for values in zip(*found, strict=True)]
+        joined = [values.double() if values.is_floating_point() else values for values in joined]
+        return [values.to(rows.device) if is_tensor(rows) else values.cpu().numpy() for values in joined]
+
+    def _expected(self, scores: Scores) -> Tensor:
+        """Return what was expected, (n, n_features); rounded before and not after it is put into the table's units."""
+        return self.encoding.decode(scores.expected().float())
 
     def per_column(self, encoded: Tensor) -> Tensor:
         """Add up the encoded columns of each column, (n, n_columns)."""
         return encoded @ self._membership
-
-    # what plots show ----------------------------------------------------------------------------------------------
 
     @property
     def basis_vectors(self) -> NDArray[np.float64]:
@@ -283,7 +275,7 @@ class NetworkTerm:
         device: str,
     ) -> Self:
         """Return the term that ``state`` was taken from; its history is the caller's to keep."""
-        target = resolve_device(device)
+        target = torch.device(resolve_device(device))
         encoding = Encoding(features, settings)
         network = Network(torch.Generator(), encoding.n_encoded, settings)
         try:
@@ -291,21 +283,16 @@ class NetworkTerm:
                 found = {n.removeprefix(prefix): torch.tensor(a) for n, a in state.items() if n.startswith(prefix)}
                 module.load_state_dict(found)
             index = np.asarray(state["reference_index"])
-            return cls(settings, encoding.to(target), network.to(target), reference.rows, index, [])
+            return cls(settings, encoding.to(target), network.to(target), reference, index, [])
         except (RuntimeError, KeyError, IndexError) as error:
             reason = str(error).splitlines()[0]
             message = f"The state of the network does not belong to its settings ({reason}). Fit again."
             raise BundleError(message) from error
 
 
-def _rounded(values: Tensor) -> Tensor:
-    return values.float().double() if values.is_floating_point() else values
+def _rows(batch: Batch | Array) -> Array:
+    return batch.rows if isinstance(batch, Batch) else batch
 
 
 def _plain(tensor: Tensor) -> NDArray[Any]:
     return (tensor.float() if tensor.is_floating_point() else tensor).cpu().numpy()
-
-
-def _like(values: Tensor, rows: Array) -> Array:
-    """Return values as NumPy or torch, whichever the rows are."""
-    return values.to(rows.device) if isinstance(rows, Tensor) else values.cpu().numpy()

@@ -1,0 +1,55 @@
+"""Unmatched columns: in how many columns no neighbour has the row's value.
+
+In tables of codes and counts an anomaly may be near by distance and yet hold values that none of the rows around it
+has. Where every value is unique the term says nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ptad.arrays import Array, floats, namespace
+from ptad.reference import Batch
+from ptad.terms.base import Reason, TermSettings, TermValues, cell_states
+from ptad.terms.neighbour_term import NeighbourTerm, normalised
+
+
+@dataclass(frozen=True)
+class UnmatchedColumnsSettings(TermSettings):
+    """Settings of :class:`UnmatchedColumns`."""
+
+    name: ClassVar[str] = "unmatched_columns"
+
+    @classmethod
+    def term(cls) -> type[UnmatchedColumns]:
+        return UnmatchedColumns
+
+
+class UnmatchedColumns(NeighbourTerm):
+    """Logarithm of the number of columns whose value no neighbour has."""
+
+    settings: UnmatchedColumnsSettings
+
+    def _unmatched(self, batch: Batch) -> Array:
+        """Return (n, n_columns): whether every neighbour differs in the column."""
+        differences = batch.neighbourhood.differences[:, :, : self._n_by_value]
+        differs = (differences != 0.0).all(axis=1)
+        return floats(differs) @ self._member[: self._n_by_value] > 0.0
+
+    def value(self, batch: Batch) -> Array:
+        """Return (n,): the logarithm of the number of columns plus one half."""
+        return namespace(batch.rows).log(floats(self._unmatched(batch)).sum(axis=1) + 0.5)
+
+    def explain(self, batch: Batch) -> TermValues:
+        """Return the values, shared evenly by the unmatched columns."""
+        xp: Any = namespace(batch.rows)
+        unmatched = floats(self._unmatched(batch))
+        missing, unseen = cell_states(batch.rows, self.features)
+        reason = xp.where(missing, int(Reason.MISSING), xp.where(unseen, int(Reason.UNSEEN_CATEGORY), 0))
+        return TermValues(
+            value=xp.log(unmatched.sum(axis=1) + 0.5),
+            shares=normalised(unmatched),
+            reason=reason,
+            partner=xp.zeros_like(reason) - 1,
+        )
