@@ -37,8 +37,9 @@ from faults import NODE, kill_worker, worker_pids
 from ptad import PTAD
 from ptad.benchmark.cell import Cell
 from ptad.benchmark.loading import Dataset
+from ptad.benchmark.plan import RunSettings
 from ptad.benchmark.ray_workers import cluster_executor
-from ptad.benchmark.runner import RunSettings, run_grid
+from ptad.benchmark.runner import run_grid
 from ptad.benchmark.store import ResultStore
 from ptad.engines.learning import fit_table
 from ptad.engines.local import score_table

@@ -33,18 +33,20 @@ import numpy as np
 
 from ptad.benchmark.catalogue import catalogue
 from ptad.benchmark.cell import Cell
+from ptad.benchmark.collections import load_dataset
 from ptad.benchmark.experiments import EXPERIMENTS, MEASUREMENTS
 from ptad.benchmark.experiments.anomaly_types import synthetic_loader
 from ptad.benchmark.experiments.variants import make_cells
 from ptad.benchmark.loading import Dataset, load_file
-from ptad.benchmark.runner import Loader, RunSettings, make_grid, run_grid
+from ptad.benchmark.plan import RunSettings, make_grid
+from ptad.benchmark.runner import Loader, run_grid
 from ptad.benchmark.store import ResultStore, Row
 from ptad.benchmark.summary import better_scaling
 from ptad.peers import make_peer
 
 DEEP = ("mcm", "dte-c", "icl", "goad", "neutralad", "deepsvdd", "autoencoder", "npt-ad", "mcm-npt")
 PAPER = "ptad-paper"
-GRIDS = ("ablation", "distance", "backbones", "counts", "weights", "anomaly-types", "context", "default-parts")
+GRIDS = ("ablation", "distance", "backbones", "counts", "weights", "anomaly-types", "context")
 TABLE_KIND = "cardiotocography"
 MAX_TRAIN, MAX_TEST = 20_000, 40_000
 HEAVY = 25.0  # seconds; costlier cells wait for the cheap ones
@@ -75,7 +77,7 @@ def main() -> None:
     )
     store = ResultStore(options.out)
     tables = options.datasets.split(",") if options.datasets else list(catalogue())
-    methods = [*DEEP, PAPER, *(["ptad"] if options.default else [])]
+    methods = [*DEEP, PAPER]
     if options.methods:
         methods = options.methods.split(",")
 
@@ -138,7 +140,8 @@ def experiment_cells(names: list[str], methods: list[str], tables: list[str], se
     cells = []
     for name in names:
         experiment = EXPERIMENTS[name]
-        own = [table for table in experiment.datasets if not chosen or table in tables or ":" in table]
+        every = experiment.datasets or tuple(catalogue())
+        own = [table for table in every if not chosen or table in tables or ":" in table]
         variants = tuple(v for v in experiment.variants if v.method in methods)
         if own and variants:
             cells += make_cells(replace(experiment, variants=variants), [seed], own)
@@ -157,7 +160,7 @@ def estimate(cell: Cell) -> float:
     n_train = min((info.rows - info.anomalies) // 2, MAX_TRAIN)
     n_test = min(info.rows - n_train, MAX_TEST)
     peer: Any = make_peer(cell.method, **cell.settings)
-    if cell.method.startswith("ptad"):
+    if cell.method == PAPER:
         return 3.0 + 6.0 * (info.columns / 62) * min(1.0, n_train / 512) + 1e-4 * n_test * info.columns / 62
     training = peer.training
     batch = min(training.batch_size, n_train)
@@ -174,7 +177,7 @@ def estimate(cell: Cell) -> float:
 
 def shortened(cell: Cell, max_steps: int) -> Cell:
     """The same cell with a lower ceiling on the steps of a deep peer; rows that meet it say so."""
-    if cell.method.startswith("ptad"):
+    if cell.method == PAPER:
         return cell
     training = {**dict(cell.settings.get("training", {})), "max_steps": max_steps}
     return replace(cell, settings={**cell.settings, "training": training})
@@ -182,15 +185,15 @@ def shortened(cell: Cell, max_steps: int) -> Cell:
 
 def tiny(cell: Cell) -> Cell:
     """The same cell with a handful of steps, to try the script itself."""
-    if cell.method.startswith("ptad"):
-        config = {**dict(cell.settings.get("config", {})), "n_steps": 3, "embedding_dim": 4}
+    if cell.method == PAPER:
+        config = {**dict(cell.settings.get("config", {})), "network.n_steps": 3, "network.embedding_dim": 4}
         return replace(cell, settings={**cell.settings, "config": config})
     return replace(cell, settings={**cell.settings, "training": {"steps": 3}})
 
 
 def grid_loader(directory: Path, prepared: Path | None) -> Loader:
     """Real tables, and synthetic ones from ``prepared`` where they were made beforehand."""
-    make = synthetic_loader(directory)
+    make = synthetic_loader(lambda name, seed: load_dataset(directory, name))
 
     def load(name: str, seed: int) -> Dataset:
         table, colon, kind = name.partition(":")
@@ -203,7 +206,7 @@ def grid_loader(directory: Path, prepared: Path | None) -> Loader:
 def prepare_synthetic(directory: Path, out: Path) -> None:
     """Write the synthetic tables of seeds 0 to 2."""
     out.mkdir(parents=True, exist_ok=True)
-    make = synthetic_loader(directory)
+    make = synthetic_loader(lambda name, seed: load_dataset(directory, name))
     for name in EXPERIMENTS["anomaly-types"].datasets:
         for seed in range(3):
             data = make(name, seed)
@@ -268,7 +271,6 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--datasets", default="", help="names separated by commas; all by default")
     parser.add_argument("--experiments", default="", help=f"any of {', '.join(GRIDS)}")
-    parser.add_argument("--default", action="store_true", help="PTAD's default preset as well")
     parser.add_argument("--synthetic", type=Path, help="folder of synthetic tables made with --prepare")
     parser.add_argument("--prepare", type=Path, help="only write the synthetic tables into this folder")
     parser.add_argument("--plan", action="store_true", help="print cells and guessed seconds, run nothing")

@@ -19,7 +19,7 @@ import torch.multiprocessing as mp
 from sklearn.metrics import roc_auc_score
 
 from ptad import PTAD
-from ptad.benchmark.loading import load_dataset
+from ptad.benchmark.collections import load_dataset
 from ptad.benchmark.split import half_split
 from ptad.engines.ray.training import TorchGroup
 from ptad.paper.parallel import data_parallel
@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--preset", default="default")
     parser.add_argument("--workers", default="1,2,4")
-    parser.add_argument("--set", action="append", default=[], help="a field of ptad.Config, such as n_steps=100")
+    parser.add_argument("--set", action="append", default=[], help="a setting, such as network.n_steps=100")
     options = parser.parse_args()
     config = {name: float(v) if "." in v else int(v) for name, v in (s.split("=") for s in options.set)}
     names, sizes = options.datasets.split(","), [int(s) for s in options.workers.split(",")]

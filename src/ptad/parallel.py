@@ -15,8 +15,10 @@ CHUNK_ROWS = 256
 
 
 def n_processors() -> int:
-    """The processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """The processors that this process may use: those it is bound to, at most OMP_NUM_THREADS."""
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return min(bound, int(limit)) if limit.isdigit() and int(limit) else bound
 
 
 @cache

@@ -1,7 +1,8 @@
-"""Catalogue, loaders and the check of a folder."""
+"""Catalogue, collections, loaders and the check of a folder."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -9,9 +10,10 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from ptad.benchmark.catalogue import catalogue, check_folder, dataset_info
-from ptad.benchmark.loading import load_dataset, load_file
-from ptad.benchmark.selection import parse_datasets, parse_methods, parse_scalings, parse_seeds
+from ptad.benchmark.catalogue import catalogue, dataset_info
+from ptad.benchmark.collections import FolderCollection, PaperCollection, group_of, load_dataset, open_collection
+from ptad.benchmark.loading import load_file
+from ptad.benchmark.selection import parse_methods, parse_scalings, parse_seeds
 from ptad.benchmark.split import half_split, twin_share
 from ptad.benchmark.summary import published
 from ptad.errors import DataError, SettingError
@@ -58,7 +60,7 @@ def test_another_table_under_a_known_name_is_refused(tmp_path: Path) -> None:
     ("arrays", "message"),
     [
         ({"X": X}, "no array 'y'"),
-        ({"X": X, "y": Y[:5]}, "12 rows but y has 5 labels"),
+        ({"X": X, "y": Y[:5]}, "there are 12 rows but y has 5 labels"),
         ({"X": X.ravel(), "y": Y}, "rows and columns"),
         ({"X": X, "y": Y.astype(int) * 2}, "must be 0 .normal. or 1 .anomaly., found 2"),
         ({"X": X, "y": np.zeros(12)}, "all rows are normal rows"),
@@ -69,6 +71,9 @@ def test_another_table_under_a_known_name_is_refused(tmp_path: Path) -> None:
         ({"X": X[:, :0], "y": Y}, "rows and columns"),
         ({"X": X + 1j, "y": Y}, "X must hold real numbers, its type is complex"),
         ({"X": X, "y": np.array(["no"] * 12)}, "y must hold real numbers"),
+        ({"train": X, "y": Y}, "no array 'test'"),
+        ({"train": X, "test": X[:, :1], "y": Y}, r"train has shape \(12, 2\), test \(12, 1\)"),
+        ({"train": X, "test": X, "y": Y * 0}, "all rows are normal rows"),
     ],
 )
 def test_bad_files_are_named(tmp_path: Path, arrays: dict[str, np.ndarray], message: str) -> None:
@@ -110,21 +115,77 @@ def test_damaged_files_are_named_wherever_the_damage_is(tmp_path: Path, suffix: 
     assert refused > 15
 
 
-def test_check_folder_says_what_is_missing_or_wrong(tmp_path: Path) -> None:
+def test_the_papers_folder_is_checked(tmp_path: Path) -> None:
     np.savez(tmp_path / "wine.npz", X=X, y=Y)
-    entries = {entry.info.name: entry for entry in check_folder(tmp_path)}
+    entries = {entry.name: entry for entry in PaperCollection("paper", tmp_path).check()}
     assert entries["wine"].status == "wrong"
     assert "(12, 2, 3), expected (129, 13, 10)" in entries["wine"].message
     assert entries["glass"].status == "missing" and "ODDS" in entries["glass"].message
     with pytest.raises(DataError, match="no folder"):
-        check_folder(tmp_path / "nowhere")
+        PaperCollection("paper", tmp_path / "nowhere").check()
+
+
+def test_a_fixed_split_is_kept(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", train=X, test=X[:6] + 100, y=np.arange(6) < 2)
+    data = load_file(tmp_path / "a.npz")
+    for seed in (0, 1):
+        split = data.split(seed)
+        assert np.array_equal(data.X[split.train], X) and np.array_equal(data.X[split.test], X[:6] + 100)
+    assert data.y[data.split(0).test].tolist() == [True, True, False, False, False, False]
+    assert not data.y[data.split(0).train].any()
+
+
+def test_a_table_with_a_label_column(tmp_path: Path) -> None:
+    text = "size,colour,state\n1.5,red,fine\n,blue,fine\n3.5,red,bad\n4.5,,fine\n5.0,blue,fine\n"
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    data = FolderCollection("mine", tmp_path, label="state", normal=["fine"]).load("t")
+    assert data.y.tolist() == [False, False, True, False, False]
+    # the number as it is, then one column per category in sorted order; a missing category has zeros
+    assert data.X[:, 1:].tolist() == [[0, 1], [1, 0], [0, 1], [0, 0], [1, 0]]
+    assert np.isnan(data.X[1, 0]) and data.X[0, 0] == 1.5
+    with pytest.raises(DataError, match=r"t\.csv.*no label column 'label'"):
+        FolderCollection("mine", tmp_path).load("t")
+    with pytest.raises(DataError, match=r"t\.csv.*other values than 0 and 1"):
+        FolderCollection("mine", tmp_path, label="state").load("t")
+
+
+def test_a_folder_knows_what_is_missing_or_damaged(tmp_path: Path) -> None:
+    sums = []
+    for name in ("odd_a", "odd_b", "ovr_c"):
+        path = tmp_path / "macro" / f"{name}.npz"
+        path.parent.mkdir(exist_ok=True)
+        np.savez(path, train=X, test=X, y=Y)
+        sums.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}.npz\n")
+    (tmp_path / "macro" / "SHA256SUMS").write_text("".join(sums), encoding="utf-8")
+    (tmp_path / "macro" / "odd_b.npz").unlink()
+    np.savez(tmp_path / "macro" / "ovr_c.npz", train=X, test=X + 1, y=Y)
+    macro = open_collection("macro", tmp_path)
+    assert {entry.name: entry.status for entry in macro.check()} == {
+        "odd_a": "ok",
+        "odd_b": "missing",
+        "ovr_c": "wrong",
+    }
+    assert macro.select("odd") == ["odd_a", "odd_b"] and macro.select("ovr_c,odd_a") == ["odd_a", "ovr_c"]
+    assert group_of("macro", "ovr_c") == "ovr" and group_of("mine", "ovr_c") == "mine"
+    with pytest.raises(SettingError, match=r"no table 'ovr_d'.*odd, ovr, odd_a"):
+        macro.select("ovr_d")
+
+
+def test_a_sample_is_the_same_everywhere_and_grows(tmp_path: Path) -> None:
+    for i in range(30):
+        np.savez(tmp_path / f"t{i:02d}.npz", X=X, y=Y)
+    tables = FolderCollection("mine", tmp_path)
+    few, more = tables.select("all", 5), tables.select("all", 12)
+    assert len(few) == 5 and len(more) == 12 and set(few) < set(more) and few == sorted(few)
+    assert few == FolderCollection("mine", tmp_path).select("all", 5)
 
 
 def test_lists_on_the_command_line() -> None:
     assert parse_seeds("0-2,7") == [0, 1, 2, 7]
     assert parse_methods("knn, pyod:ECOD, pyod:ecod") == ["knn", "pyod:ECOD"]
     assert len(parse_methods("paper")) == 15
-    assert parse_datasets("wine,glass,wine") == ["wine", "glass"]
+    assert parse_methods("cheap,knn")[-1] == "ptad" and parse_methods("knn,cheap")[0] == "knn"
+    assert PaperCollection("paper", Path()).select("wine,glass,wine") == ["glass", "wine"]
     for bad in ("a", "3-1", ""):
         with pytest.raises(SettingError):
             parse_seeds(bad)

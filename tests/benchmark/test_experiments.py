@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ptad.benchmark.collections import PaperCollection
 from ptad.benchmark.experiments import EXPERIMENTS, MEASUREMENTS, run_experiment
 from ptad.benchmark.experiments.context import movement_tables
 from ptad.benchmark.experiments.cost import cost_table, measure_cost
@@ -14,8 +15,9 @@ from ptad.benchmark.experiments.masks import draw_pair, equal_rate_pair, row_mas
 from ptad.benchmark.experiments.synthetic import KINDS, synthesise
 from ptad.benchmark.experiments.variants import make_cells
 from ptad.benchmark.loading import Dataset
-from ptad.benchmark.runner import RunSettings
+from ptad.benchmark.plan import RunSettings
 from ptad.benchmark.store import ResultStore
+from ptad.config import PRESETS
 from ptad.errors import SettingError
 from ptad.peers import make_peer
 
@@ -30,7 +32,7 @@ def toy() -> Dataset:
 
 @pytest.mark.parametrize(
     ("name", "n_variants"),
-    [("ablation", 8), ("backbones", 10), ("counts", 18), ("weights", 12), ("distance", 4), ("context", 4)],
+    [("ablation", 8), ("backbones", 10), ("counts", 18), ("weights", 12), ("distance", 4), ("context", 2)],
 )
 def test_variants_are_valid_and_differ(name: str, n_variants: int) -> None:
     experiment = EXPERIMENTS[name]
@@ -39,7 +41,7 @@ def test_variants_are_valid_and_differ(name: str, n_variants: int) -> None:
     # K = 5, M = 5 and the paper's weights stand once in each half of their experiment.
     repeated = {"counts": 1, "weights": 1}.get(name, 0)
     assert len(set(params)) == n_variants - repeated
-    assert all(cell.experiment == name for cell in make_cells(experiment, [0]))
+    assert all(cell.experiment == name for cell in make_cells(experiment, [0], ["wine"]))
 
 
 def test_the_full_variant_is_the_paper_preset() -> None:
@@ -49,11 +51,23 @@ def test_the_full_variant_is_the_paper_preset() -> None:
 
 def test_every_experiment_of_the_issue_is_there(tmp_path: Path) -> None:
     named = {"ablation", "backbones", "counts", "weights", "distance", "anomaly-types", "cost", "masks", "context"}
-    assert {*EXPERIMENTS, *MEASUREMENTS} == {*named, "typed-tables", "speed", "default-parts"}
+    assert {*EXPERIMENTS, *MEASUREMENTS} == {*named, "typed-tables", "default-parts", "false-alarms"}
+    collection = PaperCollection("paper", tmp_path)
     with pytest.raises(SettingError, match=r"'ablations'.*ablation.*masks"):
-        run_experiment("ablations", tmp_path, ResultStore(tmp_path / "r.csv"), [0], RunSettings())
+        run_experiment("ablations", collection, ResultStore(tmp_path / "r.csv"), [0], RunSettings())
     with pytest.raises(SettingError, match="'cost' has its own tables"):
-        run_experiment("cost", tmp_path, ResultStore(tmp_path / "r.csv"), [0], RunSettings(), ["wine"])
+        run_experiment("cost", collection, ResultStore(tmp_path / "r.csv"), [0], RunSettings(), ["wine"])
+
+
+def test_default_parts_take_one_term_away_at_a_time() -> None:
+    terms = [term.title() for term in PRESETS["default"].terms]
+    whole, *others = EXPERIMENTS["default-parts"].variants
+    assert len(others) == len(terms) and list(make_peer(whole.method).params()["terms"]) == terms
+    for name, variant in zip(terms, others, strict=True):
+        left = list(make_peer(variant.method, **variant.settings).params()["terms"])
+        assert left == [term for term in terms if term != name]
+    with pytest.raises(SettingError, match=f"without 'colours'.*{terms[0]}"):
+        make_peer("ptad", without="colours")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -96,13 +110,13 @@ def test_cost_rows() -> None:
 def test_movement_with_the_batch(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     np.savez(tmp_path / "cardio.npz", X=rng.normal(size=(1831, 21)), y=np.arange(1831) < 176)
-    config = {"n_steps": 10, "embedding_dim": 4, "n_heads": 2, "batch_size": 64, "calibration": "none"}
-    (table,) = movement_tables(tmp_path, tmp_path / "r.csv", RunSettings(), config={**config, "members": "single"})
+    network = {"n_steps": 10, "embedding_dim": 4, "n_heads": 2, "batch_size": 64}
+    config = {f"network.{name}": value for name, value in network.items()}
+    (table,) = movement_tables(tmp_path, tmp_path / "r.csv", RunSettings(), config)
     moved = {row[0].text: float(row[1].text) for row in table.rows}
-    assert moved["ptad, reference"] < 1e-6 and moved["ptad-paper, reference"] < 1e-6
+    assert moved["reference"] < 1e-6 and moved["batch"] > 1e-4
     written = (tmp_path / "context.csv").read_text(encoding="utf-8").splitlines()
-    assert len(written) == 5 and written[1].startswith('"ptad, reference",')
-    assert moved["ptad, batch"] > 1e-4 and moved["ptad-paper, batch"] > 1e-4
+    assert len(written) == 3 and written[1].startswith("reference,")
 
 
 def test_masks(tmp_path: Path) -> None:

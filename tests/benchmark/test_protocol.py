@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptad.benchmark.metrics import average_precision_at, evaluate
+from ptad.benchmark.encoding import fill_gaps, one_hot, one_hot_columns
+from ptad.benchmark.metrics import average_precision_at, evaluate, observed_false_alarms
 from ptad.benchmark.scaling import scale_columns
 from ptad.benchmark.split import cap_split, half_split, twin_share
 from ptad.errors import DataError, SettingError
+from ptad.tables.features import Features
 
 
 @pytest.mark.parametrize("n_normal", [10, 11])
@@ -65,6 +67,34 @@ def test_scaling_is_fitted_on_training_rows_only() -> None:
     assert scale_columns(train, test, "own")[0] is train
     with pytest.raises(SettingError, match="standard, minmax"):
         scale_columns(train, test, "robust")
+
+
+def test_gaps_get_the_median_of_training_rows() -> None:
+    gap = float("nan")
+    train = np.array([[1.0, gap], [gap, gap], [2.0, gap], [9.0, gap]], dtype=np.float32)
+    test = np.array([[gap, 5.0]], dtype=np.float32)
+    filled, rows = fill_gaps(train, test)
+    assert filled.tolist() == [[1, 0], [2, 0], [2, 0], [9, 0]] and rows.tolist() == [[2, 5]]
+    assert scale_columns(train, test, "own")[1].tolist() == [[2, 5]] and np.isnan(train[1, 0])
+    assert fill_gaps(filled, rows)[0] is filled
+
+
+def test_one_hot() -> None:
+    features = Features(np.array([0, 1, 2]), np.array([0, 3, 0]))
+    rows = np.array([[0.5, 2.0, 7.0], [np.nan, np.nan, 8.0], [1.0, 3.0, np.nan]])  # code 3 is an unseen category
+    table = one_hot(rows, features, indicators=True)
+    assert table[:, 2:5].tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
+    assert table[0, :2].tolist() == [0.5, 7.0] and np.isnan(table[1, 0]) and np.isnan(table[2, 1])
+    assert table[:, 5:].tolist() == [[0, 0, 0], [1, 1, 0], [0, 0, 1]]
+    assert one_hot_columns(features).tolist() == [0, 2, 1, 1, 1]
+
+
+def test_observed_false_alarms() -> None:
+    y = np.array([False] * 100 + [True] * 50)
+    p_values = np.concatenate([np.arange(1, 101) / 100, np.zeros(50)])
+    found = observed_false_alarms(y, p_values, 99)
+    assert found == {"false_alarms_1": 0.01, "false_alarms_5": 0.05, "false_alarms_10": 0.1}
+    assert observed_false_alarms(y, p_values, 98)["false_alarms_1"] is None
 
 
 def test_average_precision_at_equals_resampling() -> None:

@@ -14,7 +14,8 @@ import torch
 from ptad.benchmark import runner, workers
 from ptad.benchmark.cell import Cell, Task, config_hash, measure
 from ptad.benchmark.loading import Dataset
-from ptad.benchmark.runner import RunSettings, folder_loader, make_grid, run_grid
+from ptad.benchmark.plan import RunSettings, make_grid
+from ptad.benchmark.runner import run_grid
 from ptad.benchmark.store import ResultStore
 from ptad.errors import DataError, SettingError
 
@@ -99,6 +100,21 @@ def test_worker_gets_no_labels(tmp_path: Path) -> None:
     assert broken.error.startswith("FileNotFoundError")
 
 
+def test_observed_false_alarms_are_those_of_normal_rows(tmp_path: Path) -> None:
+    def measure_here(sources: Any, on_outcome: Any, **options: Any) -> None:
+        for number, source in sources:
+            on_outcome(number, measure(source()), "ok")
+
+    cells = [Cell("ptad", "toy", 0, "own"), Cell("knn", "toy", 0, "minmax")]
+    rows = {row["method"]: row for row in run_grid(cells, ResultStore(tmp_path / "r.csv"), load, execute=measure_here)}
+    assert "false_alarms_10" not in rows["knn"]
+    # 25 training rows support a rate of 5 %, not of 1 %; all anomalies are flagged and none of them counts
+    assert rows["ptad"]["false_alarms_1"] is None and 0.0 <= rows["ptad"]["false_alarms_5"] < 0.4
+    assert rows["ptad"]["auc_roc"] == 1.0
+    written = {row["method"]: row["false_alarms_10"] for row in ResultStore(tmp_path / "r.csv").read()}
+    assert written == {"ptad": pytest.approx(rows["ptad"]["false_alarms_10"], rel=1e-5), "knn": None}
+
+
 def test_a_cell_measured_under_another_name_is_not_measured_again(tmp_path: Path) -> None:
     store = ResultStore(tmp_path / "r.csv")
     names = [("main", "knn"), ("other", "its name there")]
@@ -135,8 +151,6 @@ def test_settings_are_judged(tmp_path: Path) -> None:
         RunSettings(time_limit=0)
     with pytest.raises(SettingError, match=r"knn on wine.*does not take"):
         run_grid([Cell("knn", "wine", 0, "minmax", {"colour": 1})], ResultStore(tmp_path / "r.csv"), load)
-    with pytest.raises(DataError, match="neither"):
-        folder_loader(tmp_path)("wine", 0)
 
 
 def test_config_hash_tells_settings_apart() -> None:

@@ -60,7 +60,7 @@ def test_torn_line_is_left_out_and_repaired(tmp_path: Path, caplog: pytest.LogCa
     store = ResultStore(tmp_path / "r.csv")
     store.append(make_row())
     with store.path.open("ab") as file:
-        file.write(b"1,main,knn,kn")
+        file.write(b"2,main,knn,kn")
     store.append(make_row(seed=1))
     assert [row["seed"] for row in store.read()] == [0, 1]
     assert "line 3 is incomplete" in caplog.text
@@ -85,7 +85,7 @@ def test_other_versions_and_foreign_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not a results file"):
         ResultStore(path).append(make_row())
     path.write_text("format_version,method\n0,knn\n")
-    with pytest.raises(DataError, match="another format than version 1"):
+    with pytest.raises(DataError, match="another format than version 2"):
         ResultStore(path).read()
     path.write_text(",".join(COLUMNS) + "\n" + ",".join(["7", *[""] * (len(COLUMNS) - 1)]) + "\n")
     with pytest.raises(DataError, match="line 2: format version '7'"):

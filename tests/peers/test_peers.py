@@ -11,7 +11,7 @@ from torch import nn
 
 from ptad.errors import DataError, SettingError, TrainingError
 from ptad.paper.attention import KeysValues
-from ptad.peers import PAPER_PEERS, PEERS, make_peer
+from ptad.peers import CHEAP_PEERS, DEEP_PEERS, PAPER_PEERS, PEERS, make_peer
 from ptad.peers.layers import LocalDropout, mlp
 from ptad.peers.mcm import diversity_loss
 from ptad.peers.mcm_npt import McmNpt
@@ -27,6 +27,7 @@ TRAIN, TEST = RNG.normal(size=(80, 5)), RNG.normal(size=(30, 5)) * 1.5
 
 def test_registry_is_complete() -> None:
     assert len(PAPER_PEERS) == 13
+    assert {*CHEAP_PEERS, *DEEP_PEERS} <= set(PEERS)
     assert PAPER_PEERS[0] == "knn" and PAPER_PEERS[-1] == "mcm-npt"
     for name in PEERS:
         peer = make_peer(name)
@@ -171,9 +172,23 @@ def test_a_narrower_attention_between_rows_is_reported() -> None:
     wide = NptAD(network=network, training=TrainingSettings(steps=1)).fit(TRAIN)
     assert wide.capped_ == reason and wide._module.layers[0].between_datapoints.factorised
     assert McmNpt(n_masks=2, network=network, training=TrainingSettings(steps=1)).fit(TRAIN).capped_ == reason
-    config = {**network, "n_steps": 2, "batch_size": 64, "interval": 1}
+    tiny = {**network, "n_steps": 2, "batch_size": 64, "interval": 1}
+    config = {f"network.{name}": value for name, value in tiny.items()}
     assert make_peer("ptad-paper", config=config).fit(TRAIN).capped_ == reason
-    assert make_peer("ptad-paper", config={**config, "abd_full_limit": 160}).fit(TRAIN).capped_ == ""
+    assert make_peer("ptad-paper", config={**config, "network.abd_full_limit": 160}).fit(TRAIN).capped_ == ""
+
+
+def test_ptad_is_calibrated_and_the_paper_preset_is_not() -> None:
+    peer = make_peer("ptad").fit(TRAIN)
+    p_values = peer.p_value(peer.anomaly_score(TEST))
+    assert p_values.shape == (30,) and p_values.min() >= 1 / 81 and p_values.max() <= 1.0
+    assert peer.n_parameters_ == 0 and peer.history_ == []
+    network = {"embedding_dim": 4, "n_heads": 2, "n_steps": 4, "interval": 2, "batch_size": 64}
+    paper = make_peer("ptad-paper", config={f"network.{k}": v for k, v in network.items()}).fit(TRAIN)
+    assert paper.p_value(paper.anomaly_score(TEST)) is None
+    assert paper.n_parameters_ > 100 and len(paper.history_) == 2
+    with pytest.raises(SettingError, match="no setting 'colour'"):
+        make_peer("ptad", config={"colour": 1})
 
 
 def test_npt_ad_score_by_hand() -> None:

@@ -1,4 +1,4 @@
-"""The twenty tables of the comparison, and a check of the folder that holds them."""
+"""The twenty tables of the paper: what a copy must look like and where it comes from."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 
-from ptad.errors import DataError, SettingError
+from ptad.errors import SettingError
 
 
 @dataclass(frozen=True)
@@ -55,33 +54,3 @@ def dataset_info(name: str) -> DatasetInfo:
 def dataset_title(name: str) -> str:
     """The name of a table as it stands in tables and figures; that of an unknown one as it is."""
     return catalogue()[name].title if name in catalogue() else name
-
-
-@dataclass(frozen=True)
-class FolderEntry:
-    """What was found for one table: ``status`` is ok, missing, wrong or unreadable."""
-
-    info: DatasetInfo
-    status: str
-    message: str
-
-
-def check_folder(directory: Path) -> list[FolderEntry]:
-    """Read every table of the catalogue from a folder and compare it with what is expected."""
-    from ptad.benchmark.loading import MissingFileError, WrongTableError, load_dataset
-
-    if not directory.is_dir():
-        raise DataError(f"There is no folder {str(directory)!r}. Name the folder that holds the data sets.")
-    entries = []
-    for info in catalogue().values():
-        try:
-            load_dataset(directory, info.name)
-        except MissingFileError as error:
-            entries.append(FolderEntry(info, "missing", str(error)))
-        except WrongTableError as error:
-            entries.append(FolderEntry(info, "wrong", str(error)))
-        except DataError as error:
-            entries.append(FolderEntry(info, "unreadable", str(error)))
-        else:
-            entries.append(FolderEntry(info, "ok", f"{info.rows} x {info.columns}, {info.anomalies} anomalies"))
-    return entries

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import metadata
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -23,7 +24,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptad.peers import make_peer
+from ptad.devices import resolve_device
+from ptad.peers import CHEAP_PEERS, make_peer
+from ptad.peers.protocol import CalibratedPeer
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class Outcome:
     capped: str = ""
     fit_seconds: float = 0.0
     score_seconds: float = 0.0
+    p_values: npt.NDArray[np.float64] | None = None  # of a method with a calibrated threshold
     peak_rss_mb: float = 0.0
     peak_cuda_mb: float = 0.0
     n_parameters: int = 0
@@ -95,49 +99,58 @@ def versions() -> str:
 
 def measure(task: Task) -> Outcome:
     """Fit and score; only these two are timed."""
-    import torch
-
-    from ptad.devices import resolve_device
-
     reset_peak_memory()
+    cuda: Any = None
     try:
         device = resolve_device(task.device)
-        on_cuda = device.startswith("cuda")
-        if on_cuda:
+        if device.startswith("cuda"):
+            import torch
+
+            cuda = torch.cuda
             torch.zeros(1, device=device)  # making the context is not part of the method
-            torch.cuda.reset_peak_memory_stats()
+            cuda.reset_peak_memory_stats()
         train, test = np.load(task.train), np.load(task.test)
+        _warm_up(task.method)
         peer = make_peer(task.method, random_state=task.seed, device=device, **task.settings)
         start = time.perf_counter()
         peer.fit(train)
-        _synchronise(on_cuda)
+        if cuda:
+            cuda.synchronize()
         fitted = time.perf_counter()
         scores = peer.anomaly_score(test)
-        _synchronise(on_cuda)
+        if cuda:
+            cuda.synchronize()
         scored = time.perf_counter()
+        p_values = peer.p_value(scores) if isinstance(peer, CalibratedPeer) else None
     except Exception as error:  # a failed cell keeps its reason; the run goes on
         return Outcome(error=f"{type(error).__name__}: {error}")
     finally:
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        if cuda:
+            cuda.empty_cache()
     return Outcome(
         scores=np.asarray(scores, dtype=np.float64),
         capped=peer.capped_,
         fit_seconds=fitted - start,
         score_seconds=scored - fitted,
+        p_values=p_values,
         peak_rss_mb=peak_memory_mb(),
-        peak_cuda_mb=torch.cuda.max_memory_allocated() / 2**20 if on_cuda else 0.0,
+        peak_cuda_mb=cuda.max_memory_allocated() / 2**20 if cuda else 0.0,
         n_parameters=int(peer.n_parameters_),
-        device=torch.cuda.get_device_name() if on_cuda else "cpu",
+        device=cuda.get_device_name() if cuda else "cpu",
     )
 
 
-def serve(connection: Connection, n_threads: int) -> None:
-    """The life of a worker: say that it is ready, then measure what comes until the run is over."""
-    import torch
+@cache
+def _warm_up(method: str) -> None:
+    """Let a method that is done in milliseconds import and compile what it needs before it is timed."""
+    if method in CHEAP_PEERS:
+        rows = np.random.default_rng(0).normal(size=(64, 3))
+        make_peer(method).fit(rows).anomaly_score(rows)
 
+
+def serve(connection: Connection) -> None:
+    """The life of a worker: say that it is ready, then measure what comes until the run is over."""
     threading.Thread(target=_die_with_parent, daemon=True).start()
-    torch.set_num_threads(n_threads)
     connection.send("ready")
     while True:
         try:
@@ -153,13 +166,6 @@ def _die_with_parent() -> None:
     if parent is not None:
         wait([parent.sentinel])
         os._exit(1)
-
-
-def _synchronise(on_cuda: bool) -> None:
-    if on_cuda:
-        import torch
-
-        torch.cuda.synchronize()
 
 
 def reset_peak_memory() -> None:

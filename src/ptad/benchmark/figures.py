@@ -58,6 +58,14 @@ def _named_figures(rows: Sequence[Row], main: Sequence[Row]) -> Iterator[tuple[s
             yield f"{experiment}_{label.split()[0].lower()}", sweep_figure(swept, prefix, label)
 
 
+def save_critical_difference(result: Comparison, metric: str, path: Path) -> None:
+    """Draw the critical differences into a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure = critical_difference_figure(result, metric)
+    figure.savefig(path, dpi=150, bbox_inches="tight")
+    _pyplot().close(figure)
+
+
 def sweep_figure(rows: Sequence[Row], prefix: str, label: str) -> Any:
     """AUC-PR and AUC-ROC of every table over the swept setting, at equal steps: the values grow in multiples."""
     figure, axes = _pyplot().subplots(1, 2, figsize=(9, 3.2), layout="constrained")

@@ -1,7 +1,12 @@
-"""Read a labelled table: ``.npz`` with X and y, or a MATLAB file of the ODDS library."""
+"""Read a labelled table: ``.npz``, a MATLAB file of the ODDS library, CSV or Parquet with a label column.
+
+An archive holds ``X`` and ``y``, or, where its publishers fixed the split, ``train``, ``test`` and ``y``, the labels of
+the test rows.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,8 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptad.benchmark.catalogue import DatasetInfo, dataset_info
-from ptad.errors import DataError
+from ptad.benchmark.encoding import one_hot
+from ptad.benchmark.split import Split, half_split
+from ptad.errors import DataError, UserError
+
+#: Files that are read, in the order in which a folder that holds several of one name is searched.
+ARRAYS, TABLES = (".npz", ".mat"), (".parquet", ".csv")
 
 
 class MissingFileError(DataError):
@@ -30,59 +39,73 @@ class Dataset:
     name : str
         Its name.
     X : ndarray of shape (n_rows, n_features), float32
-        The columns.
+        The columns; NaN is a missing cell.
     y : ndarray of shape (n_rows,), bool
         True for an anomaly.
+    n_train : int, optional
+        Where the split is fixed: that many first rows train.
     """
 
     name: str
     X: npt.NDArray[np.float32]
     y: npt.NDArray[np.bool_]
+    n_train: int | None = None
+
+    def split(self, seed: int) -> Split:
+        """The fixed split, or a random half of the normal rows."""
+        if self.n_train is None:
+            return half_split(self.y, seed)
+        return Split(np.arange(self.n_train), np.arange(self.n_train, len(self.y)))
 
 
-def find_file(directory: Path, info: DatasetInfo) -> Path | None:
-    """The file of a table in a folder: .npz first, then .mat."""
-    for suffix in (".npz", ".mat"):
-        path = directory / f"{info.file}{suffix}"
-        if path.is_file():
-            return path
-    return None
+def find_file(directory: Path, stem: str, suffixes: Sequence[str] = (*ARRAYS, *TABLES)) -> Path | None:
+    """The file of a table in a folder, or None."""
+    paths = (directory / f"{stem}{suffix}" for suffix in suffixes)
+    return next((path for path in paths if path.is_file()), None)
 
 
-def load_dataset(directory: Path, name: str) -> Dataset:
-    """Load a table of the catalogue from a folder, or say what is wrong with its file.
+def load_file(path: Path, name: str | None = None, label: str = "label", normal: Sequence[str] = ()) -> Dataset:
+    """Load and check one labelled file.
 
-    A file with other counts than the catalogue's is refused: it would stand beside published figures of another table.
+    Parameters
+    ----------
+    path : Path
+        The file.
+    name : str, optional
+        The name of the table; that of the file unless told otherwise.
+    label : str
+        The label column of a CSV or Parquet file.
+    normal : sequence of str
+        Label values of normal rows; 0 and false unless told otherwise.
     """
-    info = dataset_info(name)
-    path = find_file(directory, info)
-    if path is None:
-        raise MissingFileError(f"{directory} holds neither {info.file}.npz nor {info.file}.mat. {info.how}")
-    data = load_file(path, name)
-    found, expected = (*data.X.shape, int(data.y.sum())), (info.rows, info.columns, info.anomalies)
-    if found != expected:
-        raise WrongTableError(f"{path}: rows, columns, anomalies are {found}, expected {expected}. {info.how}")
-    return data
-
-
-def load_file(path: Path, name: str | None = None) -> Dataset:
-    """Load and check one labelled file."""
+    name = name or path.stem
+    if path.suffix in TABLES:
+        return _read_labelled(path, name, label, normal)
     arrays = _read_npz(path) if path.suffix == ".npz" else _read_mat(path)
-    missing = [key for key in ("X", "y") if key not in arrays]
-    if missing:
-        found = ", ".join(sorted(arrays)) or "nothing"
-        raise DataError(
-            f"{path} has no array {missing[0]!r}; it holds {found}. Save the table as X and the labels as y."
-        )
-    return _checked(path, name or path.stem, arrays["X"], arrays["y"])
+    fixed = "train" in arrays or "test" in arrays
+    for key in ("train", "test", "y") if fixed else ("X", "y"):
+        if key not in arrays:
+            found = ", ".join(sorted(arrays)) or "nothing"
+            raise DataError(
+                f"{path} has no array {key!r}; it holds {found}. Save the table as X and the labels as y, or train, "
+                "test and y."
+            )
+    if not fixed:
+        return _checked(path, name, arrays["X"], arrays["y"])
+    train, test = (_matrix(path, key, arrays[key]) for key in ("train", "test"))
+    if train.shape[1] != test.shape[1] or len(train) < 2:
+        raise DataError(f"{path}: train has shape {train.shape}, test {test.shape}.")
+    labels = _labels(path, arrays["y"], len(test))
+    return Dataset(name, np.concatenate([train, test]), np.r_[np.zeros(len(train), dtype=bool), labels], len(train))
 
 
 def _read_npz(path: Path) -> dict[str, Any]:
+    wanted = ("X", "y", "train", "test")
     try:
         with path.open("rb") as file:
             content = np.load(file, allow_pickle=False)
             lone = isinstance(content, np.ndarray)
-            arrays = {} if lone else {key: content[key] for key in content.files if key in ("X", "y")}
+            arrays = {} if lone else {key: content[key] for key in content.files if key in wanted}
     except Exception as error:  # a damaged file fails in whatever layer met the damage: zip, zlib, numpy
         raise DataError(f"{path} is not a readable .npz archive: {error}") from error
     if lone:
@@ -104,29 +127,59 @@ def _read_mat(path: Path) -> dict[str, Any]:
     return {key: value for key, value in content.items() if not key.startswith("__")}
 
 
-def _checked(path: Path, name: str, X: Any, y: Any) -> Dataset:
-    for key, array in (("X", X), ("y", y)):
-        if np.asarray(array).dtype.kind not in "biuf":
-            raise DataError(f"{path}: {key} must hold real numbers, its type is {np.asarray(array).dtype}.")
+def _read_labelled(path: Path, name: str, label: str, normal: Sequence[str]) -> Dataset:
+    """Numbers as they are, categories one-hot: what methods that know only numbers can work with."""
+    from ptad.engines.labels import check_label, is_anomaly
+    from ptad.tables import fit_schema, read_table
+
+    try:
+        table = read_table(path)
+        check_label(label, table.column_names, str(path))
+        labels = is_anomaly(table[label].combine_chunks(), normal, (), label)
+        columns = table.drop_columns([label])
+        schema = fit_schema(columns)
+        rows = one_hot(schema.encode(columns), schema.features)
+    except UserError as error:
+        raise DataError(f"{path}: {error}") from error
+    return _checked(path, name, rows, labels, gaps=True)
+
+
+def _checked(path: Path, name: str, X: Any, y: Any, gaps: bool = False) -> Dataset:
+    table = _matrix(path, "X", X, gaps)
+    labels = _labels(path, y, len(table))
+    if (n_normal := int((~labels).sum())) < 4:
+        raise DataError(f"{path}: only {n_normal} normal rows; at least 4 are needed to split them.")
+    return Dataset(name, table, labels)
+
+
+def _matrix(path: Path, key: str, array: Any, gaps: bool = False) -> npt.NDArray[np.float32]:
+    """The array in single precision, or what is wrong with it; ``gaps`` allows missing cells."""
+    _check_real(path, key, array)
     with np.errstate(over="ignore"):  # a number beyond single precision becomes infinite and is named below
-        table = np.asarray(X, dtype=np.float32)
-    labels = np.asarray(y, dtype=np.float64).reshape(-1)
+        table = np.asarray(array, dtype=np.float32)
     if table.ndim != 2 or table.shape[1] == 0:
-        raise DataError(f"{path}: X must have rows and columns, its shape is {table.shape}.")
-    if len(labels) != len(table):
-        raise DataError(f"{path}: X has {len(table)} rows but y has {len(labels)} labels.")
-    strange = np.setdiff1d(np.unique(labels), (0.0, 1.0))
-    if len(strange):
-        raise DataError(f"{path}: labels must be 0 (normal) or 1 (anomaly), found {strange[0]:g}.")
-    bad = ~np.isfinite(table)
+        raise DataError(f"{path}: {key} must have rows and columns, its shape is {table.shape}.")
+    bad = np.isinf(table) if gaps else ~np.isfinite(table)
     if bad.any():
         row, column = np.argwhere(bad)[0]
         count = f"{int(bad.sum())} of {bad.size} cells are not finite in single precision"
         raise DataError(f"{path}: {count}, the first in row {row}, column {column}.")
-    n_anomalies = int(labels.sum())
-    if n_anomalies in (0, len(labels)):
-        kind = "anomalies" if n_anomalies else "normal rows"
-        raise DataError(f"{path}: all rows are {kind}; both kinds are needed.")
-    if len(labels) - n_anomalies < 4:
-        raise DataError(f"{path}: only {len(labels) - n_anomalies} normal rows; at least 4 are needed to split them.")
-    return Dataset(name, table, labels.astype(bool))
+    return table
+
+
+def _labels(path: Path, array: Any, n_rows: int) -> npt.NDArray[np.bool_]:
+    _check_real(path, "y", array)
+    labels = np.asarray(array, dtype=np.float64).reshape(-1)
+    if len(labels) != n_rows:
+        raise DataError(f"{path}: there are {n_rows} rows but y has {len(labels)} labels.")
+    strange = np.setdiff1d(np.unique(labels), (0.0, 1.0))
+    if len(strange):
+        raise DataError(f"{path}: labels must be 0 (normal) or 1 (anomaly), found {strange[0]:g}.")
+    if labels.sum() in (0, len(labels)):
+        raise DataError(f"{path}: all rows are {'anomalies' if labels.any() else 'normal rows'}; both are needed.")
+    return labels.astype(bool)
+
+
+def _check_real(path: Path, key: str, array: Any) -> None:
+    if np.asarray(array).dtype.kind not in "biuf":
+        raise DataError(f"{path}: {key} must hold real numbers, its type is {np.asarray(array).dtype}.")

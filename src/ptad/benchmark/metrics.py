@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ptad.benchmark.store import ALARM_COLUMNS
 from ptad.errors import DataError, SettingError
 
 #: Prevalences at which every cell is reported besides its own.
 FIXED_PREVALENCES = (0.01, 0.05)
+#: Target false-alarm rates of :data:`ptad.benchmark.store.ALARM_COLUMNS`.
+RATES = (0.01, 0.05, 0.1)
 
 
 def evaluate(y: npt.NDArray[np.bool_], scores: npt.NDArray[np.float64]) -> dict[str, float]:
@@ -30,6 +33,17 @@ def evaluate(y: npt.NDArray[np.bool_], scores: npt.NDArray[np.float64]) -> dict[
     for prevalence in FIXED_PREVALENCES:
         result[f"auc_pr_at_{prevalence * 100:g}"] = average_precision_at(labels, values, prevalence)
     return result
+
+
+def observed_false_alarms(
+    y: npt.NDArray[np.bool_], p_values: npt.NDArray[np.float64], n_train: int
+) -> dict[str, float | None]:
+    """The share of normal rows flagged at each target rate; None where fewer training rows than 1 / rate - 1."""
+    normal = p_values[~np.asarray(y, dtype=bool)]
+    return {
+        name: float((normal <= rate).mean()) if n_train >= 1.0 / rate - 1.0 and len(normal) else None
+        for name, rate in zip(ALARM_COLUMNS, RATES, strict=True)
+    }
 
 
 def average_precision_at(y: npt.NDArray[np.bool_], scores: npt.NDArray[np.float64], prevalence: float) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ptad.benchmark.averages import averages_table, full_size_table, twin_table
 from ptad.benchmark.claims import claim_table
+from ptad.benchmark.leaderboard import make_board, means_table
 from ptad.benchmark.methods import methods_list
 from ptad.benchmark.report import BESIDE_PUBLISHED, coverage_table, experiment_tables
 from ptad.benchmark.store import ResultStore, Row
@@ -51,7 +52,8 @@ def update_pages(
     Parameters
     ----------
     results : Path
-        The results file; ``full.csv`` and the files of the measurements are looked for beside it.
+        The results of the paper's tables; ``full.csv``, ``macro.csv`` and the files of the measurements are looked for
+        beside it.
     docs : Path
         Folder of the documentation.
     experiments : mapping
@@ -59,13 +61,16 @@ def update_pages(
     readers : mapping
         For experiments with a file of their own, how to read it as a table; a plain CSV otherwise.
     """
-    rows = ResultStore(results).read()
+    rows, wide = ResultStore(results).read(), ResultStore(results.with_name("macro.csv")).read()
     main = docs / "benchmark.md"
     update_page(main, main_blocks(rows, results.with_name("full.csv")))
     written = [main]
     for page in sorted((docs / "experiments").glob("*.md")):
         own = results.with_name(f"{page.stem}.csv")
         blocks = [experiment_block(rows, page.stem, *experiments[page.stem])] if page.stem in experiments else []
+        if any(row["experiment"] == page.stem for row in wide):
+            title = "On the collection macro"
+            blocks.append(to_markdown(means_table(make_board(wide, "macro", page.stem), title)))
         blocks += [to_markdown(readers.get(page.stem, csv_table)(own))] if own.is_file() else []
         for image in sorted(results.parent.glob(f"{page.stem}_*.png")):
             place = os.path.relpath(image, page.parent).replace(os.sep, "/")

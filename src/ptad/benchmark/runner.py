@@ -2,93 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ptad.benchmark.catalogue import catalogue
-from ptad.benchmark.cell import Cell, Outcome, Task, config_hash, versions
-from ptad.benchmark.loading import Dataset, load_dataset
-from ptad.benchmark.metrics import evaluate
-from ptad.benchmark.scaling import OWN, SCALINGS, scale_columns
-from ptad.benchmark.split import cap_split, half_split, twin_share
-from ptad.benchmark.store import MEASURED, ResultStore, Row, cell_key
+from ptad.benchmark.cell import Cell, Outcome, Task, versions
+from ptad.benchmark.loading import Dataset
+from ptad.benchmark.metrics import evaluate, observed_false_alarms
+from ptad.benchmark.plan import RunSettings, adopt_twins, plan_cells
+from ptad.benchmark.scaling import scale_columns
+from ptad.benchmark.split import cap_split, twin_share
+from ptad.benchmark.store import ResultStore, Row
 from ptad.benchmark.workers import Executor, TaskSource, run_tasks
 from ptad.devices import resolve_device
-from ptad.errors import DataError, SettingError, UserError
-from ptad.peers import make_peer
+from ptad.errors import DataError
 
 logger = logging.getLogger(__name__)
 
 #: Gives a table by its name and the seed of the cell; synthetic tables differ with the seed.
 Loader = Callable[[str, int], Dataset]
-
-
-@dataclass(frozen=True)
-class RunSettings:
-    """How to run a grid; none of it changes a figure, save the row caps, which are recorded.
-
-    ``budget`` ends the whole run after so many seconds: what is unfinished then stays unmeasured and is left to the
-    next run. ``large_first`` keeps one long cell from starting last; without it the order of the cells counts.
-    """
-
-    device: str = "cpu"
-    jobs: int = 1
-    threads: int = 1  # per worker; small nets are slower with more
-    time_limit: float | None = None
-    max_train: int | None = None
-    max_test: int | None = None
-    cells_per_worker: int = 25
-    retry: bool = False
-    budget: float | None = None
-    large_first: bool = True
-
-    def __post_init__(self) -> None:
-        for name, low in (("jobs", 1), ("threads", 1), ("cells_per_worker", 1), ("max_train", 4), ("max_test", 2)):
-            value = getattr(self, name)
-            if value is not None and value < low:
-                raise SettingError(f"The '{name}' setting must be at least {low}. Got {value} instead.")
-        for name in ("time_limit", "budget"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise SettingError(f"The '{name}' setting must be above 0 seconds. Got {value} instead.")
-
-
-def folder_loader(directory: Path) -> Loader:
-    """A loader of the catalogue's tables from a folder; the seed has no say.
-
-    The last few tables stay in memory: a grid asks for the same one for every seed and scaling.
-    """
-    load = lru_cache(maxsize=4)(load_dataset)
-    return lambda name, seed: load(directory, name)
-
-
-def make_grid(
-    methods: Sequence[str],
-    datasets: Sequence[str],
-    seeds: Sequence[int],
-    scalings: Sequence[str] = SCALINGS,
-) -> list[Cell]:
-    """All cells of the main comparison; a method with its own scaling has one cell per table and seed, not two."""
-    cells = []
-    own = {method: make_peer(method).own_scaling for method in methods}
-    for dataset in datasets:
-        for seed in seeds:
-            for method in methods:
-                for scaling in (OWN,) if own[method] else scalings:
-                    cells.append(Cell(method, dataset, seed, scaling, variant=method))
-    return cells
 
 
 @dataclass
@@ -128,7 +69,7 @@ class _Run:
     def _prepare(self, cell: Cell) -> _Group:
         data = self.loader(cell.dataset, cell.seed)
         limits = self.settings
-        whole = half_split(data.y, cell.seed)
+        whole = data.split(cell.seed)
         split = cap_split(whole, data.y, cell.seed, limits.max_train, limits.max_test)
         cut = [
             f"{len(part)} of {len(full)} {kind} rows"
@@ -179,7 +120,7 @@ def run_grid(
     stop_at = None if settings.budget is None else time.monotonic() + settings.budget
     # a cluster may have devices that this machine lacks
     device = resolve_device(settings.device) if execute is run_tasks else settings.device
-    plan, rows = _adopt_twins(_plan(cells, store, settings), store, device)
+    plan, rows = adopt_twins(plan_cells(cells, store, settings), store, device)
     stamp = versions()
 
     def finish(cell: Cell, base: Row, outcome: Outcome, status: str, group: _Group | None) -> None:
@@ -230,65 +171,6 @@ def run_grid(
     return rows
 
 
-def _plan(cells: Iterable[Cell], store: ResultStore, settings: RunSettings) -> list[tuple[Cell, Row]]:
-    """The cells still to be measured with what is known of their rows, large tables first unless told otherwise."""
-    done = {cell_key(row) for row in store.read() if row["status"] in MEASURED or not settings.retry}
-    plan = []
-    for cell in cells:
-        try:
-            params = make_peer(cell.method, random_state=cell.seed, **cell.settings).params()
-        except UserError as error:
-            raise SettingError(f"{cell.label}: {error}") from error
-        base: Row = {
-            "experiment": cell.experiment,
-            "variant": cell.variant or cell.method,
-            "method": cell.method,
-            "dataset": cell.dataset,
-            "seed": cell.seed,
-            "scaling": cell.scaling,
-            "config_hash": config_hash(cell.method, params, settings.max_train, settings.max_test),
-            "max_train": settings.max_train,
-            "max_test": settings.max_test,
-            "device": settings.device,
-            "settings": json.dumps(params, sort_keys=True, default=str),
-        }
-        if cell_key(base) not in done:
-            plan.append((cell, base))
-    if not settings.large_first:
-        return plan
-    return sorted(plan, key=lambda item: (-_size(item[0].dataset), item[0].dataset, item[0].seed, item[0].scaling))
-
-
-def _adopt_twins(
-    plan: list[tuple[Cell, Row]], store: ResultStore, device: str
-) -> tuple[list[tuple[Cell, Row]], list[Row]]:
-    """Write the rows of cells that another experiment has measured under another name; return what is left.
-
-    The experiments overlap: the whole method is a row of four of them. A cell's scores are fixed by method, settings,
-    table, scaling, seed and kind of device, so the row of its twin is its own.
-    """
-
-    def identity(row: Row, on_cpu: bool) -> tuple[Any, ...]:
-        return (*(str(row[name]) for name in ("method", "config_hash", "dataset", "scaling", "seed")), on_cpu)
-
-    known = {identity(row, row["device"] == "cpu"): row for row in store.read() if row["status"] in MEASURED}
-    left, adopted = [], []
-    for cell, base in plan:
-        twin = known.get(identity(base, device == "cpu"))
-        if twin is None:
-            left.append((cell, base))
-            continue
-        row = {**twin, "experiment": base["experiment"], "variant": base["variant"]}
-        store.append(row)
-        adopted.append(row)
-    return left, adopted
-
-
-def _size(dataset: str) -> int:
-    info = catalogue().get(dataset)
-    return info.rows * info.columns if info else 0
-
-
 def _judge(outcome: Outcome, status: str, group: _Group | None) -> dict[str, Any]:
     """Figures from the scores and the labels, which only this side has."""
     if outcome.error or outcome.scores is None or group is None:
@@ -302,8 +184,10 @@ def _judge(outcome: Outcome, status: str, group: _Group | None) -> dict[str, Any
         "device": outcome.device,
     }
     try:
-        figures = evaluate(group.y_test, outcome.scores)
+        figures: dict[str, float | None] = dict(evaluate(group.y_test, outcome.scores))
     except DataError as error:
         return {"status": "failed", "reason": str(error), **cost}
+    if outcome.p_values is not None:
+        figures |= observed_false_alarms(group.y_test, outcome.p_values, group.shape["n_train"])
     capped = "; ".join(reason for reason in (group.cut, outcome.capped) if reason)
     return {"status": "capped" if capped else "ok", "reason": capped, **figures, **cost}

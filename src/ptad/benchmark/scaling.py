@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ptad.benchmark.encoding import fill_gaps
 from ptad.errors import SettingError
 
 #: The scalings that a method without one of its own is run under, and the mark of one that has its own.
@@ -15,7 +16,7 @@ Matrix = npt.NDArray[np.float32]
 
 
 def scale_columns(train: Matrix, test: Matrix, scaling: str) -> tuple[Matrix, Matrix]:
-    """Scale both matrices by what the training rows say.
+    """Scale both matrices by what the training rows say; missing cells get their median.
 
     Parameters
     ----------
@@ -24,6 +25,7 @@ def scale_columns(train: Matrix, test: Matrix, scaling: str) -> tuple[Matrix, Ma
     scaling : {"standard", "minmax", "own"}
         Zero mean and unit deviation; [0, 1] on the training rows; or nothing. A constant column is only shifted.
     """
+    train, test = fill_gaps(train, test)
     if scaling == OWN:
         return train, test
     rows = train.astype(np.float64)

@@ -1,28 +1,27 @@
-"""What the command line's lists mean: methods, data sets, seeds, scalings."""
+"""What the command line's lists mean: methods, seeds, scalings."""
 
 from __future__ import annotations
 
-from ptad.benchmark.catalogue import catalogue, dataset_info
 from ptad.benchmark.scaling import SCALINGS
 from ptad.errors import SettingError
-from ptad.peers import PAPER_PEERS, make_peer, peer_names
+from ptad.peers import CHEAP_PEERS, DEEP_PEERS, PAPER_PEERS, make_peer, peer_names
+
+#: Words that stand for several methods.
+METHOD_GROUPS = {
+    "all": peer_names(),
+    "paper": (*PAPER_PEERS, "ptad", "ptad-paper"),
+    "cheap": CHEAP_PEERS,
+    "deep": DEEP_PEERS,
+}
 
 
 def parse_methods(text: str) -> list[str]:
-    """``all``, ``paper`` (the thirteen compared methods and PTAD), or names; unknown ones list the choices."""
-    if text == "all":
-        return list(peer_names())
-    if text == "paper":
-        return [*PAPER_PEERS, "ptad", "ptad-paper"]
-    # A detector of PyOD may be written in any case; its own spelling makes it one method.
-    return list(dict.fromkeys(make_peer(name).name for name in _names(text, "method")))
-
-
-def parse_datasets(text: str) -> list[str]:
-    """``all`` or names; unknown ones list the choices."""
-    if text == "all":
-        return list(catalogue())
-    return [dataset_info(name).name for name in _names(text, "data set")]
+    """Names and words such as ``cheap``; unknown ones list the choices."""
+    found: list[str] = []
+    for word in _names(text, "method"):
+        # A detector of PyOD may be written in any case; its own spelling makes it one method.
+        found += METHOD_GROUPS[word] if word in METHOD_GROUPS else [make_peer(word).name]
+    return list(dict.fromkeys(found))
 
 
 def parse_seeds(text: str) -> list[int]:

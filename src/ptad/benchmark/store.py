@@ -20,11 +20,13 @@ from ptad.errors import DataError
 
 logger = logging.getLogger(__name__)
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 #: What identifies a cell; a finished cell with the same key is not measured again.
 KEY_COLUMNS = ("experiment", "variant", "method", "dataset", "seed", "scaling", "config_hash")
 METRIC_COLUMNS = ("auc_pr", "auc_roc", "auc_pr_at_1", "auc_pr_at_5", "prevalence")
+#: Share of normal test rows that a calibrated threshold flags at a target rate of 1, 5 and 10 %.
+ALARM_COLUMNS = ("false_alarms_1", "false_alarms_5", "false_alarms_10")
 COST_COLUMNS = ("fit_seconds", "score_seconds", "peak_rss_mb", "peak_cuda_mb", "n_parameters")
 SHAPE_COLUMNS = ("n_train", "n_test", "n_features", "n_anomalies", "max_train", "max_test", "twin_share")
 COLUMNS = (
@@ -33,6 +35,7 @@ COLUMNS = (
     "status",
     "reason",
     *METRIC_COLUMNS,
+    *ALARM_COLUMNS,
     *COST_COLUMNS,
     *SHAPE_COLUMNS,
     "device",
@@ -157,7 +160,7 @@ def _from_fields(fields: list[str], where: str) -> Row:
     if row["status"] not in STATUSES:
         raise DataError(f"{where}: unknown status {row['status']!r}. Known: {', '.join(STATUSES)}.")
     try:
-        for name in (*METRIC_COLUMNS, *COST_COLUMNS, "twin_share"):
+        for name in (*METRIC_COLUMNS, *ALARM_COLUMNS, *COST_COLUMNS, "twin_share"):
             row[name] = float(row[name]) if row[name] else None
         for name in ("seed", "n_train", "n_test", "n_features", "n_anomalies", "max_train", "max_test"):
             row[name] = int(row[name]) if row[name] else None

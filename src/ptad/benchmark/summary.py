@@ -108,10 +108,12 @@ def summarise(rows: Iterable[Row], metric: str, by: str = "variant", choose_by: 
         own = [row for row in rows if row[by] == method]
         scaling = better_scaling(own, choose_by)
         summary.scaling[method] = scaling
-        for dataset in datasets:
-            cells = [row for row in own if row["dataset"] == dataset and row["scaling"] == scaling]
-            if cells:
-                summary.figures[method, dataset] = _figure(cells, metric)
+        cells: dict[str, list[Row]] = {}
+        for row in own:
+            if row["scaling"] == scaling:
+                cells.setdefault(str(row["dataset"]), []).append(row)
+        for dataset, found in cells.items():
+            summary.figures[method, dataset] = _figure(found, metric)
     return summary
 
 

@@ -7,9 +7,10 @@ fails when it has lost ``MOST_TRIES`` workers.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
@@ -20,6 +21,8 @@ TaskSource = Callable[[], Task | None]
 #: Measures tasks: :func:`run_tasks`, or the same on a cluster.
 Executor = Callable[..., None]
 _START_LIMIT = 300.0
+#: How many threads linear algebra has is read from these when a process first loads it.
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 #: Workers that a cell may lose, or that may die one after the other before they had a cell.
 MOST_TRIES = 3
 
@@ -31,8 +34,9 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.connection: Connection
         self.connection, child = context.Pipe()
-        self.process: BaseProcess = context.Process(target=serve, args=(child, n_threads), daemon=True)
-        self.process.start()
+        self.process: BaseProcess = context.Process(target=serve, args=(child,), daemon=True)
+        with _environment(dict.fromkeys(_THREAD_VARIABLES, str(n_threads))):
+            self.process.start()
         child.close()
         self.ready = False
         self.given = given
@@ -55,7 +59,7 @@ def run_tasks(
     n_workers: int,
     n_threads: int = 1,
     time_limit: float | None = None,
-    cells_per_worker: int = 25,
+    cells_per_worker: int = 500,
     stop_at: float | None = None,
 ) -> None:
     """Measure all tasks; report each as it ends.
@@ -135,6 +139,18 @@ def _collect(
                 raise RuntimeError(f"A worker process did not start within {_START_LIMIT:g} s.")
             _replace(workers, worker, n_threads)
             on_outcome(job[0], Outcome(error=f"longer than the limit of {time_limit:g} s"), "timeout")
+
+
+@contextmanager
+def _environment(changes: dict[str, str]) -> Iterator[None]:
+    """Change variables for a process that is started meanwhile."""
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 def _next_task(pending: Iterator[tuple[int, TaskSource]]) -> tuple[int, Task] | None:

@@ -1,4 +1,4 @@
-"""``ptad benchmark``: run the comparison, write its tables and figures, check the data."""
+"""``ptad benchmark``: run the comparison, write its tables, figures and leaderboards, check the data."""
 
 from __future__ import annotations
 
@@ -11,14 +11,27 @@ from ptad.cli import options
 
 app = typer.Typer(
     name="benchmark",
-    help="Compare detectors on the twenty tables of the paper, honestly and in one command.",
+    help="Compare detectors on collections of tables: the paper's twenty, macrOData's hundreds, or your own.",
     no_args_is_help=True,
 )
 
+RESULTS = Path("benchmarks/results")
+
 DataOption = Annotated[
-    Path, typer.Option("--data", envvar="PTAD_DATA", help="Folder with the data sets (or the variable PTAD_DATA).")
+    Path | None,
+    typer.Option("--data", envvar="PTAD_DATA", help="Folder with the tables (or the variable PTAD_DATA)."),
 ]
-OutOption = Annotated[Path, typer.Option("--out", help="Results file; an existing one is continued.")]
+CollectionOption = Annotated[str, typer.Option(help="paper, macro, or a folder of npz, CSV or Parquet files.")]
+LabelOption = Annotated[str, typer.Option(help="Label column of CSV and Parquet files in a folder.")]
+NormalOption = Annotated[list[str] | None, typer.Option(help="Label value of normal rows; 0 unless told otherwise.")]
+DatasetsOption = Annotated[str, typer.Option(help="Tables or groups separated by commas, or 'all'.")]
+SampleOption = Annotated[
+    int | None, typer.Option(min=1, help="Only so many of the tables, drawn at random, the same everywhere.")
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", help=f"Results file; an existing one is continued. [default: {RESULTS}/COLLECTION.csv]"),
+]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 JobsOption = Annotated[int, typer.Option(help="Worker processes.")]
 ThreadsOption = Annotated[int, typer.Option(help="Threads per worker; small nets are slower with more than one.")]
@@ -28,47 +41,76 @@ MaxTestOption = Annotated[int | None, typer.Option(help="At most this many test 
 CellsOption = Annotated[
     int, typer.Option(help="Cells per worker process; 1 starts a fresh process for each (exact memory figures).")
 ]
-SeedsOption = Annotated[str, typer.Option(help="Seeds, such as 0-4 or 0,2,7.")]
+SeedsOption = Annotated[str | None, typer.Option(help="Seeds, such as 0-4 or 0,2,7. [default: 0 for macro, else 0-2]")]
 RetryOption = Annotated[bool, typer.Option("--retry", help="Measure failed and timed-out cells again.")]
 ResultsArgument = Annotated[Path, typer.Argument(help="Results file written by 'ptad benchmark run'.")]
 
 
 @app.command()
 def run(
-    data: DataOption,
-    out: OutOption = Path("results.csv"),
-    methods: Annotated[str, typer.Option(help="Names separated by commas, 'all' or 'paper'.")] = "all",
-    datasets: Annotated[str, typer.Option(help="Names separated by commas, or 'all'.")] = "all",
-    seeds: SeedsOption = "0-2",
+    data: DataOption = None,
+    collection: CollectionOption = "paper",
+    methods: Annotated[str, typer.Option(help="Names separated by commas, or all, paper, cheap, deep.")] = "all",
+    datasets: DatasetsOption = "all",
+    sample: SampleOption = None,
+    seeds: SeedsOption = None,
     scalings: Annotated[str, typer.Option(help="Column scalings for methods without their own.")] = "standard,minmax",
+    out: OutOption = None,
+    label: LabelOption = "label",
+    normal: NormalOption = None,
     device: DeviceOption = "cpu",
     jobs: JobsOption = 1,
     threads: ThreadsOption = 1,
     time_limit: LimitOption = None,
     max_train: MaxTrainOption = None,
     max_test: MaxTestOption = None,
-    cells_per_worker: CellsOption = 25,
+    cells_per_worker: CellsOption = 500,
     retry: RetryOption = False,
+    budget: Annotated[float | None, typer.Option(help="Seconds for the whole run; the next one goes on.")] = None,
     engine: options.Engine = "local",
     address: options.Address = None,
     workers: options.Workers = None,
 ) -> None:
-    """Measure methods on data sets; continue where an earlier run stopped.
+    """Measure methods on the tables of a collection; continue where an earlier run stopped.
 
-    Example: ptad benchmark run --data DIR --methods knn,iforest,ptad --datasets wine,glass --seeds 0-4 --out r.csv
+    Example: ptad benchmark run --data DIR --collection macro --methods cheap --jobs 2
     """
+    from ptad.benchmark.collections import open_collection
+    from ptad.benchmark.plan import RunSettings, make_grid
     from ptad.benchmark.ray_workers import cluster_executor
-    from ptad.benchmark.runner import RunSettings, folder_loader, make_grid, run_grid
-    from ptad.benchmark.selection import parse_datasets, parse_methods, parse_scalings, parse_seeds
+    from ptad.benchmark.runner import run_grid
+    from ptad.benchmark.selection import parse_methods, parse_scalings, parse_seeds
     from ptad.benchmark.store import ResultStore
     from ptad.benchmark.workers import run_tasks
     from ptad.cli.settings import on_cluster
 
     execute = cluster_executor(address, workers) if on_cluster(engine, address, workers) else run_tasks
-    grid = make_grid(parse_methods(methods), parse_datasets(datasets), parse_seeds(seeds), parse_scalings(scalings))
-    settings = RunSettings(device, jobs, threads, time_limit, max_train, max_test, cells_per_worker, retry)
-    rows = run_grid(grid, ResultStore(out), folder_loader(_folder(data)), settings, _announce, execute)
-    typer.echo(_summary(rows, out), err=True)
+    tables = open_collection(collection, data, label, normal or ())
+    chosen = parse_seeds(seeds or tables.seeds)
+    grid = make_grid(parse_methods(methods), tables.select(datasets, sample), chosen, parse_scalings(scalings))
+    settings = RunSettings(device, jobs, threads, time_limit, max_train, max_test, cells_per_worker, retry, budget)
+    path = out or RESULTS / f"{tables.name}.csv"
+    rows = run_grid(grid, ResultStore(path), tables.load, settings, _announce, execute)
+    typer.echo(_summary(rows, path), err=True)
+
+
+@app.command()
+def leaderboard(
+    results: ResultsArgument,
+    out: Annotated[Path, typer.Option("--out", help="The page, Markdown; its diagram goes into 'images' beside it.")],
+    collection: Annotated[
+        str | None, typer.Option(help="Name of the collection; that of the results file unless told otherwise.")
+    ] = None,
+) -> None:
+    """Write the leaderboard of a collection, from its results alone.
+
+    Example: ptad benchmark leaderboard benchmarks/results/macro.csv --out docs/macro.md
+    """
+    from ptad.benchmark.leaderboard import leaderboard_page
+    from ptad.benchmark.store import ResultStore
+
+    leaderboard_page(ResultStore(_existing(results)).read(), collection or results.stem, out)
+    typer.echo(f"wrote {out}", err=True)
 
 
 @app.command()
@@ -84,6 +126,7 @@ def tables(
 
     Example: ptad benchmark tables results.csv --out docs/benchmark
     """
+    from ptad.benchmark.catalogue import catalogue
     from ptad.benchmark.experiments import EXPERIMENTS, READERS, variant_order
     from ptad.benchmark.pages import update_pages
     from ptad.benchmark.report import experiment_tables, write_tables
@@ -97,7 +140,7 @@ def tables(
         for path in write_tables(made, out):
             typer.echo(f"wrote {path}", err=True)
     if pages is not None:
-        plans = {name: (variant_order(name), EXPERIMENTS[name].datasets) for name in EXPERIMENTS}
+        plans = {name: (variant_order(name), EXPERIMENTS[name].datasets or tuple(catalogue())) for name in EXPERIMENTS}
         for path in update_pages(results, pages, plans, READERS):
             typer.echo(f"wrote {path}", err=True)
 
@@ -137,67 +180,78 @@ def figures(
 @app.command()
 def experiment(
     name: Annotated[str, typer.Argument(help="ablation, backbones, counts, weights, distance, anomaly-types, ...")],
-    data: DataOption,
-    out: OutOption = Path("results.csv"),
-    datasets: Annotated[str | None, typer.Option(help="Other data sets than the experiment's own.")] = None,
-    seeds: SeedsOption = "0-2",
+    data: DataOption = None,
+    collection: CollectionOption = "paper",
+    datasets: Annotated[str | None, typer.Option(help="Other tables than the experiment's own.")] = None,
+    sample: SampleOption = None,
+    seeds: SeedsOption = None,
+    out: OutOption = None,
     device: DeviceOption = "cpu",
     jobs: JobsOption = 1,
     threads: ThreadsOption = 1,
     time_limit: LimitOption = None,
     max_train: MaxTrainOption = None,
     max_test: MaxTestOption = None,
-    cells_per_worker: CellsOption = 25,
+    cells_per_worker: CellsOption = 500,
     retry: RetryOption = False,
-    part: Annotated[str, typer.Option(help="Only these parts of 'speed', separated by commas.")] = "",
 ) -> None:
-    """Run one of the paper's further experiments and print its table.
+    """Run one of the paper's further experiments, or one of the default's, and print its table.
 
-    Example: ptad benchmark experiment ablation --data DIR --seeds 0-2 --out results.csv
+    Example: ptad benchmark experiment default-parts --data DIR --collection macro --jobs 2
     """
+    from ptad.benchmark.collections import open_collection
     from ptad.benchmark.experiments import run_experiment
-    from ptad.benchmark.runner import RunSettings
-    from ptad.benchmark.selection import parse_datasets, parse_seeds
+    from ptad.benchmark.plan import RunSettings
+    from ptad.benchmark.selection import parse_seeds
     from ptad.benchmark.store import ResultStore
     from ptad.benchmark.tables import to_markdown
 
     settings = RunSettings(device, jobs, threads, time_limit, max_train, max_test, cells_per_worker, retry)
-    chosen = parse_datasets(datasets) if datasets is not None else None
-    parts = [word.strip() for word in part.split(",") if word.strip()]
-    made = run_experiment(name, _folder(data), ResultStore(out), parse_seeds(seeds), settings, chosen, _announce, parts)
+    tables = open_collection(collection, data)
+    chosen = None if datasets is None and sample is None else tables.select(datasets or "all", sample)
+    store = ResultStore(out or RESULTS / f"{tables.name}.csv")
+    made = run_experiment(name, tables, store, parse_seeds(seeds or tables.seeds), settings, chosen, _announce)
     typer.echo("\n\n".join(to_markdown(table) for table in made))
 
 
 @app.command()
 def data(
-    directory: Annotated[Path, typer.Argument(help="Folder to look at.", envvar="PTAD_DATA")],
+    directory: Annotated[Path | None, typer.Argument(help="Folder to look at.", envvar="PTAD_DATA")] = None,
+    collection: Annotated[
+        str | None, typer.Option(help="paper, macro, or a folder; the first two unless told otherwise.")
+    ] = None,
+    label: LabelOption = "label",
+    normal: NormalOption = None,
     check: Annotated[bool, typer.Option("--check/--list", help="Read and verify, or only list the catalogue.")] = True,
 ) -> None:
-    """Check a folder of data sets: what is there, what is wrong, where the missing ones come from.
+    """Say what is there of the collections, what is missing or damaged, and where it comes from.
 
-    Example: ptad benchmark data --check DIR
+    Example: ptad benchmark data DIR
     """
-    from ptad.benchmark.catalogue import catalogue, check_folder
+    from ptad.benchmark.catalogue import catalogue
+    from ptad.benchmark.collections import open_collection
+    from ptad.errors import DataError
 
     if not check:
         for info in catalogue().values():
             typer.echo(f"{info.name:18} {info.rows:>7} x {info.columns:<4} {info.anomalies:>6}  {info.origin}")
         return
-    entries = check_folder(directory)
-    for entry in entries:
-        typer.echo(f"{entry.info.name:18} {entry.status:10} {entry.message}")
-    bad = [entry.info.name for entry in entries if entry.status != "ok"]
-    if bad:
-        typer.echo(f"{len(bad)} of {len(entries)} data sets are not usable: {', '.join(bad)}", err=True)
+    unusable = 0
+    for word in (collection,) if collection else ("paper", "macro"):
+        tables = open_collection(word, directory, label, normal or ())
+        try:
+            entries = tables.check()
+        except DataError as error:
+            typer.echo(f"{tables.name}: {error}")
+            unusable += 1
+            continue
+        bad = [entry for entry in entries if entry.status != "ok"]
+        typer.echo(f"{tables.name}: {len(entries) - len(bad)} of {len(entries)} tables are usable")
+        for entry in bad or entries[: 0 if len(entries) > 20 else None]:
+            typer.echo(f"  {entry.name:24} {entry.status:10} {entry.message}")
+        unusable += len(bad)
+    if unusable:
         raise typer.Exit(2)
-
-
-def _folder(path: Path) -> Path:
-    from ptad.errors import DataError
-
-    if not path.is_dir():
-        raise DataError(f"There is no folder {str(path)!r}. Name the folder that holds the data sets.")
-    return path
 
 
 def _existing(path: Path) -> Path:

@@ -15,7 +15,7 @@ from typing import Any
 from ptad.errors import SettingError
 from ptad.peers.protocol import Peer
 
-__all__ = ["PEERS", "PAPER_PEERS", "Peer", "make_peer", "peer_names"]
+__all__ = ["CHEAP_PEERS", "DEEP_PEERS", "PAPER_PEERS", "PEERS", "Peer", "make_peer", "peer_names"]
 
 Factory = Callable[..., Peer]
 
@@ -60,11 +60,11 @@ def _pca(**settings: Any) -> Peer:
     return PrincipalResidual(**settings)
 
 
-def _ptad(name: str, preset: str, **fixed: Any) -> Factory:
+def _ptad(name: str, preset: str, fixed: dict[str, Any] | None = None) -> Factory:
     def make(config: Any = None, **settings: Any) -> Peer:
         from ptad.peers.own import PtadPeer
 
-        return PtadPeer(name=name, config={**fixed, **(config or {})}, **{"preset": preset, **settings})
+        return PtadPeer(name=name, config={**(fixed or {}), **(config or {})}, **{"preset": preset, **settings})
 
     return make
 
@@ -88,16 +88,31 @@ PEERS: dict[str, Factory] = {
     "nn1-clipped": _neighbours("nn1-clipped", n_neighbors=1, summary="largest", scaling="minmax-clipped"),
     # PTAD's default clips at 1.0: with this row the choice of the clip cannot pass for an advantage of the method.
     "nn1-clip1": _neighbours("nn1-clip1", n_neighbors=1, summary="largest", scaling="minmax-clipped", clip=1.0),
+    "nn1": _neighbours("nn1", n_neighbors=1, summary="largest"),
     "dte-np": _neighbours("dte-np", n_neighbors=5, summary="mean"),
     "autoencoder": _deep("autoencoder", "Autoencoder"),
     "pca": _pca,
+    "ecod": _pyod("ecod", "ECOD"),
+    "copod": _pyod("copod", "COPOD"),
+    "hbos": _pyod("hbos", "HBOS"),
+    "inne": _pyod("inne", "INNE"),
+    "pyod-pca": _pyod("pyod-pca", "PCA"),
     "ptad": _ptad("ptad", "default"),
-    # The paper has no alarms to calibrate: like every other method it learns from all training rows, and only once.
-    "ptad-paper": _ptad("ptad-paper", "paper", calibration="none"),
+    # The paper has no threshold to calibrate: like every other method it is fitted on all training rows, and only once.
+    "ptad-paper": _ptad("ptad-paper", "paper", {"calibration.method": "none"}),
 }
 
 #: The thirteen methods that the paper compares with, in the order of its tables.
 PAPER_PEERS: tuple[str, ...] = tuple(PEERS)[:13]
+
+#: Methods without training, quick enough for hundreds of tables.
+CHEAP_PEERS: tuple[str, ...] = (
+    *("knn", "iforest", "lof", "ocsvm", "gmm", "ecod", "copod", "hbos", "inne", "pyod-pca"),
+    *("nn1", "nn1-clip1", "dte-np", "ptad"),
+)
+DEEP_PEERS: tuple[str, ...] = (
+    *("mcm", "dte-c", "npt-ad", "icl", "neutralad", "goad", "deepsvdd", "mcm-npt", "ptad-paper"),
+)
 
 
 def peer_names() -> tuple[str, ...]:

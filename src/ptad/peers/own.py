@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from ptad.config import make_config
 from ptad.errors import DataError, SettingError
+from ptad.paper.settings import NetworkSettings
 from ptad.peers.protocol import FloatArray, check_matrix
 
 
@@ -21,13 +23,13 @@ class PtadPeer:
     preset : str
         ``"default"`` or ``"paper"``.
     config : mapping, optional
-        Fields of :class:`ptad.config.Config` that differ from the preset.
+        Settings that differ from the preset, such as ``{"network.context": "batch"}``.
+    without : str, optional
+        A term of the preset that is taken away.
     random_state, device
         As in PTAD.
     name : str
         The registry name.
-    **options
-        Further parameters of PTAD, such as ``context="batch"``.
     """
 
     own_scaling = True
@@ -36,52 +38,58 @@ class PtadPeer:
         self,
         preset: str = "default",
         config: Mapping[str, Any] | None = None,
+        without: str | None = None,
         random_state: int = 0,
         device: str = "cpu",
         name: str = "ptad",
-        **options: Any,
     ) -> None:
         self.preset = preset
-        self.config = dict(config or {})
+        self.config = make_config(preset, config)
+        if without is not None:
+            terms = tuple(term for term in self.config.terms if term.title() != without)
+            if len(terms) == len(self.config.terms) or not terms:
+                known = ", ".join(term.title() for term in self.config.terms)
+                raise SettingError(f"The preset {preset!r} cannot do without {without!r}. Its terms: {known}.")
+            self.config = replace(self.config, terms=terms)
         self.random_state = random_state
         self.device = device
         self.name = name
-        self.options = options
+        networks = [term for term in self.config.terms if isinstance(term, NetworkSettings)]
         # In the batch context a row attends to the rows beside it, by definition.
-        self.batch_dependent = options.get("context", "reference") == "batch"
+        self.batch_dependent = any(term.context == "batch" for term in networks)
         self.n_parameters_ = 0
         self.capped_ = ""
         self.history_: list[dict[str, float]] = []
 
     def params(self) -> dict[str, Any]:
         """Every setting that decides the scores: the whole configuration, not only what differs from the preset."""
-        try:
-            resolved = make_config(self.preset, self.config)
-        except ValueError as error:
-            raise SettingError(str(error)) from error
-        return {"preset": self.preset, **resolved.to_json(), **self.options}
+        found = {"preset": self.preset, **self.config.to_json()}
+        if self.config.calibration.method == "none":  # the rest of the group has no say then
+            found["calibration"] = {"method": "none"}
+        return found
 
     def fit(self, X: npt.ArrayLike) -> Self:
         """Fit the detector."""
         from ptad.estimator import PTAD
-        from ptad.peers.nptad import row_attention_cap
 
         rows = check_matrix(X, self.name)
         self._n_features = rows.shape[1]
-        config = make_config(self.preset, self.config)
-        self.capped_ = row_attention_cap(self._n_features, config) if config.backbone == "npt" else ""
         self._model = PTAD(
-            preset=self.preset,
-            config=self.config or None,
-            random_state=self.random_state,
-            device=self.device,
-            verbose=0,
-            **self.options,
+            preset=self.preset, config=self.config, random_state=self.random_state, device=self.device, verbose=0
         ).fit(rows)
-        # All members count: they all score.
-        self.n_parameters_ = sum(p.numel() for p in self._model.scorer_.network.parameters())
         self.history_ = [{**entry, "loss": entry["total"]} for entry in self._model.history_]
+        for term in self._model.detector_.pipeline.terms:
+            if isinstance(term.settings, NetworkSettings):
+                self._describe(term)
         return self
+
+    def _describe(self, term: Any) -> None:
+        """Say how large the network is, and where it is narrower than the table asks for."""
+        from ptad.peers.nptad import row_attention_cap
+
+        self.n_parameters_ += term.scorer.network.n_parameters
+        if term.settings.backbone == "npt":
+            self.capped_ = row_attention_cap(self._n_features, term.settings)
 
     def anomaly_score(self, X: npt.ArrayLike) -> FloatArray:
         """PTAD's anomaly score; higher is more anomalous."""
@@ -89,3 +97,8 @@ class PtadPeer:
             raise DataError(f"{self.name} has not been fitted: call fit first.")
         rows = check_matrix(X, self.name, self._n_features)
         return np.asarray(self._model.anomaly_score(rows), dtype=np.float64)
+
+    def p_value(self, scores: FloatArray) -> FloatArray | None:
+        """How often a normal row has at least these scores; None if the model was fitted without calibration."""
+        calibration = self._model.detector_.calibration
+        return None if calibration is None else calibration.p_value(scores)

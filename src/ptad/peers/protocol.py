@@ -56,6 +56,15 @@ class Peer(Protocol):
         ...
 
 
+@runtime_checkable
+class CalibratedPeer(Protocol):
+    """A peer that also says which rows to flag: p-values from calibration rows."""
+
+    def p_value(self, scores: FloatArray) -> FloatArray | None:
+        """How often a normal row has at least these scores; None if the method was fitted without calibration."""
+        ...
+
+
 def check_matrix(X: npt.ArrayLike, method: str, n_features: int | None = None) -> FloatArray:
     """Return ``X`` as a finite float64 matrix of its own, or say what is wrong with it.
 

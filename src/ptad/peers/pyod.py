@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -109,6 +111,7 @@ class PyodPeer:
         return self._factory(**options)
 
 
+@cache
 def pyod_class(detector: str) -> Callable[..., Any]:
     """Find a PyOD detector class by its name, in any case."""
     try:
@@ -133,15 +136,16 @@ def pyod_class(detector: str) -> Callable[..., Any]:
 
 @contextmanager
 def _borrowed_generators(seed: int) -> Iterator[None]:
-    """Seed the global generators of numpy and torch, and put their state back at the end."""
-    import torch
-
+    """Seed the global generators of numpy and, where it is in use, torch; put their state back at the end."""
+    torch: Any = sys.modules.get("torch")
     numpy_state = np.random.get_state()  # noqa: NPY002 - third-party code draws from it
-    torch_state = torch.get_rng_state()
+    torch_state = None if torch is None else torch.get_rng_state()
     np.random.seed(seed % 2**32)  # noqa: NPY002
-    torch.default_generator.manual_seed(seed)
+    if torch is not None:
+        torch.default_generator.manual_seed(seed)
     try:
         yield
     finally:
         np.random.set_state(numpy_state)  # noqa: NPY002
-        torch.set_rng_state(torch_state)
+        if torch is not None:
+            torch.set_rng_state(torch_state)

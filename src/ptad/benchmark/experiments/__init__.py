@@ -1,7 +1,7 @@
-"""The paper's further experiments: one file each, one registry, one command.
+"""The paper's further experiments and those of the default: one file each, one registry, one command.
 
-Most are lists of variants that the ordinary runner measures and the ordinary tables show. ``cost``, ``masks``,
-``speed`` and ``typed-tables`` measure something else than accuracy and bring their own function.
+Most are lists of variants that the ordinary runner measures and the ordinary tables show. ``cost``, ``masks`` and
+``typed-tables`` measure something else than accuracy and bring their own function.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ptad.benchmark.collections import Collection
 from ptad.benchmark.experiments.ablation import ABLATION
 from ptad.benchmark.experiments.anomaly_types import ANOMALY_TYPES
 from ptad.benchmark.experiments.backbones import BACKBONES
@@ -17,13 +18,14 @@ from ptad.benchmark.experiments.cost import cost_tables, read_cost
 from ptad.benchmark.experiments.counts import COUNTS
 from ptad.benchmark.experiments.default_parts import DEFAULT_PARTS
 from ptad.benchmark.experiments.distance import DISTANCE
+from ptad.benchmark.experiments.false_alarms import FALSE_ALARMS
 from ptad.benchmark.experiments.masks import mask_tables
-from ptad.benchmark.experiments.speed import PARTS, read_speed, speed_tables
 from ptad.benchmark.experiments.typed_tables import typed_tables
 from ptad.benchmark.experiments.variants import Experiment, make_cells
 from ptad.benchmark.experiments.weights import WEIGHTS
+from ptad.benchmark.plan import RunSettings
 from ptad.benchmark.report import experiment_tables
-from ptad.benchmark.runner import RunSettings, run_grid
+from ptad.benchmark.runner import run_grid
 from ptad.benchmark.store import ResultStore, Row
 from ptad.benchmark.tables import Table
 from ptad.errors import SettingError
@@ -32,28 +34,30 @@ __all__ = ["EXPERIMENTS", "MEASUREMENTS", "READERS", "run_experiment", "variant_
 
 #: Experiments that are grids of variants.
 EXPERIMENTS: dict[str, Experiment] = {
-    e.name: e for e in (ABLATION, BACKBONES, COUNTS, WEIGHTS, DISTANCE, ANOMALY_TYPES, CONTEXT, DEFAULT_PARTS)
+    e.name: e
+    for e in (
+        *(ABLATION, BACKBONES, COUNTS, WEIGHTS, DISTANCE, ANOMALY_TYPES, CONTEXT),
+        *(DEFAULT_PARTS, FALSE_ALARMS),
+    )
 }
 #: Experiments with a measurement of their own: ``(data folder, output file, settings) -> tables``.
 MEASUREMENTS: dict[str, Callable[[Path, Path, RunSettings], list[Table]]] = {
     "cost": cost_tables,
     "masks": mask_tables,
-    "speed": speed_tables,
     "typed-tables": typed_tables,
 }
 #: How the files of the measurements are read as tables; the others are plain CSV.
-READERS: dict[str, Callable[[Path], Table]] = {"cost": read_cost, "speed": read_speed}
+READERS: dict[str, Callable[[Path], Table]] = {"cost": read_cost}
 
 
 def run_experiment(
     name: str,
-    directory: Path,
+    collection: Collection,
     store: ResultStore,
     seeds: Sequence[int],
     settings: RunSettings,
     datasets: Sequence[str] | None = None,
     on_row: Callable[[Row], None] | None = None,
-    parts: Sequence[str] = (),
 ) -> list[Table]:
     """Run one experiment and return its tables; an unknown name lists the choices.
 
@@ -61,8 +65,8 @@ def run_experiment(
     ----------
     name : str
         Of the experiment.
-    directory : Path
-        Folder of the data sets.
+    collection : Collection
+        Where the tables come from.
     store : ResultStore
         Where the rows go; ``MEASUREMENTS`` write files of their own beside it.
     seeds : sequence of int
@@ -70,27 +74,22 @@ def run_experiment(
     settings : RunSettings
         Device, processes, limits.
     datasets : sequence of str, optional
-        Other data sets than the experiment's own.
+        Other tables than the experiment's own.
     on_row : callable, optional
         Called with each finished row.
-    parts : sequence of str
-        Only these parts of the experiment ``speed``; all when empty.
     """
-    if parts and name != "speed":
-        raise SettingError(f"The experiment {name!r} has no parts. Only 'speed' has: {', '.join(PARTS)}.")
-    if parts:
-        return speed_tables(directory, store.path, settings, parts)
-    if name in MEASUREMENTS and datasets:
-        raise SettingError(f"The experiment {name!r} has its own tables: leave out --datasets.")
     if name in MEASUREMENTS:
-        return MEASUREMENTS[name](directory, store.path, settings)
+        if datasets:
+            raise SettingError(f"The experiment {name!r} has its own tables: leave out --datasets.")
+        return MEASUREMENTS[name](collection.directory, store.path, settings)
     if name not in EXPERIMENTS:
         choices = ", ".join((*EXPERIMENTS, *MEASUREMENTS))
         raise SettingError(f"There is no experiment {name!r}. Choose from: {choices}.")
     experiment = EXPERIMENTS[name]
-    cells = make_cells(experiment, seeds, datasets)
-    run_grid(cells, store, experiment.make_loader(directory), settings, on_row)
-    further = experiment.further(directory, store.path, settings) if experiment.further is not None else []
+    loader = collection.load if experiment.make_loader is None else experiment.make_loader(collection.load)
+    cells = make_cells(experiment, seeds, datasets or experiment.datasets or collection.names)
+    run_grid(cells, store, loader, settings, on_row)
+    further = [] if experiment.further is None else experiment.further(collection.directory, store.path, settings)
     return [*experiment_tables(store.read(), name, variant_order(name)), *further]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptad.benchmark.experiments.variants import Experiment, all_tables, paper_variant
+from ptad.benchmark.experiments.variants import Experiment, paper_variant
 
 _BARE = {"data_mask": False, "projection_mask": "none", "prototypes": False, "orthogonality": False}
 _DATA_MASK = {**_BARE, "data_mask": True}
@@ -24,5 +24,4 @@ ABLATION = Experiment(
         ),
         paper_variant("full"),
     ),
-    all_tables(),
 )

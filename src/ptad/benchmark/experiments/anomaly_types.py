@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from ptad.benchmark.experiments.synthetic import KINDS, synthesise
 from ptad.benchmark.experiments.variants import Experiment, Variant
-from ptad.benchmark.loading import Dataset, load_dataset
+from ptad.benchmark.loading import Dataset
 from ptad.benchmark.runner import Loader
 from ptad.peers import peer_names
 
 
-def synthetic_loader(directory: Path) -> Loader:
+def synthetic_loader(real: Loader) -> Loader:
     """Understands ``TABLE:KIND``, such as ``cardiotocography:local``; a plain name is the real table."""
 
     def load(name: str, seed: int) -> Dataset:
         table, colon, kind = name.partition(":")
-        data = load_dataset(directory, table)
+        data = real(table, seed)
         return synthesise(data, kind, seed) if colon else data
 
     return load

@@ -5,7 +5,7 @@ An MLP has no attention between columns and therefore no prototypes.
 
 from __future__ import annotations
 
-from ptad.benchmark.experiments.variants import Experiment, Variant, all_tables, paper_variant
+from ptad.benchmark.experiments.variants import Experiment, Variant, paper_variant
 
 
 def _variants() -> tuple[Variant, ...]:
@@ -27,4 +27,4 @@ def _variants() -> tuple[Variant, ...]:
     return tuple(found)
 
 
-BACKBONES = Experiment("backbones", "Backbones with and without masks and prototypes", _variants(), all_tables())
+BACKBONES = Experiment("backbones", "Backbones with and without masks and prototypes", _variants())

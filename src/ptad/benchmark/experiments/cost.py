@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptad.benchmark.loading import load_dataset
-from ptad.benchmark.runner import RunSettings
+from ptad.benchmark.collections import load_dataset
+from ptad.benchmark.plan import RunSettings
 from ptad.benchmark.scaling import scale_columns
 from ptad.benchmark.split import half_split
 from ptad.benchmark.tables import Table, TableCell
@@ -34,14 +34,15 @@ METHODS: dict[str, Callable[[int], dict[str, Any]] | None] = {
     "knn": None,
     "mcm": lambda steps: {"training": {"steps": steps, "batch_size": BATCH}},
     "npt-ad": lambda steps: {"training": {"steps": steps, "batch_size": BATCH}},
-    "ptad": lambda steps: {"config": single_network(steps)},
+    "ptad": None,
     "ptad-paper": lambda steps: {"config": single_network(steps)},
 }
 
 
 def single_network(steps: int) -> dict[str, Any]:
-    """One network, no calibration: the step of the method itself."""
-    return {"n_steps": steps, "batch_size": BATCH, "calibration": "none", "members": "single", "warmup_epochs": 0}
+    """The network of the paper preset, trained for so many steps and fitted once: the step of the method itself."""
+    network = {"n_steps": steps, "batch_size": BATCH, "warmup_epochs": 0}
+    return {"calibration.method": "none", **{f"network.{key}": value for key, value in network.items()}}
 
 
 def cost_tables(directory: Path, out: Path, settings: RunSettings) -> list[Table]:

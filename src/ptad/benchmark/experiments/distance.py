@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptad.benchmark.experiments.variants import Experiment, all_tables, paper_variant
+from ptad.benchmark.experiments.variants import Experiment, paper_variant
 
 DISTANCE = Experiment(
     "distance",
@@ -12,5 +12,4 @@ DISTANCE = Experiment(
         for basis in ("mse", "transport")
         for prototypes in ("mse", "transport")
     ),
-    all_tables(),
 )

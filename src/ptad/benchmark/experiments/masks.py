@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptad.benchmark.loading import load_dataset
-from ptad.benchmark.runner import RunSettings
+from ptad.benchmark.collections import load_dataset
+from ptad.benchmark.plan import RunSettings
 from ptad.benchmark.split import half_split
 from ptad.benchmark.tables import Table, TableCell
 from ptad.errors import MissingExtraError
@@ -57,15 +57,14 @@ def row_masks(
 
     from ptad.estimator import PTAD
 
-    config = {"calibration": "none", **options}
+    config = {"calibration.method": "none", **{f"network.{key}": value for key, value in options.items()}}
     model = PTAD(preset="paper", config=config, device=device, random_state=0, verbose=0).fit(train)
-    scorer = model.scorer_
-    encoded = torch.as_tensor(np.asarray(model.schema_.encode(test)), device=scorer.device, dtype=torch.float64)
+    term: Any = model.detector_.pipeline.terms[0]
+    encoded = term.encoding.encode(model.schema_.encode(test)).double()
     with torch.inference_mode():
-        output = scorer.network(encoded.unsqueeze(0), scorer.reference)
-    n_columns = encoded.shape[1]
-    kept = output.projection_masks[0].double().unflatten(-1, (n_columns, -1)).mean(-1)
-    return (1.0 - kept.transpose(0, 1)).cpu().numpy(), output.data_mask[0].double().cpu().numpy()
+        output = term.scorer.network(encoded, term.scorer.reference)
+    kept = output.projection_masks.double().unflatten(-1, (encoded.shape[1], -1)).mean(-1)
+    return (1.0 - kept.transpose(0, 1)).cpu().numpy(), output.data_mask.double().cpu().numpy()
 
 
 def equal_rate_pair(rates: FloatArray, labels: npt.NDArray[np.bool_]) -> tuple[int, int]:

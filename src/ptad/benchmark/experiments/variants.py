@@ -7,20 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ptad.benchmark.catalogue import catalogue
 from ptad.benchmark.cell import Cell
-from ptad.benchmark.runner import Loader, RunSettings, folder_loader
+from ptad.benchmark.plan import RunSettings
+from ptad.benchmark.runner import Loader
 from ptad.benchmark.scaling import OWN, SCALINGS
 from ptad.benchmark.tables import Table
 from ptad.peers import make_peer
 
 #: The four tables of the paper's figures on counts and weights.
 FOUR_TABLES = ("campaign", "cardio", "wbc", "thyroid")
-
-
-def all_tables() -> tuple[str, ...]:
-    """Every table of the catalogue."""
-    return tuple(catalogue())
 
 
 @dataclass(frozen=True)
@@ -32,8 +27,9 @@ class Variant:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-def paper_variant(name: str, **config: Any) -> Variant:
-    """PTAD's paper preset with some fields of its configuration replaced."""
+def paper_variant(name: str, **network: Any) -> Variant:
+    """PTAD's paper preset with some settings of its network replaced."""
+    config = {f"network.{key}": value for key, value in network.items()}
     return Variant(name, "ptad-paper", {"config": config} if config else {})
 
 
@@ -48,9 +44,9 @@ class Experiment:
     variants : tuple of Variant
         What is compared.
     datasets : tuple of str
-        Where; names that the loader understands.
-    make_loader : callable
-        From the data folder to a loader of those names.
+        Where; all tables of the collection when empty.
+    make_loader : callable, optional
+        From the collection's loader to one that understands the names of ``datasets``.
     further : callable, optional
         ``(data folder, output file, settings) -> tables`` of what is measured besides accuracy; written as
         ``NAME.csv`` beside the output file.
@@ -59,19 +55,19 @@ class Experiment:
     name: str
     title: str
     variants: tuple[Variant, ...]
-    datasets: tuple[str, ...]
-    make_loader: Callable[[Path], Loader] = folder_loader
+    datasets: tuple[str, ...] = ()
+    make_loader: Callable[[Loader], Loader] | None = None
     further: Callable[[Path, Path, RunSettings], list[Table]] | None = None
 
 
-def make_cells(experiment: Experiment, seeds: Sequence[int], datasets: Sequence[str] | None = None) -> list[Cell]:
+def make_cells(experiment: Experiment, seeds: Sequence[int], datasets: Sequence[str]) -> list[Cell]:
     """All cells of an experiment; variants without a scaling of their own run under both."""
     cells = []
-    for variant in experiment.variants:
-        own = make_peer(variant.method, **variant.settings).own_scaling
-        for dataset in datasets or experiment.datasets:
-            for seed in seeds:
-                for scaling in (OWN,) if own else SCALINGS:
+    own = {v.name: make_peer(v.method, **v.settings).own_scaling for v in experiment.variants}
+    for dataset in datasets:
+        for seed in seeds:
+            for variant in experiment.variants:
+                for scaling in (OWN,) if own[variant.name] else SCALINGS:
                     settings = dict(variant.settings)
                     cells.append(Cell(variant.method, dataset, seed, scaling, settings, experiment.name, variant.name))
     return cells

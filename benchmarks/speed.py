@@ -1,0 +1,147 @@
+"""How fast the default is: in one run, beside PyOD's KNN on the same rows.
+
+    python benchmarks/speed.py                  # two cores: a few minutes, most of them the million rows
+    python benchmarks/speed.py --device cuda    # scoring on a GPU
+    python benchmarks/speed.py --scale 0.01     # a hundredth of all rows, to try the script itself
+
+Tables are random with correlated columns: a few hidden factors, mixed and bent, and noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from ptad import PTAD
+from ptad.benchmark.cell import peak_memory_mb, reset_peak_memory
+
+TRAIN, TEST, COLUMNS = 18_000, 23_000, 62
+Matrix = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def correlated(n_rows: int, n_columns: int, seed: int) -> Matrix:
+    """A random table whose columns depend on each other; the same columns for every seed, other rows."""
+    n_factors = max(2, n_columns // 4)
+    weights = np.random.default_rng(12345).normal(size=(n_factors, n_columns)) / np.sqrt(n_factors)
+    rng = np.random.default_rng(seed)
+    rows: Matrix = rng.normal(size=(n_rows, n_factors)) @ weights
+    rows[:, ::3] = np.tanh(rows[:, ::3])  # every third column bends
+    return rows + 0.1 * rng.normal(size=rows.shape)
+
+
+def seconds(action: Callable[[], Any], repeats: int = 1) -> float:
+    """The median of some calls."""
+    taken = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        action()
+        taken.append(time.perf_counter() - start)
+    return statistics.median(taken)
+
+
+def against_knn(scale: float) -> PTAD:
+    """Fit and score beside PyOD's KNN."""
+    from pyod.models.knn import KNN
+
+    train, test = correlated(int(TRAIN * scale), COLUMNS, 0), correlated(int(TEST * scale), COLUMNS, 1)
+    ours, theirs = PTAD(verbose=0), KNN(n_neighbors=5, n_jobs=-1)
+    PTAD(verbose=0).fit(train[:200]).anomaly_score(test[:200])  # imports are not part of it
+    rows = (
+        ("fit", seconds(lambda: ours.fit(train), 3), seconds(lambda: theirs.fit(train))),
+        ("score", seconds(lambda: ours.anomaly_score(test), 3), seconds(lambda: theirs.decision_function(test))),
+    )
+    for name, own, other in rows:
+        n_rows = len(train if name == "fit" else test)
+        print(f"{name} {n_rows:,} x {COLUMNS}: {own:.2f} s, PyOD's KNN {other:.2f} s, {own / other:.2f} times")
+    one = seconds(lambda: ours.anomaly_score(test[:1]), 200)
+    print(
+        f"one row: {1000 * one:.2f} ms, PyOD's KNN {1000 * seconds(lambda: theirs.decision_function(test[:1]), 50):.2f}"
+    )
+    print(f"explain 100 rows: {seconds(lambda: ours.explain(test[:100])):.2f} s, score them: ", end="")
+    print(f"{seconds(lambda: ours.anomaly_score(test[:100]), 5):.3f} s")
+    return ours
+
+
+def command(detector: PTAD) -> None:
+    """``ptad score`` of 1,000 rows, the whole process."""
+    program = shutil.which("ptad", path=str(Path(sys.executable).parent)) or "ptad"
+    with tempfile.TemporaryDirectory() as folder:
+        detector.save(Path(folder, "model"))
+        rows = correlated(1_000, COLUMNS, 2)
+        table = pa.table({f"x{i}": column for i, column in enumerate(rows.T)})
+        pa.csv.write_csv(table, Path(folder, "rows.csv"))
+        call = [program, "score", f"{folder}/model", f"{folder}/rows.csv", "--out", f"{folder}/scores.csv"]
+
+        def run() -> None:
+            done = subprocess.run(call, capture_output=True, text=True)
+            if done.returncode:
+                raise SystemExit(f"`ptad score` failed: {done.stderr}")
+
+        print(f"`ptad score` of 1,000 rows, the whole process: {seconds(run, 3):.2f} s")
+
+
+def growth(scale: float) -> None:
+    """Fit time per ten-fold rows and columns; 10 times is linear."""
+    for title, shapes in (
+        ("rows", ((2_000, 20), (20_000, 20), (200_000, 20))),
+        ("columns", ((2_000, 10), (2_000, 100), (2_000, 500))),
+    ):
+        for n_rows, n_columns in shapes:
+            train = correlated(max(100, int(n_rows * scale)), n_columns, 0)
+            detector = PTAD(verbose=0)
+            fit = seconds(lambda detector=detector, train=train: detector.fit(train))
+            score = seconds(lambda detector=detector, train=train: detector.anomaly_score(train[:10_000]))
+            shape = f"{len(train):,} x {n_columns}"
+            print(f"growth with {title}: fit {shape} {fit:.2f} s, score {min(len(train), 10_000):,} rows {score:.2f} s")
+
+
+def million(scale: float) -> None:
+    """Fit a million rows of 30 columns."""
+    train = correlated(int(1_000_000 * scale), 30, 0)
+    reset_peak_memory()
+    taken = seconds(lambda: PTAD(verbose=0).fit(train))
+    print(
+        f"fit {len(train):,} x 30: {taken:.1f} s, peak {peak_memory_mb():,.0f} MB ({train.nbytes >> 20} of them rows)"
+    )
+
+
+def on_gpu(device: str, scale: float) -> None:
+    """Scoring on a GPU, arrays on the host."""
+    detector = PTAD(verbose=0, device=device).fit(correlated(int(TRAIN * scale), COLUMNS, 0))
+    batch, large = correlated(512, COLUMNS, 1), correlated(int(1_000_000 * scale), COLUMNS, 2)
+    for rows in (batch, large):
+        detector.anomaly_score(rows[:50_000])
+    print(f"score 512 x {COLUMNS} on {device}: {1000 * seconds(lambda: detector.anomaly_score(batch), 100):.2f} ms")
+    rate = len(large) / seconds(lambda: detector.anomaly_score(large), 2)
+    print(f"score {len(large):,} x {COLUMNS} on {device}: {rate:,.0f} rows/s")
+
+
+def main() -> None:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(description="How fast the default is, beside PyOD's KNN.")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the rows")
+    options = parser.parse_args()
+    if options.device != "cpu":
+        on_gpu(options.device, options.scale)
+        return
+    detector = against_knn(options.scale)
+    growth(options.scale)
+    million(options.scale)
+    command(detector)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""The leaderboard is a pure read of the rows: groups, failures, gains, classes of tables, false alarms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptad.benchmark.leaderboard import (
+    BASELINE,
+    alarm_table,
+    baseline_table,
+    class_tables,
+    leaderboard_page,
+    make_board,
+    means_table,
+)
+from ptad.benchmark.statistics import bootstrap_interval
+from ptad.benchmark.tables import Table
+from ptad.errors import DataError
+
+TABLES = tuple(f"odd_{i}" for i in range(4)) + tuple(f"ovr_{i}" for i in range(4))
+
+
+def row(method: str, dataset: str, value: float | None, **changes: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {"experiment": "main", "variant": method, "method": method, "dataset": dataset, "seed": 0}
+    made |= {"scaling": "own", "status": "ok", "reason": "", "config_hash": "x", "auc_pr": value, "auc_roc": value}
+    made |= {"prevalence": 0.2, "n_features": 5, "n_train": 400, "fit_seconds": 1.0, "score_seconds": 0.5}
+    return made | {"peak_rss_mb": 300.0} | changes
+
+
+def grid() -> list[dict[str, Any]]:
+    rows = [row(BASELINE, name, 0.5, n_features=3 + 10 * i) for i, name in enumerate(TABLES)]
+    alarms = {"false_alarms_1": 0.01, "false_alarms_5": 0.04, "false_alarms_10": None}
+    rows += [row("ptad", name, 0.6 if name.startswith("odd") else 0.4, **alarms) for name in TABLES]
+    rows += [row("lof", name, 0.3) for name in TABLES[1:]]
+    return [*rows, row("lof", TABLES[0], None, status="failed", reason="no scores")]
+
+
+def texts(table: Table) -> dict[str, list[str]]:
+    return {cells[0].text: [cell.text for cell in cells[1:]] for cells in table.rows}
+
+
+def test_means_by_group_and_failures_as_chance() -> None:
+    board = make_board(grid(), "macro")
+    assert board.methods[-1] == "lof" and len(board.datasets) == 8 and list(board.groups) == ["odd", "ovr", "all"]
+    table = means_table(board)
+    assert table.header[3:5] == ["AUC-PR, odd (4)", "AUC-ROC, odd (4)"]
+    found = texts(table)
+    assert found["ptad"][1:] == ["1.50", "0.6000", "0.6000", "0.4000", "0.4000", "0.5000", "0.5000"]
+    # three tables at 0.3 and one at chance: the prevalence for AUC-PR, a half for AUC-ROC
+    assert found["lof"][2:4] == ["0.2750", "0.3500"]
+    assert make_board(grid(), "mine").groups.keys() == {"mine"}
+    with pytest.raises(DataError, match="no table that all methods"):
+        make_board([], "macro")
+
+
+def test_gains_over_the_first_neighbour() -> None:
+    found = texts(baseline_table(make_board(grid(), "macro")))
+    # best per table: 0.6 on odd, 0.5 on ovr; the gap is 0.1 on odd, none on ovr, 0.05 over all
+    assert found["ptad"] == [
+        *("+0.1000 (+0.1000 to +0.1000)", "100%", "100%"),
+        *("-0.1000 (-0.1000 to -0.1000)", "0%", ""),
+        *(found["ptad"][6], "50%", "0%"),
+    ]
+    assert found["ptad"][6].startswith("+0.0000 (-0.0")
+    assert found[BASELINE][1] == "50%"
+
+
+def test_intervals_of_the_mean_shrink_with_the_tables() -> None:
+    values = np.random.default_rng(0).normal(size=400)
+    low, high = bootstrap_interval(values)
+    assert low < values.mean() < high and high - low == pytest.approx(2 * 1.96 / 20, rel=0.15)
+    assert bootstrap_interval(values) == (low, high)
+
+
+def test_classes_of_tables() -> None:
+    columns = class_tables(make_board(grid(), "macro"), grid()[:8])[0]
+    assert columns.header[1:] == ["to 4 (1)", "to 16 (1)", "above 16 (6)"]
+    assert texts(columns)["ptad"] == ["0.6000", "0.6000", "0.4667"]
+
+
+def test_false_alarms_of_calibrated_methods_only() -> None:
+    further = [row("paper", name, 0.5, experiment="false-alarms", false_alarms_5=0.06) for name in TABLES]
+    table = alarm_table([*grid(), *further], "macro")
+    assert [[cell.text for cell in cells][:2] for cells in table.rows] == [
+        ["ptad", "odd"],
+        ["ptad", "ovr"],
+        ["paper, calibrated", "odd"],
+        ["paper, calibrated", "ovr"],
+    ]
+    assert [cell.text for cell in table.rows[0]][2:] == ["0.0100 (0.0100 to 0.0100)", "0.0400 (0.0400 to 0.0400)", ""]
+
+
+def test_page_with_a_method_measured_on_a_few_tables(tmp_path: Path) -> None:
+    rows = [*grid(), *(row("mcm", name, 0.45) for name in TABLES[:3])]
+    page = tmp_path / "docs" / "macro.md"
+    leaderboard_page(rows, "macro", page)
+    text = page.read_text(encoding="utf-8")
+    assert "8 tables that all of 3 methods" in text and "on the 3 tables that they share" in text
+    assert "failed: no scores" in text and "images/macro_critical_difference.png" in text
+    assert (tmp_path / "docs" / "images" / "macro_critical_difference.png").read_bytes()[:4] == b"\x89PNG"
