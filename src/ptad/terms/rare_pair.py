@@ -164,7 +164,7 @@ class RarePair:
         feature, other = np.concatenate([self._first, self._second]), np.concatenate([self._second, self._first])
         sides, gap = _listed(feature, len(self.features))
         beside = np.append(self.features.column[other], -1)
-        return np.where(gap, len(feature), sides), beside, ~gap.all(axis=1)
+        return np.where(gap, len(feature), sides), beside, np.asarray(~gap.all(axis=1))
 
     @cached_property
     def _members(self) -> tuple[Indices, NDArray[np.bool_]]:
