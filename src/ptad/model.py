@@ -19,6 +19,8 @@ from ptad.reference import Reference
 from ptad.storage import read_bundle
 from ptad.tables import Schema
 
+SAVED_ENTRIES = ("parameters", "config", "schema", "n_features_in", "feature_names_in", "n_rows", "history")
+
 
 @dataclass
 class Model:
@@ -42,6 +44,9 @@ class Model:
     def load(cls, folder: str | os.PathLike[str], *, device: str = "auto") -> Self:
         """Read a model."""
         content, arrays = read_bundle(folder)
+        for entry in SAVED_ENTRIES:
+            if entry not in content:
+                raise BundleError(f"'{folder}' is damaged: its manifest has no '{entry}'. Restore it or fit again.")
         config, schema = Config.from_json(content["config"]), Schema.from_json(content["schema"])
         target = resolve_device(device)
         try:

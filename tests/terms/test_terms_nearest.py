@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from ptad.terms.changed_columns import ChangedColumnsSettings
+from ptad.terms.local_tail import LocalTailSettings
 from tables_for_terms import MIXED, fit_term, mixed_rows
 
 from ptad.reference import ReferenceSettings
 from ptad.tables.features import Features
-from ptad.terms.changed_columns import ChangedColumnsSettings
-from ptad.terms.local_tail import LocalTailSettings
 from ptad.terms.nearest_row import NearestRowSettings
 
 

@@ -97,7 +97,7 @@ class RarePair:
         widths = _widths(edges, features)
         bins = bin_rows(rows, edges, widths, features)
         counts = [np.bincount(bins[:, a] * widths[b] + bins[:, b], minlength=widths[a] * widths[b]) for a, b in pairs.T]
-        state = {
+        state: State = {
             "pairs": pairs,
             "edges": edges,
             "typical": _typical(reference.rows, bin_rows(reference.rows, edges, widths, features), int(widths.max())),
