@@ -338,6 +338,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
             "schema": self.schema_.to_json(),
             "n_features_in": self.n_features_in_,
             "feature_names_in": None if names is None else [str(name) for name in names],
+            "false_alarm_rate": None if detector.calibration is None else self.false_alarm_rate_,
             "n_rows": len(self.held_out_scores_),
             "history": self.history_,
         }
@@ -353,6 +354,6 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         model.n_features_in_ = content["n_features_in"]
         if content["feature_names_in"] is not None:
             model.feature_names_in_ = np.asarray(content["feature_names_in"], dtype=object)
-        model._adopt(saved.detector_)
+        model._adopt(saved.detector_, rate=content["false_alarm_rate"])
         model.history_ = content["history"]
         return model

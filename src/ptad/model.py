@@ -19,7 +19,16 @@ from ptad.reference import Reference
 from ptad.storage import read_bundle
 from ptad.tables import Schema
 
-SAVED_ENTRIES = ("parameters", "config", "schema", "n_features_in", "feature_names_in", "n_rows", "history")
+SAVED_ENTRIES = (
+    "parameters",
+    "config",
+    "schema",
+    "n_features_in",
+    "feature_names_in",
+    "false_alarm_rate",
+    "n_rows",
+    "history",
+)
 
 
 @dataclass
@@ -64,7 +73,7 @@ class Model:
         unknown = np.full(content["n_rows"], np.nan)  # the bundle keeps the scores, not whose they are
         pipeline = Pipeline(reference, terms)
         model = cls(content, schema, Detector(config, schema.features, pipeline, units, calibration, unknown))
-        return model if calibration is None else model.set_false_alarm_rate(content["parameters"]["false_alarm_rate"])
+        return model if calibration is None else model.set_false_alarm_rate(content["false_alarm_rate"])
 
     @property
     def preset(self) -> str:

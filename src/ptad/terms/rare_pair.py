@@ -259,15 +259,15 @@ def choose_pairs(rows: Matrix, features: Features, most: int, rng: np.random.Gen
     chosen = np.arange(len(features))
     if len(features) > MOST_COMPARED:
         chosen = np.sort(rng.permutation(len(features))[:MOST_COMPARED])
-    first, second = (chosen[side] for side in np.triu_indices(len(chosen), 1))
-    apart = features.column[first] != features.column[second]
+    first, second = np.triu_indices(len(chosen), 1)
+    apart = features.column[chosen[first]] != features.column[chosen[second]]
     first, second = first[apart], second[apart]
     if len(first) > most:
         sample = rows[np.sort(rng.permutation(len(rows))[:SAMPLE_ROWS])]
-        dependence = _mutual_information(sample)[first, second]
+        dependence = _mutual_information(sample[:, chosen])[first, second]
         best = np.sort(np.argsort(-dependence, kind="stable")[:most])
         first, second = first[best], second[best]
-    return np.stack([first, second])
+    return np.stack([chosen[first], chosen[second]])
 
 
 def _mutual_information(rows: Matrix) -> Matrix:
