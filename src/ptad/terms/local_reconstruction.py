@@ -98,7 +98,8 @@ class LocalReconstruction(NeighbourTerm):
         gone = xp.isnan(values)
         held = xp.where(gone, 0.0, weights[:, :, None])
         total = held.sum(axis=1)
-        mean = (held * xp.where(gone, 0.0, values)).sum(axis=1) / xp.where(xp.abs(total) > 1e-9, total, 1.0)
+        with np.errstate(over="ignore", invalid="ignore"):  # the mean ends at the neighbours' range in any case
+            mean = (held * xp.where(gone, 0.0, values)).sum(axis=1) / xp.where(xp.abs(total) > 1e-9, total, 1.0)
         low, high = -largest(-xp.where(gone, np.inf, values)), largest(xp.where(gone, -np.inf, values))
         expected = xp.where(gone.all(axis=1), np.nan, xp.minimum(xp.maximum(mean, low), high))
         found, place = [expected], np.arange(len(self.features))
