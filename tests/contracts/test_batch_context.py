@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptad.benchmark.contracts import check_batch_dependence_declared
-from ptad.peers import make_peer
+from ptad.benchmark.peers import make_peer
 
 NETWORK = {"embedding_dim": 4, "n_heads": 2, "n_steps": 10, "batch_size": 64, "context": "batch"}
 CONFIG: dict[str, Any] = {f"network.{name}": value for name, value in NETWORK.items()}
