@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt
 # one thread in each of two processes: more threads than cores make small tensors many times slower
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile
-# torch by its exact pin and before everything else: the pin is the CPU build, a range may pull in gigabytes of CUDA
+# torch by its exact pin and before what needs it: the pin is the CPU build, a range may pull in gigabytes of CUDA
 TORCH := $(shell grep -i '^torch==' constraints.txt)
 
 .PHONY: run test check lint types imports fast-tests tests system-programs golden clean
@@ -40,15 +40,16 @@ system-programs:
 # Write the golden scores anew after a change that is meant to alter numbers.
 golden: $(VENV)/.test
 	$(BIN)/python tests/paper/golden_network.py
+	$(BIN)/python tests/golden/regenerate.py
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) setuptools wheel
-	$(PIP) "$(TORCH)"
 	$(PIP) --no-build-isolation --editable .
 	touch $@
 
 $(VENV)/.test: $(VENV)/.core
+	$(PIP) "$(TORCH)"
 	$(PIP) --no-build-isolation --editable ".[test]"
 	touch $@
 

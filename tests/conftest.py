@@ -113,7 +113,7 @@ def same_parameters() -> Callable[[PTAD, PTAD], bool]:
 
     def same(first: PTAD, second: PTAD) -> bool:
         a, b = arrays_of(first), arrays_of(second)
-        return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
+        return a.keys() == b.keys() and all(np.array_equal(a[name], b[name], equal_nan=True) for name in a)
 
     return same
 

@@ -23,27 +23,39 @@ Rows = NDArray[np.float64]
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"preset": "best"}, "The 'preset' parameter of PTAD must be a str among"),
+        ({"preset": "best"}, "There is no preset 'best'. Choose one of: default, paper."),
+        ({"preset": ["default"]}, "There is no preset ['default']. Choose one of: default, paper."),
         ({"false_alarm_rate": 1.5}, "The 'false_alarm_rate' parameter of PTAD must be"),
         ({"false_alarm_rate": 0}, "The 'false_alarm_rate' parameter of PTAD must be"),
-        ({"context": "row"}, "The 'context' parameter of PTAD must be a str among"),
+        ({"false_alarm_rate": "low"}, "The 'false_alarm_rate' parameter of PTAD must be"),
+        ({"false_alarm_rate": None}, "The 'false_alarm_rate' parameter of PTAD must be"),
+        ({"false_alarm_rate": True}, "The 'false_alarm_rate' parameter of PTAD must be"),
         ({"config": 3}, "The 'config' parameter of PTAD must be"),
+        ({"kinds": "number"}, "The 'kinds' parameter of PTAD must be"),
+        ({"device": 0}, "The 'device' parameter of PTAD must be"),
         ({"verbose": -1}, "The 'verbose' parameter of PTAD must be"),
+        ({"verbose": "no"}, "The 'verbose' parameter of PTAD must be"),
         ({"random_state": "x"}, "The 'random_state' parameter of PTAD must be"),
-        (
-            {"config": {"n_basis_vectors": 0}},
-            "The 'n_basis_vectors' parameter of PTAD must be an int in the range [1, inf). Got 0 instead.",
-        ),
-        ({"config": {"n_basis": 1}}, "Got 'n_basis' instead; known fields:"),
+        ({"random_state": -1}, "The 'random_state' parameter of PTAD must be"),
+        ({"config": {"reference.rows": 0}}, "The setting 'reference.rows' must be a whole number, at least 2"),
+        ({"config": {"rows": 1}}, "There is no setting 'rows'."),
+        ({"config": {3: 1}}, "There is no setting '3'."),
     ],
     ids=str,
 )
-def test_parameters_are_judged_in_fit(rows: Rows, parameters: dict[str, Any], message: str) -> None:
+def test_parameters_are_checked_in_fit(rows: Rows, parameters: dict[str, Any], message: str) -> None:
     model = PTAD(**parameters)  # stored untouched
     assert all(model.get_params()[name] is value for name, value in parameters.items())
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(SettingError) as caught:
         model.fit(rows)
     assert message in str(caught.value)
+    with pytest.raises(NotFittedError):
+        model.anomaly_score(rows)
+
+
+@pytest.mark.parametrize("state", [0, np.int64(3), None, np.random.RandomState(0)], ids=str)
+def test_every_way_to_name_a_seed(rows: Rows, state: Any) -> None:
+    assert np.isfinite(PTAD(random_state=state, verbose=0).fit(rows).anomaly_score(rows)).all()
 
 
 def test_a_device_that_is_not_there(rows: Rows) -> None:
@@ -51,8 +63,8 @@ def test_a_device_that_is_not_there(rows: Rows) -> None:
         PTAD(device="abacus").fit(rows)
 
 
-def test_a_whole_config_can_be_given(tiny: dict[str, Any], rows: Rows, detector: PTAD) -> None:
-    config = make_config("default", tiny)
+def test_a_whole_config_can_be_given(rows: Rows, detector: PTAD) -> None:
+    config = make_config("default")
     model = PTAD("paper", config=config, verbose=0).fit(rows)
     assert isinstance(model.config_, Config) and model.config_ is config
     assert np.array_equal(model.anomaly_score(rows), detector.anomaly_score(rows))
@@ -62,7 +74,24 @@ def test_what_a_fit_leaves(detector: PTAD, frame_detector: PTAD) -> None:
     assert detector.n_features_in_ == 4 and not hasattr(detector, "feature_names_in_")
     assert list(frame_detector.feature_names_in_) == ["a", "b", "colour", "c"]
     assert detector.false_alarm_rate_ == 0.01 and np.isfinite(detector.offset_)
-    assert detector.config_.embedding_dim == 4 and detector.schema_.n_encoded == 4
+    assert detector.config_ == make_config("default") and len(detector.schema_.features) == 4
+    assert detector.held_out_scores_.shape == (100,) and np.isfinite(detector.held_out_scores_).all()
+    assert detector.history_ == []  # nothing is trained
+
+
+def test_the_same_seed_gives_the_same_model(
+    make_detector: Make, rows: Rows, detector: PTAD, same_parameters: Callable[[PTAD, PTAD], bool]
+) -> None:
+    again = make_detector().fit(rows)
+    assert same_parameters(again, detector) and again.offset_ == detector.offset_
+    assert np.array_equal(again.held_out_scores_, detector.held_out_scores_)
+
+
+def test_a_larger_table_keeps_a_sample_of_its_rows(make_detector: Make, rows: Rows) -> None:
+    model = make_detector(config={"reference.rows": 30}).fit(rows)
+    kept = {row.tobytes() for row in model.detector_.reference}
+    assert len(kept) == 30 and kept <= {row.tobytes() for row in rows}
+    assert np.isfinite(model.anomaly_score(rows)).all() and (model.predict(rows) == 1).mean() > 0.9
 
 
 @pytest.mark.parametrize(
@@ -73,7 +102,7 @@ def test_what_a_fit_leaves(detector: PTAD, frame_detector: PTAD) -> None:
         "decision_function",
         "predict",
         "p_value",
-        "score_parts",
+        "term_scores",
         "transform",
         "explain",
     ],
@@ -119,7 +148,7 @@ def test_pandas_polars_and_arrow_are_alike(frame_detector: PTAD, frame: pd.DataF
     assert np.array_equal(frame_detector.anomaly_score(pl.from_arrow(arrow)), scores)
 
 
-def test_an_unseen_category_is_strange_and_no_crash(frame_detector: PTAD, frame: pd.DataFrame) -> None:
+def test_an_unseen_category_raises_the_score(frame_detector: PTAD, frame: pd.DataFrame) -> None:
     table = frame.copy()
     table["colour"] = "ultraviolet"
     assert np.median(frame_detector.anomaly_score(table)) > np.median(frame_detector.anomaly_score(frame))
@@ -156,12 +185,22 @@ def test_a_constant_table(make_detector: Make) -> None:
 
 
 def test_one_column(make_detector: Make, rows: Rows) -> None:
-    model = make_detector(n_steps=100).fit(rows[:, :1])
+    model = make_detector().fit(rows[:, :1])
     assert model.anomaly_score([[30.0]])[0] > np.median(model.anomaly_score(rows[:, :1]))
+    gaps = rows[:, :1].copy()
+    gaps[::10] = np.nan
+    assert np.isfinite(make_detector().fit(gaps).anomaly_score(gaps)).all()
+    assert np.isfinite(model.anomaly_score(gaps)).all()
+
+
+def test_two_rows(make_detector: Make) -> None:
+    model = make_detector().fit([[1.0, 2.0], [3.0, 4.0]])
+    assert np.isfinite(model.anomaly_score([[1.0, 2.0], [9.0, np.nan]])).all()
+    assert model.false_alarm_rate_ == pytest.approx(1 / 3)
 
 
 def test_a_refused_rate_leaves_no_half_fitted_detector(make_detector: Make, rows: Rows) -> None:
-    model = make_detector(parameters={"false_alarm_rate": 0.0001})
+    model = make_detector(false_alarm_rate=0.0001)
     with pytest.raises(SettingError):
         model.fit(rows)
     with pytest.raises(NotFittedError):
@@ -174,3 +213,78 @@ def test_blocks_of_a_large_array_leave_no_trace(
     whole = detector.anomaly_score(rows)
     monkeypatch.setattr("ptad.estimator.BLOCK_ROWS", 7)
     assert np.array_equal(detector.anomaly_score(rows), whole)
+
+
+# signs: which end of every method is anomalous
+
+FAR = np.array([[40.0, -40.0, 40.0, -40.0]])
+
+
+def test_anomaly_score_is_higher_for_anomalies(detector: PTAD, rows: Rows) -> None:
+    assert detector.anomaly_score(FAR)[0] > detector.anomaly_score(rows).max()
+
+
+def test_score_samples_is_the_negated_anomaly_score(detector: PTAD, rows: Rows) -> None:
+    assert np.array_equal(detector.score_samples(rows), -detector.anomaly_score(rows))
+
+
+def test_decision_function_is_negative_for_anomalies(detector: PTAD, rows: Rows) -> None:
+    assert detector.decision_function(FAR)[0] < 0 < np.median(detector.decision_function(rows))
+    assert np.array_equal(detector.decision_function(rows), detector.score_samples(rows) - detector.offset_)
+
+
+def test_predict_is_minus_one_for_anomalies(detector: PTAD, rows: Rows) -> None:
+    assert detector.predict(FAR).tolist() == [-1] and (detector.predict(rows) == 1).mean() > 0.9
+    assert np.array_equal(detector.predict(rows) == -1, detector.p_value(rows) <= detector.false_alarm_rate_)
+
+
+def test_p_value_is_small_for_anomalies(detector: PTAD, rows: Rows) -> None:
+    assert detector.p_value(FAR)[0] == pytest.approx(1 / 101) and np.median(detector.p_value(rows)) > 0.3
+
+
+def test_term_scores_add_up_to_the_score(frame_detector: PTAD, frame: pd.DataFrame) -> None:
+    terms = frame_detector.term_scores(frame)
+    assert list(terms) == [term.title() for term in frame_detector.config_.terms]
+    assert np.allclose(sum(terms.values()), frame_detector.anomaly_score(frame), rtol=1e-6, atol=1e-6)
+
+
+def test_a_weight_scales_what_a_term_adds(make_detector: Make, rows: Rows, detector: PTAD) -> None:
+    weight = detector.config_.terms[0].weight
+    twice = make_detector(config={"local_reconstruction.weight": 2.0 * weight}).fit(rows)
+    first, second = (model.term_scores(rows)["local_reconstruction"] for model in (detector, twice))
+    assert np.allclose(second, 2.0 * first)
+    without = make_detector(config={"local_reconstruction.weight": 0.0}).fit(rows)
+    assert not without.term_scores(rows)["local_reconstruction"].any()
+
+
+def test_transform_gives_named_residuals_per_column(frame_detector: PTAD, frame: pd.DataFrame) -> None:
+    residuals = frame_detector.transform(frame)
+    names = frame_detector.get_feature_names_out()
+    assert names.tolist() == ["residual_a", "residual_b", "residual_colour", "residual_c"]
+    assert residuals.shape == (100, 4) and (residuals >= 0.0).all()
+    odd = frame.head(5).copy()
+    odd["c"] = 50.0
+    assert (frame_detector.transform(odd).argmax(axis=1) == 3).all()
+
+
+def test_set_output_names_the_columns(make_detector: Make, rows: Rows) -> None:
+    table = make_detector().fit(rows).set_output(transform="pandas").transform(rows)
+    assert isinstance(table, pd.DataFrame) and list(table.columns) == [f"residual_x{i}" for i in range(4)]
+
+
+def test_missing_values_raise_the_score_where_they_are_rare(make_detector: Make, rows: Rows) -> None:
+    never = make_detector().fit(rows)
+    gaps = rows.copy()
+    gaps[:, 1] = np.nan
+    assert np.median(never.anomaly_score(gaps)) > np.quantile(never.anomaly_score(rows), 0.95)
+    often = rows.copy()
+    often[::2, 1] = np.nan
+    model = make_detector().fit(often)
+    assert np.median(model.anomaly_score(gaps)) < np.quantile(model.anomaly_score(often), 0.95)
+
+
+def test_all_spellings_of_missing_are_alike(frame_detector: PTAD, frame: pd.DataFrame) -> None:
+    table = frame.head(3).copy()
+    table["colour"] = pd.Series([None, np.nan, pd.NA], dtype=object)
+    table[["a", "b", "c"]] = table.loc[0, ["a", "b", "c"]].to_numpy(dtype=float)
+    assert len(set(frame_detector.anomaly_score(table))) == 1

@@ -60,8 +60,7 @@ def test_examples(page: Path, folder: Path) -> None:
     if settings:
         (folder / "settings.toml").write_text(settings[0], encoding="utf-8")
     if not (folder / "model").exists():
-        quick = "--set n_steps=20 --set n_folds=2"
-        run(["bash", "-ec", f"ptad fit normal.csv --out model --quiet {quick}"], folder)
+        run(["bash", "-ec", "ptad fit normal.csv --out model --quiet"], folder)
     for script in blocks(page, "sh"):
         commands = "\n".join(line for line in script.splitlines() if not line.startswith("make "))
         run(["bash", "-eo", "pipefail", "-c", commands], folder)

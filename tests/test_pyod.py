@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,8 +22,8 @@ Rows = NDArray[np.float64]
 
 
 @pytest.fixture(scope="module")
-def fitted(tiny: dict[str, Any], rows: Rows) -> PTADDetector:
-    return PTADDetector(config=tiny).fit(rows)
+def fitted(rows: Rows) -> PTADDetector:
+    return PTADDetector().fit(rows)
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +36,8 @@ def test_is_a_detector_of_pyod(fitted: PTADDetector) -> None:
     assert isinstance(fitted, BaseDetector)
 
 
-def test_scores_are_those_of_ptad(fitted: PTADDetector, tiny: dict[str, Any], rows: Rows) -> None:
-    plain = PTAD(config=tiny, verbose=0).fit(rows)
+def test_scores_are_those_of_ptad(fitted: PTADDetector, rows: Rows) -> None:
+    plain = PTAD(verbose=0).fit(rows)
     assert np.array_equal(fitted.decision_function(rows), plain.anomaly_score(rows))
     assert np.array_equal(fitted.decision_scores_, fitted.decision_function(rows))
 
@@ -72,10 +71,8 @@ def test_predict_proba(fitted: PTADDetector, native: BaseDetector, rows: Rows, m
 
 
 @pytest.mark.parametrize("contamination", [0.05, 0.3])
-def test_contamination_places_the_threshold_only(
-    fitted: PTADDetector, tiny: dict[str, Any], rows: Rows, contamination: float
-) -> None:
-    other = PTADDetector(contamination=contamination, config=tiny).fit(rows)
+def test_contamination_places_the_threshold_only(fitted: PTADDetector, rows: Rows, contamination: float) -> None:
+    other = PTADDetector(contamination=contamination).fit(rows)
     assert np.array_equal(other.decision_scores_, fitted.decision_scores_)
     assert other.labels_.sum() == round(100 * contamination)
 
@@ -86,14 +83,13 @@ def test_contamination_outside_its_range(contamination: float) -> None:
         PTADDetector(contamination=contamination)
 
 
-def test_clone_and_parameters(fitted: PTADDetector, tiny: dict[str, Any], rows: Rows) -> None:
+def test_clone_and_parameters(fitted: PTADDetector, rows: Rows) -> None:
     copy = clone(fitted)
     assert copy.get_params() == fitted.get_params() and not hasattr(copy, "detector_")
     assert set(copy.get_params()) == {
         "contamination",
         "preset",
         "config",
-        "context",
         "device",
         "random_state",
         "verbose",
@@ -109,16 +105,14 @@ def test_not_fitted(rows: Rows) -> None:
             getattr(PTADDetector(), method)(rows)
 
 
-def test_labels_given_to_fit_are_ignored_with_pyods_warning(
-    fitted: PTADDetector, tiny: dict[str, Any], rows: Rows
-) -> None:
+def test_labels_given_to_fit_are_ignored_with_pyods_warning(fitted: PTADDetector, rows: Rows) -> None:
     with pytest.warns(UserWarning, match="y should not be presented"):
-        model = PTADDetector(config=tiny).fit(rows, np.arange(100) % 2)
+        model = PTADDetector().fit(rows, np.arange(100) % 2)
     assert np.array_equal(model.decision_scores_, fitted.decision_scores_)
 
 
 def test_wrong_settings_reach_the_user(rows: Rows) -> None:
-    with pytest.raises(ValueError, match="The 'preset' parameter of PTAD must be a str among"):
+    with pytest.raises(ValueError, match="There is no preset 'best'"):
         PTADDetector(preset="best").fit(rows)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 from unittest import SkipTest
 
 import numpy as np
@@ -23,12 +22,14 @@ Make = Callable[..., PTAD]
 Rows = NDArray[np.float64]
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # the checks provoke warnings on purpose
-def test_check_estimator() -> None:
-    """All of ``check_estimator(PTAD())``, no failure expected; fewer steps, since no check asks how well it learns."""
+@pytest.mark.parametrize(
+    "config", [{"calibration.folds": 4, "calibration.most_folds": 4}, pytest.param(None, marks=pytest.mark.slow)]
+)
+def test_check_estimator(config: dict[str, int] | None) -> None:
+    """All of ``check_estimator(PTAD())``, no failure expected; with fewer folds first, which is quicker."""
     failures, n_checks = [], 0
-    for model, check in estimator_checks_generator(PTAD(config={"n_steps": 60}, verbose=0)):
+    for model, check in estimator_checks_generator(PTAD(config=config, verbose=0)):
         n_checks += 1
         try:
             check(model)
@@ -40,9 +41,10 @@ def test_check_estimator() -> None:
     assert n_checks > 40
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-def test_quick_checks_of_check_estimator(make_detector: Make) -> None:
-    """The checks of invariance and input with a tiny network; all of them run in the slow test."""
+def test_check_estimator_of_the_paper_preset(make_detector: Make) -> None:
+    """Invariance and input with a tiny network."""
     wanted = {
         "check_methods_sample_order_invariance",
         "check_methods_subset_invariance",
@@ -53,7 +55,7 @@ def test_quick_checks_of_check_estimator(make_detector: Make) -> None:
         "check_parameters_default_constructible",
     }
     seen = set()
-    for model, check in estimator_checks_generator(make_detector()):
+    for model, check in estimator_checks_generator(make_detector("paper")):
         name = getattr(check, "func", check).__name__
         if name in wanted:
             check(model)
@@ -66,9 +68,9 @@ def test_is_an_outlier_detector() -> None:
 
 
 def test_clone_keeps_every_parameter(make_detector: Make, rows: Rows) -> None:
-    model = make_detector(parameters={"false_alarm_rate": 0.05, "random_state": 3, "context": "batch"}).fit(rows)
+    model = make_detector(false_alarm_rate=0.05, random_state=3).fit(rows)
     copy = clone(model)
-    assert copy.get_params() == model.get_params() and not hasattr(copy, "scorer_")
+    assert copy.get_params() == model.get_params() and not hasattr(copy, "detector_")
     assert np.array_equal(copy.fit(rows).anomaly_score(rows), model.anomaly_score(rows))
 
 
@@ -78,7 +80,7 @@ def test_set_params(make_detector: Make, rows: Rows) -> None:
 
 
 def test_fit_predict(make_detector: Make, rows: Rows) -> None:
-    labels = make_detector(parameters={"false_alarm_rate": 0.1}).fit_predict(rows)
+    labels = make_detector(false_alarm_rate=0.1).fit_predict(rows)
     assert set(labels) == {-1, 1} and (labels == 1).mean() > 0.75
 
 
@@ -89,14 +91,14 @@ def test_pipeline(make_detector: Make, rows: Rows) -> None:
     assert pipeline.score_samples(rows).shape == (100,)
 
 
-def test_p_space_as_a_step_of_a_pipeline(make_detector: Make, rows: Rows) -> None:
+def test_residuals_as_a_step_of_a_pipeline(make_detector: Make, rows: Rows) -> None:
     from sklearn.neighbors import LocalOutlierFactor
 
     pipeline = make_pipeline(make_detector(), LocalOutlierFactor(novelty=True)).fit(rows)
     assert pipeline.predict(rows).shape == (100,)
 
 
-def test_grid_search(tiny: dict[str, Any]) -> None:
+def test_grid_search_over_settings() -> None:
     data = load_breast_cancer()
     benign, malignant = data.data[data.target == 1], data.data[data.target == 0]
     # y only reaches the scorer: the detector ignores it
@@ -105,8 +107,9 @@ def test_grid_search(tiny: dict[str, Any]) -> None:
     def auc(model: PTAD, x: Rows, y: NDArray[np.int64]) -> float:
         return float(roc_auc_score(y, model.score_samples(x)))
 
-    grid = {"config": [{**tiny, "n_steps": int(n)} for n in np.arange(10, 30, 10)], "random_state": [0]}
+    quick = {"calibration.method": "none"}
+    grid = {"config": [{**quick, "local_reconstruction.ridge": r} for r in np.array([0.01, 1.0])], "random_state": [0]}
     search = GridSearchCV(PTAD(verbose=0), grid, scoring=auc, cv=KFold(2, shuffle=True, random_state=0))
     search.fit(x, y)
-    assert search.best_params_["config"]["n_steps"] in (10, 20)
+    assert search.best_params_["config"]["local_reconstruction.ridge"] in (0.01, 1.0)
     assert search.best_score_ > 0.6 and np.isfinite(search.cv_results_["mean_test_score"]).all()

@@ -1,7 +1,9 @@
-"""Warm continuation: a model follows new normal rows, keeps the old ones, and promises the rate for the new."""
+"""Update and recalibrate: a model follows new normal rows, keeps the rate, and refuses what would loosen it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +11,10 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from ptad import PTAD, DataError, SettingError
+from ptad import PTAD, DataError
 
-Array = NDArray[np.float32]
+Array = NDArray[np.float64]
+Make = Callable[..., PTAD]
 MIXING = np.random.default_rng(5).normal(size=(2, 6))
 
 
@@ -20,12 +23,12 @@ def draw(n: int, seed: int, shift: float = 0.0) -> Array:
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(n, 2)) @ MIXING + 0.1 * rng.normal(size=(n, 6))
     rows[:, :3] += shift
-    return rows.astype(np.float32)
+    return rows
 
 
 @pytest.fixture(scope="module", params=["default", "paper"])
-def fitted(request: pytest.FixtureRequest, tiny: dict[str, Any]) -> PTAD:
-    return PTAD(request.param, config=tiny, false_alarm_rate=0.05, random_state=0, verbose=0).fit(draw(300, 0))
+def fitted(request: pytest.FixtureRequest, make_detector: Make) -> PTAD:
+    return make_detector(request.param, false_alarm_rate=0.05).fit(draw(200, 0))
 
 
 @pytest.fixture
@@ -36,24 +39,36 @@ def model(fitted: PTAD, tmp_path_factory: pytest.TempPathFactory) -> PTAD:
     return PTAD.load(folder, device="cpu").set_params(verbose=0)
 
 
-def test_false_alarms_return_to_the_promise_after_a_shift(model: PTAD) -> None:
-    test = draw(1000, 2, shift=3.0)
-    before = np.mean(model.predict(test) == -1)
+def state(model: PTAD) -> dict[str, Any]:
+    """Everything that an update could change."""
+    calibration = model.detector_.calibration
+    return {
+        "scores": model.anomaly_score(draw(20, 9)).tolist(),
+        "reference": model.detector_.reference.tobytes(),
+        "calibration": None if calibration is None else calibration.scores.tolist(),
+        "rate": (model.false_alarm_rate_, model.false_alarm_rate, model.offset_),
+        "history": list(model.history_),
+    }
+
+
+def test_false_alarms_return_to_the_target_after_a_shift(model: PTAD) -> None:
+    new = draw(1000, 2, shift=3.0)
+    before = np.mean(model.predict(new) == -1)
     model.update(draw(400, 1, shift=3.0))
-    after = np.mean(model.predict(test) == -1)
+    after = np.mean(model.predict(new) == -1)
     assert before > 0.3
     assert after < 0.05 + 4 * np.sqrt(0.05 * 0.95 * (1 / 200 + 1 / 1000))
-    assert model.calibration_ is not None and len(model.calibration_.scores) == 200
+    assert len(model.detector_.calibration.scores) == 200
 
 
 def test_old_rows_are_not_forgotten(model: PTAD) -> None:
-    """Rows of the fit stay less strange than rows that were never seen."""
+    """Rows of the fit stay less anomalous than rows that were never seen."""
     model.update(draw(200, 1, shift=3.0))
     old, never = model.anomaly_score(draw(300, 4)), model.anomaly_score(draw(300, 4, shift=-3.0))
     assert np.median(old) < np.median(never)
 
 
-def test_a_loaded_model_updates_to_the_same_scores(fitted: PTAD, tmp_path: Any, tiny: dict[str, Any]) -> None:
+def test_the_same_update_gives_the_same_model(fitted: PTAD, tmp_path: Path) -> None:
     new, test = draw(100, 1), draw(20, 2)
     scores = []
     for name in ("a", "b"):
@@ -63,7 +78,7 @@ def test_a_loaded_model_updates_to_the_same_scores(fitted: PTAD, tmp_path: Any, 
     assert not np.array_equal(scores[0], fitted.anomaly_score(test))
 
 
-def test_updated_scores_survive_storage_and_do_not_depend_on_the_batch(model: PTAD, tmp_path: Any) -> None:
+def test_updated_scores_survive_storage_and_do_not_depend_on_the_batch(model: PTAD, tmp_path: Path) -> None:
     model.update(draw(100, 1))
     test = draw(20, 2)
     model.save(tmp_path / "m")
@@ -72,27 +87,96 @@ def test_updated_scores_survive_storage_and_do_not_depend_on_the_batch(model: PT
     np.testing.assert_array_equal(np.concatenate([model.anomaly_score(test[i : i + 1]) for i in range(20)]), scores)
 
 
-def test_history_goes_on(model: PTAD) -> None:
-    before = list(model.history_)
-    model.update(draw(100, 1), n_steps=7)
-    assert model.history_[: len(before)] == before
-    assert model.history_[-1]["step"] == before[-1]["step"] + 7
+def test_half_of_the_new_rows_join_the_reference_rows_up_to_their_number(make_detector: Make) -> None:
+    model = make_detector(config={"reference.rows": 150}).fit(draw(120, 0))
+    old, new = {row.tobytes() for row in draw(120, 0)}, {row.tobytes() for row in draw(200, 1)}
+    model.update(draw(200, 1))
+    now = [row.tobytes() for row in model.detector_.reference]
+    assert len(now) == 150 and set(now) <= old | new and set(now) & old and set(now) & new
+    assert len(model.detector_.calibration.scores) == 100
 
 
-def test_what_cannot_be_updated_is_said_and_leaves_the_model_alone(model: PTAD) -> None:
-    test = draw(5, 2)
+def test_calibration_rows_are_not_among_the_reference_rows(make_detector: Make) -> None:
+    new = draw(200, 1)
+    model = make_detector().fit(draw(120, 0)).update(new)
+    kept = {row.tobytes() for row in model.detector_.reference}
+    held = np.isfinite(model.held_out_scores_)
+    assert held.sum() == 100 and len(model.held_out_scores_) == 200
+    assert not any(row.tobytes() in kept for row in new[held])
+    assert all(row.tobytes() in kept for row in new[~held])
+
+
+@pytest.mark.parametrize(("rate", "needed"), [(0.05, 38), (0.01, 198), (0.1, 18)])
+def test_an_update_with_too_few_rows_is_refused_and_changes_nothing(model: PTAD, rate: float, needed: int) -> None:
+    model.set_false_alarm_rate(rate)
+    before = state(model)
+    with pytest.raises(DataError, match=rf"false-alarm rate of {rate:g} needs {needed} rows.*the model is unchanged"):
+        model.update(draw(needed - 1, 1))
+    assert state(model) == before
+    model.update(draw(needed, 1))
+    assert model.false_alarm_rate_ == rate
+
+
+def test_a_recalibration_with_too_few_rows_is_refused_and_changes_nothing(model: PTAD) -> None:
+    before = state(model)
+    with pytest.raises(DataError, match=r"false-alarm rate of 0\.05 needs 19 rows.*the model is unchanged"):
+        model.recalibrate(draw(18, 1))
+    assert state(model) == before
+    model.recalibrate(draw(19, 1))
+    assert len(model.detector_.calibration.scores) == 19 and model.false_alarm_rate_ == 0.05
+
+
+def test_an_automatic_rate_is_not_loosened_by_an_update(make_detector: Make) -> None:
+    """With 200 rows "auto" is 0.01; 20 new rows support 0.0909 only, which nobody asked for."""
+    model = make_detector().fit(draw(200, 0))
+    assert model.false_alarm_rate_ == 0.01 and model.get_params()["false_alarm_rate"] == "auto"
+    for refused in (model.update, model.recalibrate):
+        with pytest.raises(DataError, match=r"rate of 0\.01 needs"):
+            refused(draw(20, 1))
+    model.set_false_alarm_rate(0.1).update(draw(20, 1))
+    assert model.false_alarm_rate_ == 0.1
+
+
+def test_a_recalibration_keeps_the_scores_and_takes_the_threshold_from_the_rows_given(model: PTAD) -> None:
+    test, rows = draw(30, 2), draw(99, 3, shift=1.0)
     scores = model.anomaly_score(test)
-    with pytest.raises(DataError, match="at least 4 new normal rows, got 3"):
-        model.update(draw(3, 1))
-    with pytest.raises(SettingError, match=r"0\.05"):
-        model.update(draw(20, 1))  # ten calibration rows cannot promise 5 %
-    with pytest.raises(SettingError, match="'n_steps' parameter of update must be at least 1"):
-        model.update(draw(100, 1), n_steps=0)
+    model.recalibrate(rows)
+    assert np.array_equal(model.anomaly_score(test), scores)
+    assert np.array_equal(model.detector_.calibration.scores, np.sort(model.anomaly_score(rows)))
+
+
+def test_a_model_without_calibration_can_be_given_one(make_detector: Make, tmp_path: Path) -> None:
+    model = make_detector(config={"calibration.method": "none"}).fit(draw(100, 0))
+    model.recalibrate(draw(99, 1))
+    assert model.false_alarm_rate_ == 0.01 and set(model.predict(draw(50, 2))) <= {-1, 1}
+    model.save(tmp_path / "m")
+    assert PTAD.load(tmp_path / "m").offset_ == model.offset_
+
+
+def test_rows_of_other_columns_are_refused_and_change_nothing(model: PTAD) -> None:
+    before = state(model)
     with pytest.raises(ValueError, match="features"):
         model.update(draw(100, 1)[:, :4])
-    np.testing.assert_array_equal(model.anomaly_score(test), scores)
+    assert state(model) == before
 
 
-def test_an_unfitted_model_cannot_be_updated() -> None:
+@pytest.mark.parametrize("method", ["update", "recalibrate"])
+def test_an_unfitted_model_cannot_be_updated(method: str) -> None:
     with pytest.raises(NotFittedError):
-        PTAD().update(draw(10, 0))
+        getattr(PTAD(), method)(draw(10, 0))
+
+
+def test_a_category_that_an_update_brings_is_no_longer_unseen(make_detector: Make) -> None:
+    """All categories beyond those of the fit share one code: once such rows are normal, they are known."""
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+
+    def table(n: int, colours: list[str]) -> Any:
+        return pd.DataFrame({"x": rng.normal(size=n), "colour": rng.choice(colours, size=n)})
+
+    model = make_detector().fit(table(300, ["red", "green"]))
+    violet = table(50, ["violet"])
+    assert np.mean(model.predict(violet) == -1) > 0.8
+    model.update(table(400, ["red", "violet"]))
+    assert np.mean(model.predict(violet) == -1) < 0.1

@@ -1,13 +1,20 @@
-"""The few operations that numpy and torch spell differently, so that one code serves arrays and tensors."""
+"""The few operations that numpy and torch spell differently, so that one code serves arrays and tensors.
+
+On a GPU nothing here waits for a value or sends one that it has sent before, and every function can be traced into a
+graph: no size of the rows is looked at.
+"""
 
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 Array = Any
+
+CONSTANT_BYTES = 2**16  # constants up to this size stay on the device once they were there
 
 
 def is_tensor(x: Any) -> bool:
@@ -36,13 +43,48 @@ def to_numpy(x: Array) -> Any:
 
 
 def like(x: Any, other: Array) -> Array:
-    """Return a numpy array as the kind of array that ``other`` is, in the same place."""
-    return namespace(other).as_tensor(x, device=other.device) if is_tensor(other) else x
+    """Return a numpy array as the kind of array that ``other`` is, in the same place; it must not be written to."""
+    if not is_tensor(other):
+        return x
+    torch = namespace(other)
+    x = np.ascontiguousarray(x)
+    # A copy to a GPU waits for it. What a tracer makes of a constant belongs to its graph and is not kept.
+    if x.nbytes > CONSTANT_BYTES or torch.compiler.is_compiling():
+        return torch.as_tensor(x, device=other.device)
+    return _constant(x.tobytes(), x.dtype.str, x.shape, other.device)
+
+
+@lru_cache(maxsize=1024)
+def _constant(content: bytes, dtype: str, shape: tuple[int, ...], device: Any) -> Array:
+    values = np.frombuffer(content, dtype=dtype).reshape(shape).copy()
+    return sys.modules["torch"].as_tensor(values, device=device)
 
 
 def integers(x: Array) -> Array:
     """Return whole numbers as 64-bit integers."""
     return x.long() if is_tensor(x) else x.astype(np.int64)
+
+
+def floats(x: Array) -> Array:
+    """Return numbers or truth values in double precision, which torch leaves when it meets a Python number."""
+    return x.double() if is_tensor(x) else x.astype(np.float64)
+
+
+def rounded(x: Array) -> Array:
+    """Return double-precision numbers rounded to single precision, so that no order of additions shows."""
+    return x.float().double() if is_tensor(x) else x.astype(np.float32).astype(np.float64)
+
+
+def softplus(x: Array) -> Array:
+    """Return log(1 + exp(x))."""
+    return x.clamp_min(0.0) + (-x.abs()).exp().log1p() if is_tensor(x) else np.logaddexp(0.0, x)
+
+
+def columns(x: Array, places: Any) -> Array:
+    """Return some columns of a matrix, or all if these are all of them."""
+    if len(places) == x.shape[1] and (places == np.arange(len(places))).all():
+        return x
+    return x.index_select(1, like(places, x)) if is_tensor(x) else x[:, places]
 
 
 def largest(x: Array) -> Array:
@@ -64,6 +106,31 @@ def gather(x: Array, places: Array) -> Array:
     return x.gather(-1, places) if is_tensor(x) else np.take_along_axis(x, places, axis=-1)
 
 
+def pick(x: Array, places: Array) -> Array:
+    """Return ``x[i, places[i, j]]`` for the second of three axes.
+
+    Shape
+    -----
+    x (n, m, c), places (n, k) -> (n, k, c)
+    """
+    if is_tensor(x):
+        return x.gather(1, places[:, :, None].expand(-1, -1, x.shape[2]))
+    return np.take_along_axis(x, places[:, :, None], axis=1)
+
+
+def cholesky(x: Array) -> Array:
+    """Return the lower factors of positive definite matrices; torch does not look whether they are."""
+    return namespace(x).linalg.cholesky_ex(x).L if is_tensor(x) else np.linalg.cholesky(x)
+
+
+def inverse(x: Array) -> Array:
+    """Return the inverses of lower triangular matrices."""
+    if is_tensor(x):
+        torch = namespace(x)
+        return torch.linalg.solve_triangular(x, like(np.eye(x.shape[-1]), x).expand(x.shape), upper=False)
+    return np.linalg.inv(x)
+
+
 def count_below(knots: Array, values: Array) -> tuple[Array, Array]:
     """Return for every value how many knots of its column lie below it, and how many do not lie above.
 
@@ -73,8 +140,8 @@ def count_below(knots: Array, values: Array) -> tuple[Array, Array]:
     """
     if is_tensor(values):
         torch = namespace(values)
-        columns = values.T.contiguous()
-        return torch.searchsorted(knots, columns).T, torch.searchsorted(knots, columns, right=True).T
+        turned = values.T.contiguous()
+        return torch.searchsorted(knots, turned).T, torch.searchsorted(knots, turned, right=True).T
     below, up_to = np.empty(values.shape, dtype=np.int64), np.empty(values.shape, dtype=np.int64)
     for j, known in enumerate(knots):
         below[:, j] = known.searchsorted(values[:, j], side="left")

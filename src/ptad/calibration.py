@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ptad.arrays import like, namespace, rounded, softplus
 from ptad.errors import SettingError
 
 Array = NDArray[np.float64]
@@ -82,8 +83,8 @@ class Units:
 
     def __call__(self, values: Array) -> Array:
         """Return (n, n_terms): comparable values, at least 0 where a term is standardised."""
-        z = (values - self.mean) / self.spread
-        return np.where(self.standardised, 0.5 * np.logaddexp(0.0, 2.0 * z), values)
+        z = (values - like(self.mean, values)) / like(self.spread, values)
+        return namespace(values).where(like(self.standardised, values), 0.5 * softplus(2.0 * z), values)
 
 
 def held_out_scores(
@@ -116,7 +117,7 @@ def held_out_scores(
 
 def add_up(standard: Array, weights: Array) -> Array:
     """Return the score: the weighted sum, rounded to single precision, so that no order of additions shows."""
-    return (standard * weights).sum(axis=1).astype(np.float32).astype(np.float64)
+    return rounded((standard * weights).sum(axis=1))
 
 
 class Calibration:

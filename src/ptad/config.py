@@ -15,13 +15,12 @@ from ptad.paper.settings import NetworkSettings
 from ptad.reference import ReferenceSettings
 from ptad.settings import Settings, setting
 from ptad.terms.base import TermSettings
-from ptad.terms.changed_columns import ChangedColumnsSettings
 from ptad.terms.local_reconstruction import LocalReconstructionSettings
-from ptad.terms.local_tail import LocalTailSettings
 from ptad.terms.missing_values import MissingValuesSettings
 from ptad.terms.nearest_row import NearestRowSettings
 from ptad.terms.rare_pair import RarePairSettings
 from ptad.terms.tail_probability import TailProbabilitySettings
+from ptad.terms.unmatched_columns import UnmatchedColumnsSettings
 from ptad.terms.unseen_category import UnseenCategorySettings
 
 
@@ -93,12 +92,11 @@ PRESETS: dict[str, Config] = {
     "default": Config(
         terms=(
             LocalReconstructionSettings(weight=3.0),
-            NearestRowSettings(weight=2.0),
-            ChangedColumnsSettings(weight=2.0),
+            NearestRowSettings(weight=2.5),
+            UnmatchedColumnsSettings(weight=2.0),
             TailProbabilitySettings(weight=1.5),
             RarePairSettings(weight=1.0),
-            LocalTailSettings(weight=1.0),
-            MissingValuesSettings(weight=0.3),
+            MissingValuesSettings(weight=0.5),
             UnseenCategorySettings(weight=1.0),
         )
     ),

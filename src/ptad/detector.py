@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import on_device, to_numpy
+from ptad.arrays import namespace, on_device, to_numpy
 from ptad.calibration import (
     UNIT_GROUPS,
     Calibration,
@@ -59,7 +59,7 @@ class Pipeline:
         for terms, chunked in self._groups():
 
             def stacked(batch: Batch, terms: list[int] = terms) -> Matrix:
-                return np.column_stack([to_numpy(self.terms[i].value(batch)) for i in terms])
+                return to_numpy(namespace(batch.rows).stack([self.terms[i].value(batch) for i in terms], axis=1))
 
             found[:, terms] = np.concatenate(self._each(stacked, rows, chunked))
         return found

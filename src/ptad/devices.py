@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 from ptad.errors import MissingExtraError, SettingError
 
 
 def resolve_device(name: str) -> str:
     """Return the name of a device that works; "auto" is a GPU if there is one and torch is installed."""
-    if name == "cpu":
-        return name
+    if name == "cpu" or (name == "auto" and not _has_driver()):
+        return "cpu"
     if find_spec("torch") is None:
         if name == "auto":
             return "cpu"
@@ -25,3 +28,12 @@ def resolve_device(name: str) -> str:
         reason = str(error).splitlines()[0]
         raise SettingError(f"The 'device' parameter of PTAD names {name!r}, which cannot be used: {reason}") from error
     return name
+
+
+def _has_driver() -> bool:
+    """Whether the driver of a GPU is there; without it nobody waits for torch to be imported."""
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return Path("/dev/kfd").exists()  # AMD's
+    return True

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ptad.calibration import Calibration, Units, rows_needed
-from ptad.config import Config, make_config
+from ptad.config import PRESETS, Config, make_config
 from ptad.detector import Detector, Pipeline
 from ptad.devices import resolve_device
 from ptad.errors import BundleError, DataError, SettingError
@@ -31,6 +31,7 @@ logger = logging.getLogger("ptad")
 BLOCK_ROWS = 2**16  # rows of an array that are encoded at a time
 # Where it runs and what it says is for the next machine to choose; settings are saved as a whole.
 SAVED_PARAMETERS = ("preset", "false_alarm_rate", "kinds", "missing", "drop", "only", "random_state")
+SAVED_ENTRIES = ("parameters", "config", "schema", "n_features_in", "feature_names_in", "n_rows", "history")
 
 Array = NDArray[np.float64]
 
@@ -147,7 +148,8 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         X : array, or pandas, polars or Arrow table
             New normal rows. The false-alarm rate holds for rows like these.
         """
-        rows = self.schema_.encode(self._input(X))
+        table = self._input(X)
+        rows = self.schema_.encode(table)
         self._check_enough(len(rows) // 2, "An update takes its threshold from half of the new rows", 2)
         with fit_progress(self.verbose) as progress:
             detector = self.detector_.update(
@@ -158,7 +160,8 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
 
     def recalibrate(self, X: Any) -> Self:
         """Take the threshold and p-values from these normal rows, which the model must not have been fitted on."""
-        rows = self.schema_.encode(self._input(X))
+        table = self._input(X)
+        rows = self.schema_.encode(table)
         self._check_enough(len(rows), "A threshold is taken from the rows given", 1)
         self._adopt(self.detector_.recalibrated(rows), rate=self._rate_to_keep())
         return self
@@ -210,6 +213,17 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
             value = getattr(self, name)
             if value is not None and not isinstance(value, Mapping | Config):
                 raise SettingError(f"The '{name}' parameter of PTAD must be a mapping. Got {value!r} instead.")
+        if not isinstance(self.preset, str):
+            raise SettingError(f"There is no preset {self.preset!r}. Choose one of: {', '.join(PRESETS)}.")
+        if not isinstance(self.verbose, int) or self.verbose < 0:
+            raise SettingError(f"The 'verbose' parameter of PTAD must be 0, 1 or more. Got {self.verbose!r} instead.")
+        try:
+            check_random_state(self.random_state)
+        except ValueError as error:
+            raise SettingError(
+                "The 'random_state' parameter of PTAD must be None, a RandomState or a whole number from 0 to 2**32 - 1. "
+                f"Got {self.random_state!r} instead."
+            ) from error
         if not isinstance(self.device, str):
             raise SettingError(f"The 'device' parameter of PTAD must be text. Got {self.device!r} instead.")
         rate = self.false_alarm_rate
@@ -253,16 +267,19 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
 
     def term_scores(self, X: Any) -> dict[str, Array]:
         """Return what every term adds to the anomaly score; they add up to it, rounding aside."""
-        found = self.detector_.term_scores(self.schema_.encode(self._input(X)))
+        table = self._input(X)
+        found = self.detector_.term_scores(self.schema_.encode(table))
         return dict(zip([term.title() for term in self.config_.terms], found.T, strict=True))
 
     def explain(self, X: Any) -> Explanation:
         """Return for every row and column what it adds to the score, why, what was observed and what was expected."""
-        return make_explanation(self._input(X), self.schema_, self.detector_)
+        table = self._input(X)
+        return make_explanation(table, self.schema_, self.detector_)
 
     def transform(self, X: Any) -> Array:
         """Return the rows as the first term sees them: residuals per column (default) or the P-space (paper)."""
-        return self.detector_.pipeline.transform(self.schema_.encode(self._input(X)))
+        table = self._input(X)
+        return self.detector_.pipeline.transform(self.schema_.encode(table))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns of :meth:`transform`."""
@@ -331,6 +348,9 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
     def load(cls, folder: str | os.PathLike[str], *, device: str = "auto") -> Self:
         """Read a model; the same machine gives the same scores, bit for bit."""
         content, arrays = read_bundle(folder)
+        for entry in SAVED_ENTRIES:
+            if entry not in content:
+                raise BundleError(f"'{folder}' is damaged: its manifest has no '{entry}'. Restore it or fit again.")
         config = Config.from_json(content["config"])
         model = cls(**content["parameters"], config=config, device=device)
         model.schema_ = schema = Schema.from_json(content["schema"])

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptad.attribution import Attribution, attribute, settled
 from ptad.calibration import add_up
 from ptad.detector import Detector
 from ptad.tables import Schema, same_kind
-from ptad.terms.base import Reason, TermValues
+from ptad.terms.base import Reason
 
 Array = NDArray[np.float64]
 
@@ -67,21 +68,24 @@ class Explanation:
         return np.asarray(100.0 * positive / np.where(total > 0.0, total, 1.0))
 
 
+def attribute_rows(rows: Array, detector: Detector) -> tuple[Array, Array, Attribution]:
+    """Return the scores of encoded rows, what every term adds to them, and the columns they come from."""
+    said = detector.pipeline.explain(rows)
+    standard = detector.units(np.column_stack([part.value for part in said]))
+    by_term = standard * detector.weights
+    return add_up(standard, detector.weights), by_term, attribute(rows, said, by_term, detector.features)
+
+
 def make_explanation(table: Any, schema: Schema, detector: Detector) -> Explanation:
     """Score rows and say which columns the scores come from."""
     rows = schema.encode(table)
-    said = detector.pipeline.explain(rows)
-    values = np.column_stack([part.value for part in said])
-    standard = detector.units(values)
-    by_term = standard * detector.weights
-    score = add_up(standard, detector.weights)
-    cells = np.stack([amount[:, None] * part.shares for amount, part in zip(by_term.T, said, strict=True)])
-    leading = cells.argmax(axis=0)  # (n, n_columns): the term that says most about the cell
-    contributions = cells.sum(axis=0)
+    score, by_term, found = attribute_rows(rows, detector)
     observed = schema.observed(table)
-    expected = _expected(said, leading, schema, observed)
-    unchanged = _equal(observed, expected, schema) & (_pick([p.reason for p in said], leading) <= 1)
-    contributions = _balanced(_moved(contributions, unchanged), score)
+    expected = {name: np.full(len(rows), None, dtype=object) for name in schema.names}
+    if found.expected is not None:
+        expected = schema.decode(found.expected)
+    unchanged = found.unchanged | _same_text(observed, expected, schema)
+    contributions = settled(found.contributions, unchanged, score)
 
     def columns(array: Array) -> Any:
         return same_kind(table, dict(zip(schema.names, array.T, strict=True)))
@@ -91,67 +95,24 @@ def make_explanation(table: Any, schema: Schema, detector: Detector) -> Explanat
         contributions=columns(contributions),
         observed=same_kind(table, observed),
         expected=same_kind(table, expected),
-        reasons=columns(_reasons(said, leading, schema.names)),
+        reasons=columns(_reasons(found, schema.names)),
         terms=same_kind(table, dict(zip([s.title() for s in detector.config.terms], by_term.T, strict=True))),
         names=schema.names,
         contribution_values=contributions,
     )
 
 
-def _pick(arrays: list[Any], leading: NDArray[np.int64]) -> Any:
-    """Return for every cell the entry of its leading term."""
-    return np.take_along_axis(np.stack(arrays), leading[None], axis=0)[0]
-
-
-def _reasons(said: list[TermValues], leading: NDArray[np.int64], names: tuple[str, ...]) -> NDArray[np.object_]:
-    reason, partner = _pick([p.reason for p in said], leading), _pick([p.partner for p in said], leading)
-    words = np.array([REASONS[r] for r in Reason], dtype=object)[reason]
-    beside = np.array([*(f" with {name}" for name in names), ""], dtype=object)[partner]
+def _reasons(found: Attribution, names: tuple[str, ...]) -> NDArray[np.object_]:
+    words = np.array([REASONS[r] for r in Reason], dtype=object)[found.reason]
+    beside = np.array([*(f" with {name}" for name in names), ""], dtype=object)[found.partner]
     return np.asarray(words + beside, dtype=object)
 
 
-def _expected(
-    said: list[TermValues], leading: NDArray[np.int64], schema: Schema, observed: dict[str, list[Any]]
-) -> dict[str, NDArray[Any]]:
-    """Return per column the value that the leading term expects, or another term if that is what was observed."""
-    offers = [(i, schema.decode(part.expected)) for i, part in enumerate(said) if part.expected is not None]
-    if not offers:
-        return {name: np.full(len(leading), None, dtype=object) for name in schema.names}
-    chosen = dict(offers[0][1])
+def _same_text(observed: dict[str, list[Any]], expected: dict[str, NDArray[Any]], schema: Schema) -> NDArray[np.bool_]:
+    """Return whether a text is expected to read as it does, which its features alone do not tell."""
+    same = np.zeros((len(next(iter(observed.values()))), len(schema.names)), dtype=bool)
     for j, name in enumerate(schema.names):
-        for i, values in offers[1:]:
-            same = _same(observed[name], chosen[name], schema.kinds[name])
-            nothing = np.array([v is None or v != v for v in values[name]], dtype=bool)
-            take = ((leading[:, j] == i) | same) & ~nothing
-            take &= ~_same(observed[name], values[name], schema.kinds[name])
-            chosen[name] = np.where(take, values[name], chosen[name])
-    return chosen
-
-
-def _equal(observed: dict[str, list[Any]], expected: dict[str, NDArray[Any]], schema: Schema) -> NDArray[np.bool_]:
-    return np.column_stack([_same(observed[n], expected[n], schema.kinds[n]) for n in schema.names])
-
-
-def _same(observed: list[Any], expected: NDArray[Any], kind: str) -> NDArray[np.bool_]:
-    """Return whether an expected value reads like the observed one."""
-    if kind == "number":
-        seen = np.array([np.nan if v is None else float(v) for v in observed])
-        made = np.asarray(expected, dtype=np.float64)
-        return np.asarray(np.abs(seen - made) <= 1e-6 * np.maximum(np.abs(seen), np.abs(made)))
-    return np.array([a is not None and str(a) == str(b) for a, b in zip(observed, expected.tolist(), strict=True)])
-
-
-def _moved(contributions: Array, unchanged: NDArray[np.bool_]) -> Array:
-    """Take what cells add whose value is the expected one, and give it to the row's other positive cells."""
-    positive = np.maximum(contributions, 0.0)
-    taken = np.where(unchanged, positive, 0.0)
-    rest = positive - taken
-    total = rest.sum(axis=1, keepdims=True)
-    factor = taken.sum(axis=1, keepdims=True) / np.where(total > 0.0, total, 1.0)
-    return np.where(total > 0.0, contributions - taken + rest * factor, contributions)
-
-
-def _balanced(contributions: Array, score: Array) -> Array:
-    """Return contributions that add up to the score; what no column accounts for is spread evenly."""
-    gap = score - contributions.sum(axis=1)
-    return np.asarray(contributions + gap[:, None] / contributions.shape[1])
+        if schema.kinds[name] == "text":
+            pairs = zip(observed[name], expected[name].tolist(), strict=True)
+            same[:, j] = [a is not None and str(a) == str(b) for a, b in pairs]
+    return same

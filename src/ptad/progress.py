@@ -6,11 +6,12 @@ import contextlib
 import logging
 import sys
 from collections.abc import Iterator
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from typing import TYPE_CHECKING
 
 from ptad.terms.base import Progress as Report
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 logger = logging.getLogger("ptad")
 
@@ -33,6 +34,16 @@ def fit_progress(verbose: int) -> Iterator[Report | None]:
 
 
 def _bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import (  # only a terminal needs it
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     return Progress(
         TextColumn("[progress.description]{task.description}"),
         BarColumn(),

@@ -33,8 +33,8 @@ class PTADDetector(BaseDetector):
     ----------
     contamination : float in (0, 0.5]
         Share of the TRAINING rows to be labelled as anomalies; it places ``threshold_`` and has no part in the scores.
-        For a promised false-alarm rate on new rows, use ``detector_.predict`` or ``detector_.p_value`` instead.
-    preset, config, context, device, random_state, verbose
+        For a false-alarm rate that holds on new rows, use ``detector_.predict`` or ``detector_.p_value`` instead.
+    preset, config, device, random_state, verbose
         As in :class:`ptad.PTAD`.
 
     Attributes
@@ -54,7 +54,6 @@ class PTADDetector(BaseDetector):
         contamination: float = 0.1,
         preset: str = "default",
         config: Mapping[str, Any] | Config | None = None,
-        context: str = "reference",
         device: str = "auto",
         random_state: int | np.random.RandomState | None = 0,
         verbose: int = 0,
@@ -62,18 +61,16 @@ class PTADDetector(BaseDetector):
         super().__init__(contamination=contamination)
         self.preset = preset
         self.config = config
-        self.context = context
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from the rows and label them; ``y`` is ignored, with PyOD's own warning."""
+        """Fit on the rows and label them; ``y`` is ignored, with PyOD's own warning."""
         self._set_n_classes(y)
         self.detector_ = PTAD(
             self.preset,
             config=self.config,
-            context=self.context,
             device=self.device,
             random_state=self.random_state,
             verbose=self.verbose,

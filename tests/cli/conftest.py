@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 from ptad.cli import app
 from ptad.tables import write_table
 
-TINY = ["embedding_dim=4", "n_heads=1", "abd_width=8", "n_steps=20", "batch_size=64", "n_folds=2", "n_reference=32"]
-TINY_ARGS = [part for field in TINY for part in ("--set", field)] + ["--device", "cpu"]
+TINY_ARGS = ["--set", "calibration.most_folds=5", "--set", "calibration.folds=5", "--device", "cpu"]
 
 
 def normal_table(n=160, seed=0):

@@ -106,12 +106,10 @@ def test_fewer_rows_than_columns(fit):
 
 
 @pytest.mark.slow
-def test_ten_thousand_columns(ptad, tmp_path):
+def test_ten_thousand_columns(ptad, tmp_path, tiny):
     x = np.random.default_rng(0).normal(size=(24, 10_000))
     write_table(pa.table({f"c{i}": x[:, i] for i in range(10_000)}), tmp_path / "t.parquet")
-    settings = ["n_steps=30", "n_folds=2", "batch_size=8"]
-    args = [part for field in settings for part in ("--set", field)]
-    result = ptad("fit", tmp_path / "t.parquet", "--out", tmp_path / "m", "--quiet", "--json", *args)
+    result = ptad("fit", tmp_path / "t.parquet", "--out", tmp_path / "m", "--quiet", "--json", *tiny)
     assert accepted(result)["columns_used"] == 10_000
 
 
@@ -175,14 +173,14 @@ def test_full_disk(ptad, table, model, tmp_path, tiny):
 def test_input_that_changes_while_it_is_read(ptad, model, table, tmp_path, monkeypatch):
     changing = tmp_path / "t.csv"
     changing.write_bytes(table.read_bytes())
-    plain = local.scored_columns
+    plain = local.score_batch
 
     def meanwhile(*args):
         with changing.open("a") as file:
             file.write("1,1,1,1,red,kg,ok\n")
         return plain(*args)
 
-    monkeypatch.setattr(local, "scored_columns", meanwhile)
+    monkeypatch.setattr(local, "score_batch", meanwhile)
     result = ptad("score", model, changing, "--out", tmp_path / "o.csv", "--batch-rows", 20, "--json", "--quiet")
     message = refused(result)
     assert "t.csv changed while it was read" in message and "read a copy" in message

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from ptad import PTAD, __version__
-from ptad.cli.console import print_strangest
+from ptad.cli.console import print_top_rows
 from ptad.engines.evaluation import exact_interval
 from ptad.errors import TrainingError
 from ptad.tables import read_table, write_table
 
-COMMANDS = ["fit", "score", "explain", "evaluate", "info", "demo"]
+COMMANDS = ["fit", "update", "recalibrate", "score", "explain", "evaluate", "info", "demo"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -45,7 +45,7 @@ def test_completion(environment):
     assert found.stdout.split() == ["evaluate"], found.stderr
 
 
-def test_explain_shows_the_strangest_rows(ptad, model, table):
+def test_explain_shows_the_rows_with_the_highest_scores(ptad, model, table):
     result = ptad("explain", model, table, "--top", 3, "--columns", 2, "--json", "--quiet")
     entries = json.loads(result.stdout)
     scores = PTAD.load(model, device="cpu").anomaly_score(read_table(table))
@@ -55,7 +55,7 @@ def test_explain_shows_the_strangest_rows(ptad, model, table):
     first = entries[0]["columns"][0]
     assert first["observed"] == read_table(table)["b"][entries[0]["row"]].as_py()
     assert first["expected"] < first["observed"] - 10
-    assert first["share"] == pytest.approx(first["contribution"] / entries[0]["score"])
+    assert first["reason"].startswith("unusual") and 0 < first["percentage"] <= 100
     shown = ptad("explain", model, table, "--top", 3, "--columns", 2).stdout
     assert f"{entries[0]['score']:.4g}" in shown and f"{first['observed']:.4g}" in shown
 
@@ -79,14 +79,14 @@ def test_evaluate(ptad, model, table):
     assert found["flagged"] == flagged.sum() and found["recall"] == flagged[bad].mean()
     assert found["precision"] == bad[flagged].mean() if flagged.any() else None
     assert found["observed_false_alarm_rate"] == flagged[~bad].mean()
-    assert found["promised_false_alarm_rate"] == 0.01
+    assert found["target_false_alarm_rate"] == 0.01
     assert found["auc_roc"] > 0.95 and found["auc_pr"] > 0.8
     low, high = found["false_alarm_interval"]
     assert low <= found["observed_false_alarm_rate"] <= high
     same = ptad("evaluate", model, table, "--label", "status", "--anomaly", "broken", "--json", "--quiet")
     assert json.loads(same.stdout) == found
     shown = ptad("evaluate", model, table, "--label", "status", "--normal", "ok", "--false-alarm-rate", 0.1).stdout
-    assert "promised 10 %" in shown and "(prevalence 0.1250)" in shown and "95 % interval" in shown
+    assert "target 10 %" in shown and "(prevalence 0.1250)" in shown and "95 % interval" in shown
 
 
 def test_exact_interval():
@@ -104,7 +104,10 @@ def test_exact_interval():
         (["--label", "status", "--normal", "ok", "--anomaly", "broken"], "not both"),
         (["--label", "status", "--normal", "Ok"], "is 'Ok' (--normal). Its values are: 'ok', 'broken'."),
         (["--label", "status", "--anomaly", "bad"], "is 'bad' (--anomaly). Its values are: 'ok', 'broken'."),
-        (["--label", "status", "--normal", "ok", "--false-alarm-rate", "0.0001"], "cannot be promised from 140"),
+        (
+            ["--label", "status", "--normal", "ok", "--false-alarm-rate", "0.0001"],
+            "needs at least 9,999 calibration rows; there are 140",
+        ),
     ],
 )
 def test_wrong_labels(ptad, model, table, args, message):
@@ -116,10 +119,21 @@ def test_info(ptad, model):
     found = json.loads(ptad("info", model, "--json").stdout)
     assert [c["name"] for c in found["columns"]] == ["a", "b", "count", "colour"]
     assert found["ptad_version"] == __version__ and found["calibration_rows"] == 140
-    assert found["smallest_rate"] == pytest.approx(1 / 141) and found["changed_settings"]["n_steps"] == 20
+    assert found["smallest_rate"] == pytest.approx(1 / 141) and found["changed_settings"] == {
+        "calibration.folds": 5,
+        "calibration.most_folds": 5,
+    }
+    assert found["reference_rows"] == 140 and found["batch_size"] is None
+    loaded = PTAD.load(model, device="cpu")
+    assert found["terms"] == [{"name": term.title(), "weight": term.weight} for term in loaded.config_.terms]
     assert found["bytes"] == sum(f.stat().st_size for f in model.iterdir())
     shown = ptad("info", model).stdout
-    assert "colour" in shown and "identifier" in shown and "n_steps" in shown
+    assert (
+        "colour" in shown
+        and "identifier" in shown
+        and "calibration.folds" in shown
+        and "local_reconstruction (weight" in shown
+    )
 
 
 def test_errors_as_json(ptad, tmp_path):
@@ -161,20 +175,19 @@ def test_help_is_fast(environment):
     assert found.stderr == "" and "evaluate" in found.stdout
 
 
-@pytest.mark.slow
 def test_demo(ptad):
     found = json.loads(ptad("demo", "--json", "--quiet").stdout)
     figures = found["evaluation"]
-    assert (found["trained_rows"], found["n_columns"]) == (178, 30)
+    assert (found["training_rows"], found["n_columns"]) == (178, 30)
     assert (figures["normal_rows"], figures["anomalies"]) == (179, 212)
     assert figures["auc_roc"] > 0.9 and figures["auc_pr"] > 0.9
     low, high = figures["false_alarm_interval"]
-    assert low <= figures["promised_false_alarm_rate"] <= high
-    assert len(found["strangest"]) == 5
-    assert all(len(e["columns"]) == 3 and e["label"] == "malignant" for e in found["strangest"])
+    assert low <= figures["target_false_alarm_rate"] <= high
+    assert len(found["top_rows"]) == 5
+    assert all(len(e["columns"]) == 3 and e["label"] == "malignant" for e in found["top_rows"])
 
 
 def test_a_text_that_should_be_new_is_not_called_missing(capsys):
-    reason = {"column": "note", "observed": None, "expected": None, "contribution": 1.0, "share": 1.0}
-    print_strangest([{"row": 0, "score": 1.0, "p_value": 0.5, "anomaly": False, "columns": [reason]}])
-    assert " ".join(capsys.readouterr().out.splitlines()[1].split()) == "0 1 0.5 note missing a new value 100 %"
+    reason = {"column": "n", "reason": "missing", "observed": None, "expected": None, "percentage": 100.0}
+    print_top_rows([{"row": 0, "score": 1.0, "p_value": 0.5, "anomaly": False, "columns": [reason]}])
+    assert " ".join(capsys.readouterr().out.splitlines()[1].split()) == "0 1 0.5 n missing missing a new value 100"

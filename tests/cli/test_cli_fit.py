@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from ptad import PTAD
+from ptad.cli.settings import gather, parse_value
+from ptad.errors import SettingError
 from ptad.tables import write_table
 
 
@@ -27,7 +29,7 @@ def test_options_reach_the_model(ptad, tmp_path, tiny, make_table):
     write_table(table, tmp_path / "t.parquet")
     (tmp_path / "s.toml").write_text(
         'false_alarm_rate = 0.2\nrandom_state = 7\ndrop = ["unit"]\n[kinds]\nzip = "category"\n'
-        '[config]\nn_steps = 15\nabd_width = 16\nclip = "none"\n'
+        "[config.local_reconstruction]\nridge = 0.1\n[config.calibration]\nfolds = 4\n"
     )
     args = ["--only", "a,b,zip", "--config", tmp_path / "s.toml", "--seed", 3, "--max-rows", 30, "--quiet", "--json"]
     result = ptad("fit", tmp_path / "t.parquet", "--out", tmp_path / "m", *tiny, *args)
@@ -37,15 +39,15 @@ def test_options_reach_the_model(ptad, tmp_path, tiny, make_table):
     assert summary["columns_by_kind"] == {"number": 2, "category": 1}
     loaded = PTAD.load(tmp_path / "m", device="cpu")
     assert loaded.false_alarm_rate_ == 0.2
-    assert loaded.config_.n_steps == 20 and loaded.config_.abd_width == 8  # the command line wins over the file
-    assert loaded.config_.clip is None
+    assert loaded.config_.terms[0].ridge == 0.1
+    assert loaded.config_.calibration.folds == 5  # the command line wins over the file
     assert result.stderr == ""
 
 
 def test_says_what_it_did_and_removes_the_checkpoint(ptad, tmp_path, table, tiny):
     (tmp_path / "keep").mkdir()
     (tmp_path / "keep" / "mine.txt").write_text("x")
-    args = ["--max-rows", 50, "--checkpoint", tmp_path / "keep", "--set", "interval=5"]
+    args = ["--max-rows", 50, "--checkpoint", tmp_path / "keep"]
     result = ptad("fit", table, "--out", tmp_path / "m", *tiny, *args)
     assert result.exit_code == 0, result.stderr
     assert "50 of 160 rows, a uniform sample" in result.stdout
@@ -59,12 +61,15 @@ def test_says_what_it_did_and_removes_the_checkpoint(ptad, tmp_path, table, tiny
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--set", "n_stepz=3"], "'n_stepz'"),
-        (["--set", "n_steps=0"], "'n_steps' parameter of PTAD must be an int in the range [1, inf). Got 0"),
-        (["--set", "n_steps"], "--set wants FIELD=VALUE"),
-        (["--kind", "a"], "--kind wants COLUMN=KIND"),
+        (["--set", "ridge=3"], "no setting 'ridge'. A setting is named by its group and a dot"),
+        (["--set", "network.n_steps=3"], "groups of this preset: local_reconstruction, "),
+        (["--set", "local_reconstruction.rigde=1"], "no setting 'local_reconstruction.rigde'. Known settings: weight"),
+        (["--set", "local_reconstruction.ridge=-1"], "must be a number, at least 0 and at most 1000. Got -1"),
+        (["--set", "calibration.method=guess"], "one of auto, folds, split, none. Got 'guess'"),
+        (["--set", "reference.rows"], "--set wants GROUP.SETTING=VALUE"),
+        (["--kind", "a"], "--kind wants COLUMN=TYPE"),
         (["--kind", "a=colour"], "cannot be of kind 'colour'"),
-        (["--preset", "best"], "'preset' parameter of PTAD must be a str among"),
+        (["--preset", "best"], "no preset 'best'. Choose one of: default, paper"),
         (["--false-alarm-rate", "often"], "'auto' or a number between 0 and 1. Got 'often'"),
         (["--false-alarm-rate", "2"], "'false_alarm_rate' parameter of PTAD"),
         (["--device", "abacus"], "'abacus', which cannot be used"),
@@ -88,9 +93,10 @@ def test_wrong_options_are_the_users_mistake(ptad, table, tmp_path, args, messag
     ("content", "message"),
     [
         ("presett = 'paper'", "unknown key 'presett'"),
-        ("n_steps = 3", "unknown key 'n_steps'. It is a field of ptad.Config: put it below [config]."),
-        ("[config]\nsteps = 3", "unknown key [config] 'steps'"),
-        ("config = 3", "Write [config] above its fields"),
+        ("[rare_pair]\nweight = 3", "unknown key 'rare_pair'. It is a group of settings: write [config.rare_pair]."),
+        ("[config]\nsteps = 3", "no setting 'steps'"),
+        ("[config.reference]\nsteps = 3", "no setting 'reference.steps'. Known settings: rows"),
+        ("config = 3", "'config' must hold settings"),
         ("preset = ", "is not valid TOML"),
     ],
 )
@@ -113,10 +119,50 @@ def test_columns_that_never_varied_and_dates_are_spoken_of(ptad, tmp_path, tiny,
     table = make_table().append_column("day", [np.arange(160).astype("datetime64[D]")])
     write_table(table, tmp_path / "t.parquet")
     said = ptad("fit", tmp_path / "t.parquet", "--out", tmp_path / "model", "--only", "a,unit,day", *tiny).stdout
-    assert "day: rows of a later time look strange" in said
+    assert "day: later rows look anomalous for that alone" in said
     place = table.column_names.index("unit")
     write_table(table.set_column(place, "unit", [["lb"] * 160]), tmp_path / "new.parquet")
     result = ptad("explain", tmp_path / "model", tmp_path / "new.parquet", "--top", 1)
     assert result.stderr.count("warning") == 1  # once, not per batch
-    assert "column 'unit' is left out (constant: 'kg') but now holds 'lb': fit with --kind" in result.stderr
+    assert (
+        "column 'unit' is excluded (constant: 'kg') but now holds 'lb': to use it, fit again with --kind"
+        in result.stderr
+    )
     assert "warning" not in ptad("explain", tmp_path / "model", tmp_path / "t.parquet", "--top", 1).stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0.1", 0.1),
+        ("3", 3),
+        ("true", True),
+        ("False", False),
+        ("[1, 2.5]", [1, 2.5]),
+        ('"3"', "3"),
+        ("split", "split"),
+        ("1e-3", 0.001),
+    ],
+)
+def test_values_of_settings(text, value):
+    found = parse_value(text)
+    assert found == value and type(found) is type(value)
+
+
+def test_none_is_a_word_or_nothing_as_the_setting_has_it(tmp_path):
+    (tmp_path / "s.json").write_text('{"preset": "paper", "config": {"network": {"clip": "none"}}}')
+    found = gather(tmp_path / "s.json", {"network.patience": "none", "network.projection_mask": "none"}, {})
+    assert found == {
+        "preset": "paper",
+        "config": {"network.clip": None, "network.patience": None, "network.projection_mask": "none"},
+    }
+    (tmp_path / "s.json").write_text("{")
+    with pytest.raises(SettingError, match=r"s\.json is not valid JSON"):
+        gather(tmp_path / "s.json", {}, {})
+
+
+def test_a_preset_without_training_is_fitted_here_even_if_a_cluster_is_asked_for(ptad, table, tmp_path, tiny):
+    result = ptad("fit", table, "--out", tmp_path / "m", "--engine", "ray", "--workers", 2, *tiny)
+    assert result.exit_code == 0, result.stderr
+    assert "warning: the preset 'default' has nothing to train on a cluster: fitting on this machine" in result.stderr
+    assert PTAD.load(tmp_path / "m", device="cpu").detector_.calibration is not None

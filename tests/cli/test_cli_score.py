@@ -3,12 +3,13 @@
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
 from ptad import PTAD
 from ptad.cli import app
-from ptad.tables import read_table
+from ptad.tables import read_table, write_table
 from stopping import HANG, Stops
 
 
@@ -25,10 +26,33 @@ def test_into_a_file(ptad, model, table, scores, tmp_path):
     assert found["id"].to_pylist() == list(range(1000, 1160)) and np.array_equal(found["score"].to_numpy(), scores)
     worst = int(scores.argmax())
     assert found["why_1"][worst].as_py() == "b" and float(found["why_1_expected"][worst].as_py()) < 20
+    assert found["why_1_reason"][worst].as_py().startswith("unusual") and found["why_1_percentage"][worst].as_py() > 30
     loose = ptad("score", model, table, "--out", tmp_path / "o.parquet", "--false-alarm-rate", 0.5)
     flagged = np.array(read_table(tmp_path / "o.parquet")["anomaly"].to_pylist())
-    assert flagged.sum() > summary["anomalies"] and f"{flagged.sum()} anomalies" in loose.stderr
+    expected = PTAD.load(model, device="cpu").set_false_alarm_rate(0.5).predict(read_table(table)) == -1
+    assert np.array_equal(flagged, expected) and f"{flagged.sum()} anomalies" in loose.stderr
     assert "false-alarm rate of 50 %" in loose.stderr and loose.stdout == ""
+
+
+def test_missing_values_and_unseen_categories_are_counted(ptad, model, table, tmp_path):
+    rows = read_table(table).to_pydict()
+    rows["a"][3] = rows["b"][3] = rows["b"][77] = None
+    rows["colour"][5] = rows["colour"][6] = "violet"
+    rows["colour"][7] = None
+    write_table(pa.table(rows), tmp_path / "t.parquet")
+    args = ["score", model, tmp_path / "t.parquet", "--out", tmp_path / "o.parquet", "--batch-rows", 50]
+    found = json.loads(ptad(*args, "--json", "--quiet").stdout)
+    assert (found["rows_with_missing_values"], found["rows_with_unseen_categories"]) == (3, 2)
+    assert found["columns_with_missing_values"] == {"b": 2, "a": 1, "colour": 1}
+    assert found["columns_with_unseen_categories"] == {"colour": 2}
+    said = ptad(*args).stderr.splitlines()
+    assert said[1:] == [
+        "3 rows with missing values: b (2), a (1), colour (1)",
+        "2 rows with unseen categories: colour (2)",
+    ]
+    rows["count"] = [None] * 160
+    write_table(pa.table(rows), tmp_path / "t.parquet")
+    assert "160 rows with missing values: count (all rows), b (2)" in ptad(*args).stderr
 
 
 def test_to_standard_output(ptad, model, table, scores, tmp_path):
@@ -56,8 +80,6 @@ def test_from_standard_input_folder_and_glob(ptad, model, table, scores, tmp_pat
 
 
 def test_columns_by_name(ptad, model, table, scores, tmp_path):
-    from ptad.tables import write_table
-
     rows = read_table(table)
     write_table(rows.select(["count", "colour", "b", "a"]), tmp_path / "t.csv")
     result = ptad("score", model, tmp_path / "t.csv", "--out", tmp_path / "o.csv")

@@ -21,8 +21,6 @@ from stopping import Stops
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 pytest.importorskip("ray", reason="the extra 'ray' is not installed")
 
-TINY = {"embedding_dim": 4, "n_heads": 1, "abd_width": 8, "n_steps": 20, "n_folds": 2, "n_reference": 32}
-
 
 def make_rows(n: int, seed: int = 0) -> pa.Table:
     rng = np.random.default_rng(seed)
@@ -36,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a model, and 1,000 rows as three Parquet files and as two CSV files."""
     path = tmp_path_factory.mktemp("cluster")
     rows = make_rows(1000)
-    PTAD(config=TINY, verbose=0, device="cpu", drop=["key"]).fit(rows.slice(0, 200)).save(path / "model")
+    PTAD(verbose=0, device="cpu", drop=["key"]).fit(rows.slice(0, 200)).save(path / "model")
     for name, start, stop in (("1", 0, 130), ("2", 130, 131), ("3", 131, 1000)):
         (path / "parquet").mkdir(exist_ok=True)
         write_table(rows.slice(start, stop - start), path / "parquet" / f"{name}.parquet")

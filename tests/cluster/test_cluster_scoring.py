@@ -69,6 +69,7 @@ def test_killed_workers_and_nodes_leave_no_trace_and_parts_are_kept(cluster: Any
         cluster.second = cluster.add_node(**NODE)
     assert worker.pid is not None and node.pid is not None
     assert (found.rows, found.anomalies) == (1000, local.anomalies)
+    assert found.cells.to_json() == local.cells.to_json()
     assert read_table(out).equals(expected)  # every row once, in order, with the same types
     names = {p.name for p in out.iterdir()}
     assert names == {"_SUCCESS", "_ptad.json"} | {f"part-{i:015d}.parquet" for i in range(0, 1000, 10)}
@@ -79,6 +80,7 @@ def test_killed_workers_and_nodes_leave_no_trace_and_parts_are_kept(cluster: Any
     (out / f"part-{500:015d}.parquet").unlink()
     again = score_on_cluster(folder / "model", folder / "csv", out, workers=1, **settings)
     assert (again.rows, again.anomalies, again.rows_resumed) == (1000, local.anomalies, 990)
+    assert again.cells.to_json() == local.cells.to_json()
     assert kept.stat().st_mtime_ns == before and read_table(out).equals(expected)
     with pytest.raises(SettingError, match="another model, table or setting"):
         score_on_cluster(folder / "model", folder / "csv", out, **{**settings, "batch_rows": 30})

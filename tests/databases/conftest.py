@@ -1,4 +1,4 @@
-"""Three real databases with the same table, and a model that learned from it."""
+"""Three real databases with the same table, and a model that was fitted on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from ptad import PTAD
 pytest.importorskip("adbc_driver_sqlite", reason="the extra 'sql' is not installed")
 pytest.importorskip("duckdb", reason="the extra 'sql' is not installed")
 
-TINY = {"embedding_dim": 4, "n_heads": 1, "abd_width": 8, "n_steps": 20, "n_folds": 2, "n_reference": 32}
 N_ROWS = 300
 
 
@@ -36,7 +35,7 @@ def rows() -> pa.Table:
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory, rows: pa.Table) -> Path:
     folder = tmp_path_factory.mktemp("model") / "model"
-    PTAD(config=TINY, verbose=0, device="cpu", drop=["key"]).fit(rows.slice(0, N_ROWS - 1)).save(folder)
+    PTAD(verbose=0, device="cpu", drop=["key"]).fit(rows.slice(0, N_ROWS - 1)).save(folder)
     return folder
 
 

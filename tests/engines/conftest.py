@@ -7,16 +7,6 @@ import pytest
 from ptad import PTAD
 from ptad.tables import write_table
 
-TINY = {
-    "embedding_dim": 4,
-    "n_heads": 1,
-    "abd_width": 8,
-    "n_steps": 20,
-    "batch_size": 64,
-    "n_folds": 2,
-    "n_reference": 32,
-}
-
 
 @pytest.fixture(scope="session")
 def rows():
@@ -28,13 +18,8 @@ def rows():
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory, rows):
-    """A folder with table.csv and the model that learned from it."""
+    """A folder with table.csv and the model that was fitted on it."""
     path = tmp_path_factory.mktemp("engine")
     write_table(rows, path / "table.csv")
-    PTAD(config=TINY, verbose=0, device="cpu").fit(rows).save(path / "model")
+    PTAD(verbose=0, device="cpu").fit(rows).save(path / "model")
     return path
-
-
-@pytest.fixture(scope="session")
-def tiny():
-    return TINY

@@ -5,6 +5,8 @@ import multiprocessing
 import os
 import shutil
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +14,7 @@ import pytest
 
 from ptad import PTAD
 from ptad.engines import local
+from ptad.engines.cells import CellCounts
 from ptad.engines.local import score_table
 from ptad.errors import DataError, SettingError
 from ptad.tables import read_table, write_table
@@ -41,30 +44,58 @@ def test_streamed_scores_are_those_of_the_whole_table(folder, model, rows, tmp_p
     assert {p.name for p in tmp_path.iterdir()} == {f"in{suffix}", f"out{suffix}"}
 
 
+def test_the_light_model_is_the_estimator(folder, model, rows):
+    light = local.load_light(folder / "model", device="cpu", false_alarm_rate=0.1)
+    model.set_false_alarm_rate(0.1)
+    assert np.array_equal(light.anomaly_score(rows), model.anomaly_score(rows))
+    assert (light.false_alarm_rate_, light.offset_, light.preset) == (0.1, model.offset_, model.preset)
+    light, full = light.explain(rows), model.explain(rows)
+    assert np.array_equal(light.contribution_values, full.contribution_values) and light.reasons.equals(full.reasons)
+
+
+def test_scoring_does_not_wait_for_scikit_learn(folder, tmp_path):
+    code = (
+        "import sys\n"
+        "from ptad.engines.local import score_table\n"
+        "score_table(*sys.argv[1:], explain=1)\n"
+        "slow = {'sklearn', 'scipy.stats', 'torch', 'polars', 'rich'} & set(sys.modules)\n"
+        "sys.exit(f'imported: {slow}' if slow else 0)"
+    )
+    files = [folder / "model", folder / "table.csv", tmp_path / "o.csv"]
+    done = subprocess.run([sys.executable, "-c", code, *map(str, files)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_explained_columns(folder, model, rows, tmp_path):
     score_table(folder / "model", folder / "table.csv", tmp_path / "o.parquet", explain=5, append=False, prefix="x_")
     found = read_table(tmp_path / "o.parquet")
-    assert found.column_names[:3] == ["x_score", "x_p_value", "x_anomaly"] and found.num_columns == 3 + 5 * 3
+    assert found.column_names[:3] == ["x_score", "x_p_value", "x_anomaly"] and found.num_columns == 3 + 5 * 5
     explanation = model.explain(rows)
     assert list(zip(found["x_why_1"].to_pylist(), found["x_why_2"].to_pylist(), strict=True)) == [
         tuple(names) for names in explanation.top(2)
     ]
     assert found["x_why_5"].null_count == 100  # the table has four columns
-    for i, name in enumerate(found["x_why_1"].to_pylist()):
+    first = list(zip(found["x_why_1"].to_pylist(), found["x_why_1_contribution"].to_pylist(), strict=True))
+    for i, (name, _) in enumerate(first):
         expected = explanation.expected[name][i].as_py()
         text = found["x_why_1_expected"][i].as_py()
         assert text == expected if isinstance(expected, str) else float(text) == pytest.approx(expected, rel=1e-5)
+    reasons = [None if added <= 0 else explanation.reasons[name][i].as_py() for i, (name, added) in enumerate(first)]
+    assert found["x_why_1_reason"].to_pylist() == reasons
+    shares = np.column_stack([found[f"x_why_{k}_percentage"].to_numpy() for k in range(1, 5)])
+    some = (explanation.contribution_values > 0.0).any(axis=1)
+    np.testing.assert_allclose(shares.sum(axis=1), np.where(some, 100.0, 0.0), rtol=1e-5)
     total = sum(np.nan_to_num(found[f"x_why_{k}_contribution"].to_numpy().astype(float)) for k in range(1, 6))
     np.testing.assert_allclose(total, found["x_score"].to_numpy(), rtol=1e-4)
 
 
-def test_model_without_threshold_has_scores_only(rows, tmp_path, folder, tiny):
-    PTAD(config={**tiny, "calibration": "none"}, verbose=0, device="cpu").fit(rows).save(tmp_path / "m")
+def test_model_without_threshold_has_scores_only(rows, tmp_path, folder):
+    PTAD(config={"calibration.method": "none"}, verbose=0, device="cpu").fit(rows).save(tmp_path / "m")
     summary = score_table(tmp_path / "m", folder / "table.csv", tmp_path / "o.parquet")
     found = read_table(tmp_path / "o.parquet")
     assert summary.anomalies is None and summary.false_alarm_rate is None
     assert found["score"].null_count == 0 and found["p_value"].null_count == found["anomaly"].null_count == 100
-    with pytest.raises(SettingError, match=r"no threshold.*--set calibration=auto"):
+    with pytest.raises(SettingError, match=r"no threshold.*ptad recalibrate.*--set calibration.method=auto"):
         local.decision_of(PTAD.load(tmp_path / "m", device="cpu"))
 
 
@@ -91,13 +122,13 @@ def test_killed_at_every_moment(folder, tmp_path, monkeypatch):
     score_table(folder / "model", folder / "table.csv", tmp_path / "whole.csv", batch_rows=STEP, explain=1)
     whole = (tmp_path / "whole.csv").read_bytes()
     scored = []
-    plain = local.scored_columns
+    plain = local.score_batch
 
     def counting(model, batch, explain=0):
         scored.append(batch.num_rows)
         return plain(model, batch, explain)
 
-    monkeypatch.setattr(local, "scored_columns", counting)
+    monkeypatch.setattr(local, "score_batch", counting)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["ptad.engines.local"])
     moments = 0
@@ -189,6 +220,24 @@ def test_extra_columns_are_named_once(folder, rows, tmp_path, caplog):
 
 def test_memory_does_not_grow_with_the_rows(model):
     assert local.rows_per_batch(model) == 16384
-    model.context = "batch"
-    model.config_ = type(model.config_)(**{**model.config_.to_json(), "batch_size": 1000})
+    model.detector_.pipeline.terms[0].batch_size = 1000  # whole batches where rows are scored together
     assert local.rows_per_batch(model) == 17000
+
+
+def test_counts_of_missing_and_unseen_cells_survive_an_interruption(folder, model, rows, tmp_path):
+    colour = rows["colour"].to_pylist()
+    colour[0], colour[50], colour[99] = None, "violet", "violet"
+    write_table(rows.set_column(3, "colour", [colour]), tmp_path / "t.parquet")
+
+    def stop(done, total):
+        if done == 2 * STEP:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        score_table(folder / "model", tmp_path / "t.parquet", tmp_path / "o.csv", batch_rows=STEP, progress=stop)
+    summary = score_table(folder / "model", tmp_path / "t.parquet", tmp_path / "o.csv", batch_rows=STEP)
+    assert summary.rows_resumed == 2 * STEP
+    assert (summary.cells.rows, summary.cells.rows_missing, summary.cells.rows_unseen) == (100, 1, 2)
+    assert (summary.cells.missing_columns, summary.cells.unseen_columns) == ({"colour": 1}, {"colour": 2})
+    whole = CellCounts.of(model.schema_.encode(read_table(tmp_path / "t.parquet")), model.schema_)
+    assert whole.to_json() == summary.cells.to_json()

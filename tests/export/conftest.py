@@ -37,16 +37,17 @@ def mixed_frame(n: int, seed: int) -> pd.DataFrame:
 
 @pytest.fixture(scope="session")
 def new_rows() -> pd.DataFrame:
-    """Rows to score: as in training, far outliers, a category never seen, and many gaps."""
+    """Rows to score: as in training, far outliers, an unseen category, and many gaps."""
     frame = mixed_frame(40, seed=1)
-    frame.loc[3, "speed"], frame.loc[5, "mode"], frame.loc[8, "count"] = 1e6, "never seen", -400.0
+    frame.loc[3, "speed"], frame.loc[5, "mode"], frame.loc[8, "count"] = 1e6, "unseen", -400.0
     frame.loc[11, ["speed", "load", "count", "on", "mode"]] = None
     return frame
 
 
 @pytest.fixture(scope="session")
-def mixed_model(tiny: dict[str, Any]) -> PTAD:
-    return PTAD(config=tiny, verbose=0, device="cpu").fit(mixed_frame(120, seed=0))
+def mixed_model() -> PTAD:
+    """A model of the table; few neighbours make a short graph."""
+    return PTAD(config={"reference.neighbours": 8}, verbose=0, device="cpu").fit(mixed_frame(160, seed=0))
 
 
 @pytest.fixture(scope="session")

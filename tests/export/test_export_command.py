@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ from typer.testing import CliRunner
 
 from ptad import PTAD
 from ptad.cli import app
+from ptad.detector import Detector
 from ptad.export import parity, writing
 
 
@@ -34,12 +37,22 @@ def test_a_path_that_cannot_be_written_is_told_at_once(model: Path, tmp_path: Pa
     assert code == 2 and "is a folder" in message
 
 
-def test_context_batch_is_refused(mixed_model: PTAD, model: Path, tmp_path: Path) -> None:
-    manifest_model = PTAD.load(model, device="cpu").set_params(context="batch")
-    manifest_model.save(tmp_path / "batch")
+def test_models_that_score_batches_are_refused(
+    rows: np.ndarray, make_detector: Callable[..., PTAD], tmp_path: Path
+) -> None:
+    pytest.importorskip("pytorch_optimizer")
+    settings = {"network.context": "batch", "network.n_steps": 2, "calibration.method": "none"}
+    make_detector("paper", settings).fit(rows).save(tmp_path / "batch")
     code, kind, message = run(tmp_path / "batch", tmp_path / "model.onnx")
-    assert (code, kind) == (2, "SettingError") and "context='reference'" in message
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["batch", "model"]
+    assert (code, kind) == (2, "SettingError") and "network.context='reference'" in message
+    assert [p.name for p in tmp_path.iterdir()] == ["batch"]
+
+
+def test_models_beyond_the_format_are_refused(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ptad.export.graph.LARGEST", 1000)
+    code, kind, message = run(model, tmp_path / "model.onnx")
+    assert (code, kind) == (2, "SettingError") and "reference.rows" in message
+    assert [p.name for p in tmp_path.iterdir()] == ["model"]
 
 
 def test_a_missing_package_names_the_extra(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,22 +64,35 @@ def test_a_missing_package_names_the_extra(model: Path, tmp_path: Path, monkeypa
 def test_a_file_that_differs_is_removed_and_the_old_one_kept(
     exported: tuple[Path, object], model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The graph of the model, held against scores that are 0.1 % off."""
+    """The graph of the model, held against one whose scores are 0.1 % higher."""
     import onnx
 
     graph = onnx.load(exported[0])
-    monkeypatch.setattr(writing, "make_graph", lambda scorer: graph)
-    true_parts = type(PTAD.load(model, device="cpu").scorer_).parts
+    monkeypatch.setattr(writing, "make_graph", lambda detector: graph)
+    true_rows = parity.attribute_rows
 
-    def other_parts(self: object, x: np.ndarray, context: str = "reference") -> object:
-        parts = true_parts(self, x, context)
-        parts.score = parts.score * 1.001
-        return parts
+    def other_rows(rows: np.ndarray, detector: Detector) -> object:
+        score, terms, found = true_rows(rows, detector)
+        return score * 1.001, terms, found
 
     out = tmp_path / "model.onnx"
     out.write_bytes(b"the old one")
-    monkeypatch.setattr("ptad.scoring.scorer.Scorer.parts", other_parts)
+    monkeypatch.setattr(parity, "attribute_rows", other_rows)
     code, kind, message = run(model, out)
     assert (code, kind) == (1, parity.ParityError.__name__) and "1.0e-03" in message
     assert out.read_bytes() == b"the old one"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["model", "model.onnx"]
+
+
+def test_other_reasons_are_a_difference(
+    exported: tuple[Path, object], mixed_model: PTAD, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    true_rows = parity.attribute_rows
+
+    def other_rows(rows: np.ndarray, detector: Detector) -> object:
+        score, terms, found = true_rows(rows, detector)
+        return score, terms, replace(found, reason=(found.reason + 1) % 4)
+
+    monkeypatch.setattr(parity, "attribute_rows", other_rows)
+    with pytest.raises(parity.ParityError, match="in its reasons"):
+        parity.check_parity(mixed_model.detector_, exported[0])

@@ -1,4 +1,4 @@
-"""One tiny detector for mixed columns, shared by all tests of this folder."""
+"""One detector for mixed columns, shared by all tests of this folder."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import pandas as pd
 import pytest
 
 from ptad import PTAD
-
-TINY = {"embedding_dim": 4, "n_heads": 1, "abd_width": 8, "n_steps": 20, "batch_size": 64, "n_folds": 2}
 
 
 def make_table(n_rows: int, seed: int) -> pd.DataFrame:
@@ -25,16 +23,10 @@ def make_table(n_rows: int, seed: int) -> pd.DataFrame:
             "city": rng.choice(["Bonn", "Oslo", "Paris", "Rome"], n_rows),
             "paid": rng.random(n_rows) < 0.7,
             "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 365, n_rows), unit="D"),
-            "note": [f"note {i} {'x' * int(i % 7)}" for i in rng.integers(0, 40, n_rows)],
+            "note": [f"note {i} {'x' * int(i % 7)}" for i in rng.integers(0, 400, n_rows)],
             "constant": "Atlantis",
         }
     )
-
-
-@pytest.fixture(scope="session")
-def tiny() -> dict[str, int]:
-    """Settings that train in no time."""
-    return dict(TINY)
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +37,14 @@ def rows_of() -> Callable[[int, int], pd.DataFrame]:
 
 @pytest.fixture(scope="session")
 def model() -> PTAD:
-    return PTAD(config=TINY, verbose=0).fit(make_table(240, 0))
+    return PTAD(verbose=0, device="cpu").fit(make_table(240, 0))
+
+
+@pytest.fixture(scope="session")
+def paper_model(make_detector: Callable[..., PTAD]) -> PTAD:
+    """A tiny detector of the paper's preset."""
+    pytest.importorskip("torch")
+    return make_detector("paper").fit(make_table(120, 0))
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""What the report says: counts, strangest rows, reasons and labels, against the estimator's own answers."""
+"""What the report says: counts, highest scores, reasons and labels, against the estimator's own answers."""
 
 from __future__ import annotations
 
@@ -31,14 +31,19 @@ def test_counts_and_rows_agree_with_the_estimator(model, model_folder, table, tm
     assert embedded(out) == json.loads(json.dumps(content))
     scores = model.anomaly_score(table)
     assert content["n_rows"] == 120
-    assert content["n_strange"] == int((model.predict(table) < 0).sum()) > 0
+    assert content["n_flagged"] == int((model.predict(table) < 0).sum()) > 0
     order = np.argsort(-scores, kind="stable")[:10]
     assert [row["row"] for row in content["top"]["rows"]] == order.tolist()
     np.testing.assert_allclose([row["score"] for row in content["top"]["rows"]], scores[order], rtol=1e-8)
     np.testing.assert_allclose([row["p"] for row in content["top"]["rows"]], model.p_value(table)[order], rtol=1e-4)
     for row in content["top"]["rows"]:
-        assert sum(cell[1] for cell in row["cells"]) + row["rest"] == pytest.approx(row["score"], rel=1e-3)
-    assert content["learned"]["left_out"] == [("constant", "constant: 'Atlantis'")]
+        amounts = [cell["contribution"] for cell in row["cells"]]
+        assert sum(amounts) + row["rest"] == pytest.approx(row["score"], rel=1e-3)
+        assert sum(row["terms"].values()) == pytest.approx(row["score"], rel=1e-3)
+        assert sum(cell["percentage"] for cell in row["cells"]) == pytest.approx(100.0, rel=1e-3)
+    assert content["fitted"]["excluded"] == [["constant", "constant: 'Atlantis'"]]
+    assert content["fitted"]["n_reference"] == len(model.detector_.reference)
+    assert [name for name, _ in content["fitted"]["terms"]] == [term.title() for term in model.config_.terms]
 
 
 def test_batches_do_not_change_the_report(model, table, monkeypatch, tmp_path):
@@ -49,7 +54,7 @@ def test_batches_do_not_change_the_report(model, table, monkeypatch, tmp_path):
     scan = writing.scan_table
     monkeypatch.setattr(writing, "scan_table", lambda *a, **k: scan(*a, **{**k, "batch_rows": 7}))
     pieces = write_report(model, tmp_path / "new.csv", tmp_path / "b.html")
-    for key in ("n_rows", "n_strange", "scores", "top", "drift"):
+    for key in ("n_rows", "n_flagged", "missing", "unseen", "scores", "top", "drift"):
         assert pieces[key] == whole[key]
     for a, b in zip(pieces["drivers"], whole["drivers"], strict=True):
         assert (a["name"], a["share"]) == (b["name"], pytest.approx(b["share"]))
@@ -57,16 +62,32 @@ def test_batches_do_not_change_the_report(model, table, monkeypatch, tmp_path):
 
 def test_planted_cell_is_the_reason_and_is_quoted(model, table, tmp_path):
     content = write_report(model, table.drop(index=[3, 5]), tmp_path / "r.html", ReportSettings(top=1))
-    place, _, observed, expected = content["top"]["rows"][0]["cells"][0]
-    assert content["top"]["names"][place] == "length"
-    assert observed == "90"
-    assert 0.0 < float(expected) < 40.0
+    first = content["top"]["rows"][0]["cells"][0]
+    assert content["top"]["names"][first["column"]] == "length"
+    assert first["observed"] == "90" and first["reason"].startswith("unusual")
+    assert 0.0 < float(first["expected"]) < 40.0
+
+
+def test_missing_values_and_unseen_categories_are_counted_and_are_reasons(model, table, tmp_path):
+    table.loc[[2, 4], "width"] = None
+    table.loc[4, "day"] = None
+    content = write_report(model, table, tmp_path / "r.html", ReportSettings(top=120))
+    assert content["missing"] == {"rows": 2, "n_columns": 2, "columns": [["width", 2], ["day", 1]]}
+    assert content["unseen"] == {"rows": 1, "n_columns": 1, "columns": [["city", 1]]}
+    main = {row["row"]: row["cells"][0] for row in content["top"]["rows"]}
+    names = content["top"]["names"]
+    assert (names[main[5]["column"]], main[5]["reason"], main[5]["observed"]) == (
+        "city",
+        "unseen category",
+        "Neverland",
+    )
+    assert (names[main[2]["column"]], main[2]["reason"], main[2]["observed"]) == ("width", "missing", None)
 
 
 def test_drivers_share_out_the_whole_score(model, table, tmp_path):
     drivers = write_report(model, table, tmp_path / "r.html")["drivers"]
     assert sum(driver["share"] for driver in drivers) == pytest.approx(1.0, abs=1e-6)
-    assert sum(driver["first"] for driver in drivers) == pytest.approx(1.0, abs=1e-6)
+    assert sum(driver["first"] for driver in drivers) == int((model.predict(table) < 0).sum())
 
 
 def test_slider_data_hold_exact_counts_and_rates(model, table, tmp_path):
@@ -116,7 +137,7 @@ def test_another_rate_leaves_the_model_alone(model, table, tmp_path):
     strict = write_report(model, table, tmp_path / "a.html")
     loose = write_report(model, table, tmp_path / "b.html", ReportSettings(false_alarm_rate=0.2))
     assert loose["rate"] == 0.2
-    assert loose["n_strange"] > strict["n_strange"]
+    assert loose["n_flagged"] > strict["n_flagged"]
     assert model.offset_ == before
 
 
@@ -153,25 +174,23 @@ def test_wrong_input_is_named(model, tmp_path):
         ReportSettings(top=0)
     with pytest.raises(DataError, match="ndarray"):
         write_report(model, np.zeros((3, 3)), tmp_path / "r.html")
-    bare = PTAD(config={**model.config_.to_json(), "calibration": "none"}, verbose=0).fit(
-        pd.DataFrame({"a": range(15)})
-    )
+    bare = PTAD(config={"calibration.method": "none"}, verbose=0).fit(pd.DataFrame({"a": range(15)}))
     with pytest.raises(SettingError, match="no threshold"):
         write_report(bare, pd.DataFrame({"a": [1, 2]}), tmp_path / "r.html")
 
 
-def test_wide_tables_are_cut_and_say_so(monkeypatch, tiny, tmp_path):
+def test_wide_tables_are_cut_and_say_so(monkeypatch, tmp_path):
     from ptad.report import content as module
 
     monkeypatch.setattr(module, "MOST_COLUMNS", 5)
     monkeypatch.setattr(module, "CELLS_PER_ROW", 3)
     x = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 12)), columns=[f"c{i}" for i in range(12)])
-    content = write_report(PTAD(config=tiny, verbose=0).fit(x), x, tmp_path / "r.html", ReportSettings(top=4))
+    content = write_report(PTAD(verbose=0).fit(x), x, tmp_path / "r.html", ReportSettings(top=4))
     assert (len(content["drift"]["columns"]), content["drift"]["n_columns"]) == (5, 12)
-    assert (len(content["learned"]["columns"]), content["learned"]["n_columns"]) == (5, 12)
+    assert (len(content["fitted"]["columns"]), content["fitted"]["n_columns"]) == (5, 12)
     for row in content["top"]["rows"]:
         assert len(row["cells"]) == 3
-        assert sum(cell[1] for cell in row["cells"]) + row["rest"] == pytest.approx(row["score"], rel=1e-3)
+        assert sum(cell["contribution"] for cell in row["cells"]) + row["rest"] == pytest.approx(row["score"], rel=1e-3)
 
 
 def test_command_line_writes_the_page_and_counts_on_stderr(model_folder, table, tmp_path):
@@ -191,5 +210,5 @@ def test_command_line_writes_the_page_and_counts_on_stderr(model_folder, table, 
     assert content["rate"] == 0.05
     assert content["values_shown"] is False
     assert len(content["top"]["rows"]) == 5
-    assert f"{content['n_strange']} of 120 rows are strange" in result.stderr
+    assert f"{content['n_flagged']} of 120 rows" in result.stderr
     assert json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)["n_rows"] == 120

@@ -9,6 +9,7 @@ import pytest
 
 from ptad import DataError, MissingExtraError, SettingError
 from ptad.report import plot
+from ptad.report.plot.canvas import network_of
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -30,12 +31,14 @@ def test_score_histogram_counts_and_colours_at_the_threshold(model, table):
     display = plot.ScoreHistogramDisplay.from_estimator(model, table)
     drawn(display)
     bars = display.ax_.patches
-    strange = int((model.predict(table) < 0).sum())
+    flagged = int((model.predict(table) < 0).sum())
     assert sum(bar.get_height() for bar in bars) == len(table)
     assert display.threshold == -model.offset_
     red = [bar for bar in bars if bar.get_facecolor() == matplotlib.colors.to_rgba("#c8452f")]
-    assert sum(bar.get_height() for bar in red) == strange
-    assert all(bar.get_x() >= display.threshold * (1 - 1e-9) for bar in red if bar.get_height())
+    assert sum(bar.get_height() for bar in red) == flagged
+    assert all(bar.get_x() >= display.threshold - 1e-9 for bar in red if bar.get_height())
+    ticks = display.ax_.get_xticks()
+    assert 3 <= len(ticks) <= 12 and (np.diff(ticks) > 0).all()
 
 
 def test_score_histogram_takes_labels_and_axes(model, table):
@@ -60,59 +63,64 @@ def test_cell_heatmap_is_reddest_where_the_cell_was_planted(model, table):
     assert image[row].max() == image.max() <= 1.0
 
 
-def test_masks_of_chosen_and_of_matched_rows(model, table):
-    explanation = model.explain(table)
-    display = plot.MaskDisplay.from_estimator(model, table, normal=0, strange=7)
+def test_masks_of_chosen_and_of_matched_rows(paper_model, table):
+    scores = paper_model.anomaly_score(table)
+    cells = network_of(paper_model, "a figure").cells(paper_model.schema_.encode(table))
+    display = plot.MaskDisplay.from_estimator(paper_model, table, normal=0, anomaly=7)
     drawn(display)
-    np.testing.assert_allclose(display.masking_rate[1], explanation.masking_rate.iloc[7])
-    np.testing.assert_allclose([b.get_height() for b in display.ax_[1, 0].patches], explanation.data_mask.iloc[0])
-    matched = plot.MaskDisplay.from_estimator(model, table)
-    assert matched.rows[1].endswith(str(int(np.argmax(explanation.score))))
+    np.testing.assert_allclose(display.masking_rate[1], cells.masking_rate[7])
+    np.testing.assert_allclose([b.get_height() for b in display.ax_[1, 0].patches], cells.data_mask[0])
+    matched = plot.MaskDisplay.from_estimator(paper_model, table)
+    assert matched.rows[1].endswith(str(int(np.argmax(scores))))
     number = int(matched.rows[0].split()[-1])
-    assert explanation.score[number] <= np.median(explanation.score)
+    assert scores[number] <= np.median(scores)
     with pytest.raises(DataError, match="no row 500"):
-        plot.MaskDisplay.from_estimator(model, table, normal=500)
+        plot.MaskDisplay.from_estimator(paper_model, table, normal=500)
     with pytest.raises(SettingError, match="2 x 2"):
         matched.plot(ax=matplotlib.pyplot.subplots(1, 2)[1])
 
 
-def test_prototypes_and_basis_vectors(model):
-    display = plot.PrototypeDisplay.from_estimator(model)
+def test_prototypes_and_basis_vectors(paper_model):
+    display = plot.PrototypeDisplay.from_estimator(paper_model)
     drawn(display)
-    network = model.scorer_.network
-    assert display.basis_vectors.shape == (network.config.n_basis_vectors, model.schema_.n_encoded)
-    decoded = network.backbone.decode(network.projection.basis_vectors[:, None], None)[0]
-    np.testing.assert_allclose(display.basis_vectors, decoded[0, 0].abs().numpy())
-    np.testing.assert_array_equal(display.prototypes, network.prototypes.prototypes[0].numpy())
+    term = network_of(paper_model, "a figure")
+    np.testing.assert_array_equal(display.basis_vectors, term.basis_strength)
+    np.testing.assert_array_equal(display.prototypes, term.prototypes)
+    assert len(display.columns) == display.prototypes.shape[1]
+    assert {"city=Bonn", "city=unseen", "length"} <= set(display.columns)
 
 
-def test_basis_vectors_made_of_cells_are_drawn_by_their_length(make_detector, rows):
-    model = make_detector("paper").fit(rows)
-    display = plot.PrototypeDisplay.from_estimator(model)
-    total = model.scorer_.network.projection.basis_vectors[0].norm(dim=1).numpy()
-    np.testing.assert_allclose(np.linalg.norm(display.basis_vectors, axis=1), total, rtol=1e-6)
-
-
-def test_history_draws_every_part_that_was_trained(model):
-    display = plot.HistoryDisplay.from_estimator(model)
+def test_history_draws_every_part_that_was_trained(paper_model):
+    display = plot.HistoryDisplay.from_estimator(paper_model)
     drawn(display)
     lines = {line.get_label(): line for line in display.ax_.get_lines()}
     assert {"total", "reconstruction", "basis", "prototype"} <= set(lines)
-    first = [entry["total"] for entry in model.history_ if entry["member"] == 0]
-    np.testing.assert_allclose(lines["total"].get_ydata(), first)
+    np.testing.assert_allclose(lines["total"].get_ydata(), [entry["total"] for entry in paper_model.history_])
 
 
-def test_projection_shows_all_rows_and_basis_vectors(model, table):
-    display = plot.ProjectionDisplay.from_estimator(model, table)
+def test_projection_shows_all_rows_and_basis_vectors(paper_model, table):
+    display = plot.ProjectionDisplay.from_estimator(paper_model, table)
     drawn(display)
     assert display.rows.shape == (120, 2)
-    assert display.basis_vectors.shape == (model.scorer_.network.config.n_basis_vectors, 2)
-    np.testing.assert_array_equal(display.strange, model.predict(table) < 0)
+    term = network_of(paper_model, "a figure")
+    assert display.basis_vectors.shape == (len(term.basis_vectors), 2)
+    np.testing.assert_array_equal(display.anomalous, paper_model.predict(table) < 0)
     np.testing.assert_allclose(display.reference.mean(axis=0), 0.0, atol=1e-4)
     assert display.explained[0] >= display.explained[1]
 
 
-def test_missing_matplotlib_is_named(monkeypatch, model):
+def test_figures_of_the_network_say_that_they_are_for_the_paper_preset(model, table):
+    for draw in (
+        lambda: plot.MaskDisplay.from_estimator(model, table),
+        lambda: plot.PrototypeDisplay.from_estimator(model),
+        lambda: plot.ProjectionDisplay.from_estimator(model, table),
+        lambda: plot.HistoryDisplay.from_estimator(model),
+    ):
+        with pytest.raises(SettingError, match=r"preset='paper'"):
+            draw()
+
+
+def test_missing_matplotlib_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingExtraError, match=r"ptad\[plot\]"):
-        plot.HistoryDisplay.from_estimator(model)
+        plot.ScoreHistogramDisplay(scores=[1.0, 2.0]).plot()

@@ -45,7 +45,7 @@ def test_kind(values, kind):
     schema = fit_schema(two(values))
     assert schema.kinds["c"] == kind
     x = schema.encode(two(values))
-    assert np.isfinite(x[:, schema.groups == 1]).any() and np.isfinite(x[0]).sum() >= 1
+    assert np.isfinite(x[:, schema.features.column == 1]).any() and np.isfinite(x[0]).sum() >= 1
 
 
 def test_declared_categories_stay_categories():
@@ -55,7 +55,7 @@ def test_declared_categories_stay_categories():
     assert np.array_equal(schema.encode(codes), schema.encode(codes.astype({"c": int})))
     assert np.array_equal(schema.encode(codes), schema.encode(codes.astype({"c": float})))
     frame = pl.DataFrame({"c": pl.Series(["a", "b"] * 12, dtype=pl.Enum(["a", "b", "never"]))})
-    assert fit_schema(frame).encoded_names == ("c=a", "c=b", "c: unseen")
+    assert fit_schema(frame).columns[0].values == ("a", "b")
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,9 @@ def test_nothing_left_lists_the_reasons():
 def test_all_kinds_of_missing_are_nan():
     text = pd.DataFrame({"c": pd.Series(["a", None, np.nan, pd.NA, " ? ", "b"] * 4, dtype=object)})
     schema = fit_schema(text, missing=["?"])
-    assert schema.encoded_names == ("c=a", "c=b", "c: unseen")
+    assert schema.columns[0].values == ("a", "b")
     assert np.isnan(schema.encode(text)[:6, 0]).tolist() == [False, True, True, True, True, False]
-    assert schema.missing_rate.tolist() == [4 / 6] * 3
+    assert schema.missing_rate.tolist() == [4 / 6]
     assert schema.observed(text)["c"][:6] == ["a", None, None, None, None, "b"]
     numbers = pd.DataFrame(
         {
@@ -120,17 +120,12 @@ def test_all_kinds_of_missing_are_nan():
     schema = fit_schema(numbers, missing=("?",))
     assert schema.kinds["texty"] == "number"
     assert np.isnan(schema.encode(numbers)[:3]).tolist() == [
-        [False] * schema.n_encoded,
-        [True] * schema.n_encoded,
-        [False] * schema.n_encoded,
+        [False] * len(schema.features),
+        [True] * len(schema.features),
+        [False] * len(schema.features),
     ]
     polars = pl.DataFrame({"c": [1.0, float("nan"), None, 2.0]})
     assert np.isnan(fit_schema(polars).encode(polars)).ravel().tolist() == [False, True, True, False]
-
-
-def test_missing_values_do_not_move_the_scale():
-    full, holes = pa.table({"c": [1.0, 2.0, 4.0]}), pa.table({"c": [1.0, None, 2.0, 4.0, float("nan")]})
-    assert fit_schema(full).center == fit_schema(holes).center and fit_schema(full).scale == fit_schema(holes).scale
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf])
@@ -178,7 +173,7 @@ def test_sets_and_complex_numbers_are_refused_by_name():
 def test_mixed_objects_are_text():
     frame = pd.DataFrame({"c": pd.Series([1, "x", 2.0, True, None] * 5, dtype=object)})
     schema = fit_schema(frame)
-    assert schema.encoded_names == ("c=1", "c=2", "c=True", "c=x", "c: unseen")
+    assert schema.columns[0].values == ("1", "2", "True", "x")
     x = schema.encode(frame)
     for i in range(5):
         assert np.array_equal(schema.encode(frame.iloc[i : i + 1]), x[i : i + 1], equal_nan=True)
@@ -333,7 +328,7 @@ def test_ten_thousand_columns(make):
         warnings.simplefilter("ignore")
         schema = fit_schema(table)
         x = schema.encode(table)
-    assert x.shape == (30, 10_000) and abs(float(x.mean())) < 1e-6
+    assert np.array_equal(x, np.asarray(table))
 
 
 def test_lines_without_end_are_refused_before_they_fill_the_memory(tmp_path, monkeypatch):

@@ -17,12 +17,12 @@ pytestmark = [
     pytest.mark.skipif("PTAD_DATA" not in os.environ, reason="PTAD_DATA names no folder of benchmark tables"),
 ]
 
-# Encoded columns (numbers + categories + one "unseen" per category), columns left out. nsl_kdd: 37 + 84 + 3.
+# Features, one per number and per category, and columns left out.
 EXPECTED = {
-    "hypothyroid": (72, {"TBG measured", "TBG"}),
-    "bank_additional_full": (73, set()),
-    "adult": (113, set()),
-    "nsl_kdd": (124, {"num_outbound_cmds"}),
+    "hypothyroid": (27, {"TBG measured", "TBG"}),
+    "bank_additional_full": (20, set()),
+    "adult": (14, set()),
+    "nsl_kdd": (40, {"num_outbound_cmds"}),
 }
 LABELS = {"hypothyroid": ["binaryClass"], "bank_additional_full": ["y"], "adult": ["income"], "nsl_kdd": ["attack"]}
 
@@ -35,16 +35,16 @@ def test_real_table(name):
     assert set(schema.left_out) >= EXPECTED[name][1]
     assert not any(reason.startswith("identifier") for reason in schema.left_out.values())
     x = schema.encode(table)
-    assert x.shape == (table.num_rows, schema.n_encoded) and schema.n_encoded == EXPECTED[name][0]
+    assert x.shape == (table.num_rows, len(schema.features)) and len(schema.features) == EXPECTED[name][0]
     assert not np.isinf(x).any()
     rates = np.array([table[n].null_count / table.num_rows for n in schema.names])
-    np.testing.assert_allclose(np.isnan(x).mean(axis=0), rates[schema.groups], atol=1e-12)
+    np.testing.assert_allclose(np.isnan(x).mean(axis=0), rates[schema.features.column], atol=1e-12)
     again = Schema.from_json(json.loads(json.dumps(schema.to_json())))
     part = table.slice(0, 20_000)
     for other in (part.to_pandas(), pl.from_arrow(part)):
-        assert np.array_equal(again.encode(other).view(np.uint32), x[:20_000].view(np.uint32))
+        assert np.array_equal(again.encode(other).view(np.uint64), x[:20_000].view(np.uint64))
     for row in (0, 777, 3000):
-        assert np.array_equal(schema.encode(table.slice(row, 1)).view(np.uint32), x[row : row + 1].view(np.uint32))
+        assert np.array_equal(schema.encode(table.slice(row, 1)).view(np.uint64), x[row : row + 1].view(np.uint64))
     head = table.slice(0, 500)
     back, seen = schema.decode(np.nan_to_num(x[:500])), schema.observed(head)
     for column, kind in schema.kinds.items():

@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 
 from ptad._version import __version__
-from ptad.cli import benchmark, demo, evaluate, explain, export, fit, info, report, score, serve, update
+from ptad.cli import benchmark, demo, evaluate, explain, export, fit, info, recalibrate, report, score, serve, update
 from ptad.cli.commands import Commands
 
 app = typer.Typer(
     name="ptad",
     cls=Commands,
-    help="One-class anomaly detection for tables: learn from normal rows, find the strange ones, say why.",
+    help="One-class anomaly detection for tables: fit on normal rows, find the anomalies, say why.",
     epilog="A first look: [bold]ptad demo[/bold]. Every command has examples: ptad COMMAND --help.",
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -39,6 +39,7 @@ def _root(
 
 app.command(epilog=fit.EXAMPLES)(fit.fit)
 app.command(epilog=update.EXAMPLES)(update.update)
+app.command(epilog=recalibrate.EXAMPLES)(recalibrate.recalibrate)
 app.command(epilog=score.EXAMPLES)(score.score)
 app.command(epilog=explain.EXAMPLES)(explain.explain)
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)

@@ -96,6 +96,11 @@ def rate(value: float | None) -> str:
     return "not defined" if value is None else f"{100 * value:.3g} %"
 
 
+def plural(n: int, one: str, many: str) -> str:
+    """A number with its noun."""
+    return f"{n:,} {one if n == 1 else many}"
+
+
 def figure(value: float | None) -> str:
     """A figure with four digits."""
     return "not defined" if value is None else f"{value:.4f}"
@@ -118,8 +123,8 @@ def print_pairs(pairs: list[tuple[str, str]], title: str | None = None, *, err: 
     console.print(grid)
 
 
-def print_strangest(entries: list[dict[str, Any]]) -> None:
-    """Print rows with their strongest columns, observed against expected."""
+def print_top_rows(entries: list[dict[str, Any]]) -> None:
+    """Print rows with the columns that contribute most: why, observed and expected."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -131,9 +136,9 @@ def print_strangest(entries: list[dict[str, Any]]) -> None:
         table.add_column("truth", no_wrap=True)
     table.add_column("score", justify="right", no_wrap=True)
     table.add_column("p-value", justify="right", no_wrap=True)
-    for name in ("column", "observed", "expected"):
+    for name in ("column", "reason", "observed", "expected"):
         table.add_column(name, max_width=32)
-    table.add_column("share", justify="right", no_wrap=True)
+    table.add_column("%", justify="right", no_wrap=True)
     for i, entry in enumerate(entries):
         if i:
             table.add_row()
@@ -141,9 +146,16 @@ def print_strangest(entries: list[dict[str, Any]]) -> None:
             head = _head(entry, labelled) if k == 0 else [Text("")] * (4 if labelled else 3)
             # nothing is ever expected to be missing: None is a text that never occurred in training
             expected = "a new value" if reason["expected"] is None else safe(reason["expected"])
-            texts = (safe(reason["column"]), safe(reason["observed"]), expected)
-            cells = [Text(text, no_wrap=True, overflow="ellipsis") for text in texts]
-            table.add_row(*head, *cells, Text(f"{100 * reason['share']:.0f} %"))
+            texts = (
+                safe(reason["column"]),
+                "" if reason["reason"] is None else safe(reason["reason"]),
+                safe(reason["observed"]),
+                expected,
+            )
+            # names and reasons may take a second line; values of any length may not
+            cells = [Text(text) for text in texts[:2]]
+            cells += [Text(text, no_wrap=True, overflow="ellipsis") for text in texts[2:]]
+            table.add_row(*head, *cells, Text(f"{reason['percentage']:.0f}"))
     Console(highlight=False).print(table)
 
 

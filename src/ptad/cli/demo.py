@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import print_json, print_pairs, print_strangest, set_up_logging
+from ptad.cli.console import print_json, print_pairs, print_top_rows, set_up_logging
 from ptad.cli.evaluate import evaluation_lines
 
 EXAMPLES = """
@@ -21,23 +21,23 @@ ptad demo --seed 1 --json
 
 
 def demo(
-    seed: Annotated[int, typer.Option("--seed", help="Which half of the benign rows is learned from.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Chooses the half of the benign rows to fit on.")] = 0,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Learn from benign tumours, then find the malignant ones (scikit-learn's breast cancer table)."""
+    """Fit on benign tumours, then find the malignant ones (scikit-learn's breast cancer table)."""
     from ptad.engines.demo import run_demo
 
     set_up_logging(quiet)
     if not (quiet or as_json):
-        typer.echo("Learning from half of the benign rows of scikit-learn's breast cancer table ...", err=True)
+        typer.echo("Fitting on half of the benign rows of scikit-learn's breast cancer table ...", err=True)
     found = run_demo(seed=seed, verbose=0 if quiet else 1)
     if as_json:
         print_json(asdict(found))
         return
-    learned = ("learned from", f"{found.trained_rows} benign rows, {found.n_columns} columns")
+    training = ("training rows", f"{found.training_rows} benign rows, {found.n_columns} columns")
     others = evaluation_lines(found.evaluation)[1:]
     new = f"{found.evaluation.rows} rows: {found.evaluation.normal_rows} benign, {found.evaluation.anomalies} malignant"
-    print_pairs([learned, ("judged", new), *others])
-    typer.echo("\nThe strangest new rows, and the columns that make them strange")
-    print_strangest(found.strangest)
+    print_pairs([training, ("scored", new), *others])
+    typer.echo("\nThe rows with the highest scores, and the columns that contribute most")
+    print_top_rows(found.top_rows)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import figure, print_json, print_pairs, rate, rows_progress, set_up_logging
+from ptad.cli.console import figure, plural, print_json, print_pairs, rate, rows_progress, set_up_logging
 
 if TYPE_CHECKING:
     from ptad.engines.evaluation import Evaluation
@@ -26,13 +26,11 @@ ptad evaluate model labelled.csv --label class --anomaly attack --false-alarm-ra
 def evaluate(
     model: options.Model,
     table: options.Table,
-    label: Annotated[
-        str, typer.Option("--label", help="Column that says what a row is.", metavar="COLUMN", show_default=False)
-    ],
+    label: Annotated[str, typer.Option("--label", help="The label column.", metavar="COLUMN", show_default=False)],
     normal: options.Normal = None,
     anomaly: Annotated[
         list[str] | None,
-        typer.Option("--anomaly", help="Value of the label for anomalies (may be repeated).", metavar="VALUE"),
+        typer.Option("--anomaly", help="Label value of anomalies (may be repeated).", metavar="VALUE"),
     ] = None,
     false_alarm_rate: options.Rate = None,
     device: options.Device = "auto",
@@ -40,17 +38,17 @@ def evaluate(
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Compare scores with labels: ranking, decisions, and the false-alarm rate beside the promised one.
+    """Compare scores with labels: ranking, flagged rows, and the observed false-alarm rate beside the target.
 
     Without --normal and --anomaly the label must be 0/1 or false/true, with 1 and true for anomalies.
     """
     from ptad.cli.settings import parse_rate
     from ptad.engines.evaluation import evaluate_table
-    from ptad.engines.local import load_model
+    from ptad.engines.local import load_light
 
     set_up_logging(quiet)
     with rows_progress("scoring", quiet) as progress:
-        loaded = load_model(model, device=device, false_alarm_rate=parse_rate(false_alarm_rate))
+        loaded = load_light(model, device=device, false_alarm_rate=parse_rate(false_alarm_rate))
         found = evaluate_table(
             loaded,
             table,
@@ -73,12 +71,12 @@ def evaluation_lines(found: Evaluation) -> list[tuple[str, str]]:
         low, high = found.false_alarm_interval
         interval = f" (95 % interval {rate(low)} to {rate(high)})"
     return [
-        ("rows", f"{found.rows:,}: {found.normal_rows:,} normal, {found.anomalies:,} anomalies"),
+        ("rows", f"{found.rows:,}: {found.normal_rows:,} normal, {plural(found.anomalies, 'anomaly', 'anomalies')}"),
         ("AUC-ROC", figure(found.auc_roc)),
         ("AUC-PR", f"{figure(found.auc_pr)} (prevalence {found.prevalence:.4f})"),
-        ("flagged", f"{found.flagged:,} rows"),
+        ("flagged", plural(found.flagged, "row", "rows")),
         ("precision", figure(found.precision)),
         ("recall", figure(found.recall)),
-        ("false alarms", f"promised {rate(found.promised_false_alarm_rate)}"),
+        ("false-alarm rate", f"target {rate(found.target_false_alarm_rate)}"),
         ("", f"observed {rate(found.observed_false_alarm_rate)}{interval}"),
     ]

@@ -1,4 +1,4 @@
-"""``ptad explain``: the strangest rows and why."""
+"""``ptad explain``: the rows with the highest scores, and why."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import print_json, print_strangest, rows_progress, set_up_logging
+from ptad.cli.console import print_json, print_top_rows, rows_progress, set_up_logging
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -31,19 +31,20 @@ def explain(
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Show the strangest rows with the columns that make them strange.
+    """Show the rows with the highest scores, and the columns that contribute most.
 
-    Rows are counted from 0; share is the part of the score that a column makes up; anomalies are red on a terminal.
+    Rows are counted from 0. Percentages are shares of a row's positive contributions. Flagged rows are red on a
+    terminal.
     """
     from ptad.cli.settings import parse_rate
-    from ptad.engines.local import load_model
+    from ptad.engines.local import load_light
     from ptad.engines.strangest import strangest_rows
 
     set_up_logging(quiet)
     with rows_progress("scoring", quiet) as progress:
-        loaded = load_model(model, device=device, false_alarm_rate=parse_rate(false_alarm_rate))
+        loaded = load_light(model, device=device, false_alarm_rate=parse_rate(false_alarm_rate))
         entries = strangest_rows(loaded, table, top=top, columns=columns, encoding=encoding, progress=progress)
     if as_json:
         print_json(entries)
     else:
-        print_strangest(entries)
+        print_top_rows(entries)

@@ -23,7 +23,7 @@ def export(
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Write a model as an ONNX file that scores without torch, checked against the model."""
+    """Write a model as an ONNX file that scores without ptad, checked against the model."""
     from ptad.export.writing import export_model
 
     set_up_logging(quiet or as_json)

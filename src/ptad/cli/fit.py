@@ -1,14 +1,17 @@
-"""``ptad fit``: learn from normal rows."""
+"""``ptad fit``: a model of normal rows."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ptad.cli import options
 from ptad.cli.console import print_json, print_pairs, rate, rows_progress, safe, set_up_logging
+
+if TYPE_CHECKING:
+    from ptad.engines.learning import Learn
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -19,9 +22,9 @@ ptad fit log.parquet --out model --label status --normal ok --drop id,comment
 
 ptad fit 'days/*.csv.gz' --out model --missing '?' --false-alarm-rate 0.001
 
-ptad fit table.csv --out model --config settings.toml --set n_steps=500 --kind zip=category
+ptad fit table.csv --out model --config settings.toml --set local_reconstruction.ridge=0.1 --kind zip=category
 
-ptad fit big.parquet --out model --engine ray --address 10.0.0.1:6379 --workers 4
+ptad fit big.parquet --out model --preset paper --engine ray --address 10.0.0.1:6379 --workers 4
 
 ptad fit --db sqlite:///shop.db --query 'SELECT * FROM orders WHERE good' --out model
 """
@@ -35,7 +38,7 @@ def fit(
     label: options.Label = None,
     normal: options.Normal = None,
     drop: Annotated[
-        list[str] | None, typer.Option("--drop", help="Columns to leave out, separated by commas.", metavar="A,B")
+        list[str] | None, typer.Option("--drop", help="Columns to exclude, separated by commas.", metavar="A,B")
     ] = None,
     only: Annotated[
         list[str] | None, typer.Option("--only", help="The only columns to use, separated by commas.", metavar="A,B")
@@ -45,25 +48,29 @@ def fit(
     ] = None,
     kind: Annotated[
         list[str] | None,
-        typer.Option("--kind", help="Kind of a column, such as zip=category (may be repeated).", metavar="COLUMN=KIND"),
+        typer.Option("--kind", help="Type of a column, such as zip=category (may be repeated).", metavar="COLUMN=TYPE"),
     ] = None,
-    preset: Annotated[str | None, typer.Option("--preset", help="default or paper.")] = None,
+    preset: Annotated[str | None, typer.Option("--preset", help="default, or paper (needs the extra torch).")] = None,
     false_alarm_rate: options.Rate = None,
     config: Annotated[
-        Path | None, typer.Option("--config", help="Settings as TOML; options win over it.", metavar="FILE")
+        Path | None, typer.Option("--config", help="Settings as TOML or JSON; options win over it.", metavar="FILE")
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="A field of ptad.Config (may be repeated).", metavar="FIELD=VALUE"),
+        typer.Option("--set", help="A setting (may be repeated).", metavar="GROUP.SETTING=VALUE"),
     ] = None,
     device: Annotated[str | None, typer.Option("--device", help="auto, cpu, cuda, cuda:1, ...")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="The same number gives the same model.")] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option("--checkpoint", help="Folder from which a killed fit goes on; removed at the end.", metavar="DIR"),
+        typer.Option(
+            "--checkpoint",
+            help="Folder from which a killed fit of the paper preset resumes; removed at the end.",
+            metavar="DIR",
+        ),
     ] = None,
     max_rows: Annotated[
-        int, typer.Option("--max-rows", help="Learn from at most this many rows, a uniform sample of the table.")
+        int, typer.Option("--max-rows", help="Fit on at most this many rows, a uniform sample of the table.")
     ] = 1_000_000,
     engine: options.Engine = "local",
     address: options.Address = None,
@@ -72,7 +79,11 @@ def fit(
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Learn what normal rows of a table look like and save the model."""
+    """Fit a model on the normal rows of a table and save it.
+
+    --engine ray trains the network of the paper preset on a cluster; a preset without training is fitted on this
+    machine.
+    """
     from ptad.cli.settings import gather, on_cluster, parse_names, parse_pairs, parse_rate, parse_source
     from ptad.engines.learning import fit_table
 
@@ -80,7 +91,7 @@ def fit(
     source = parse_source(table, db, query)
     parameters = gather(
         config,
-        parse_pairs(set_, "--set", "FIELD=VALUE, such as n_steps=500"),
+        parse_pairs(set_, "--set", "GROUP.SETTING=VALUE, such as local_reconstruction.ridge=0.1"),
         {
             "preset": preset,
             "false_alarm_rate": parse_rate(false_alarm_rate),
@@ -89,15 +100,10 @@ def fit(
             "missing": missing or None,
             "drop": parse_names(drop) or None,
             "only": parse_names(only) or None,
-            "kinds": parse_pairs(kind, "--kind", "COLUMN=KIND, such as zip=category"),
+            "kinds": parse_pairs(kind, "--kind", "COLUMN=TYPE, such as zip=category"),
             "verbose": 0 if quiet else None,
         },
     )
-    learn = None
-    if on_cluster(engine, address, workers):
-        from ptad.engines.ray.training import cluster_learner
-
-        learn = cluster_learner(out, address, workers)
     summary = fit_table(
         source,
         out,
@@ -108,7 +114,7 @@ def fit(
         encoding=encoding,
         checkpoint=checkpoint,
         reading=lambda: rows_progress("reading", quiet),
-        learn=learn,
+        learn=_cluster(out, address, workers) if on_cluster(engine, address, workers) else None,
     )
     if as_json:
         print_json(summary)
@@ -116,27 +122,37 @@ def fit(
         print_pairs(summary_lines(summary, label), f"Model saved in {safe(summary['model'])}")
 
 
-def summary_lines(summary: dict[str, object], label: str | None) -> list[tuple[str, str]]:
-    """What was learned, from how much, and what is promised."""
-    kinds, left_out, dated = summary["columns_by_kind"], summary["left_out"], summary["columns_dated"]
-    assert isinstance(kinds, dict) and isinstance(left_out, dict) and isinstance(dated, list)
+def _cluster(out: Path, address: str | None, workers: int | None) -> Learn:
+    """Return what trains on a cluster; torch and Ray are imported when there is something to train."""
+
+    def learn(detector: Any, rows: Any, checkpoint: Path | None) -> Any:
+        from ptad.engines.ray.training import cluster_learner
+
+        return cluster_learner(out, address, workers)(detector, rows, checkpoint)
+
+    return learn
+
+
+def summary_lines(summary: dict[str, Any], label: str | None, rows: str = "training rows") -> list[tuple[str, str]]:
+    """Return what the model was fitted on, and its false-alarm rate."""
+    kinds, excluded, dated = summary["columns_by_kind"], summary["left_out"], summary["columns_dated"]
     of = f" of {summary['rows_read']:,} rows" if summary["rows_learned"] != summary["rows_read"] else " rows"
     why = f", those with a normal {label}" if label is not None else ""
     sampled = ", a uniform sample" if summary["sampled"] else ""
-    promised = summary["false_alarm_rate"]
-    assert promised is None or isinstance(promised, float)
+    target = summary["false_alarm_rate"]
     lines = [
-        ("learned from", f"{summary['rows_learned']:,}{of}{why}{sampled}"),
+        (rows, f"{summary['rows_learned']:,}{of}{why}{sampled}"),
         ("columns used", f"{summary['columns_used']} ({', '.join(f'{n} {kind}' for kind, n in kinds.items())})"),
     ]
     if dated:
         names = ", ".join(map(safe, dated))
-        lines.append(
-            ("dates", f"{names}: rows of a later time look strange for that alone; fit with --drop if not meant")
-        )
-    lines += [("left out" if i == 0 else "", f"{safe(n)}: {safe(r)}") for i, (n, r) in enumerate(left_out.items())][:20]
-    if len(left_out) > 20:
-        lines.append(("", f"and {len(left_out) - 20} more: see 'ptad info'"))
-    rows = f"from {summary['calibration_rows']:,} calibration rows"
-    lines.append(("false-alarm rate", f"{rate(promised)} {rows}" if promised is not None else "none: not calibrated"))
+        lines.append(("dates", f"{names}: later rows look anomalous for that alone; if not meant, fit with --drop"))
+    lines += [("excluded" if i == 0 else "", f"{safe(n)}: {safe(r)}") for i, (n, r) in enumerate(excluded.items())][:20]
+    if len(excluded) > 20:
+        lines.append(("", f"and {len(excluded) - 20} more: see 'ptad info'"))
+    lines.append(("reference rows", f"{summary['reference_rows']:,}"))
+    calibrated = f"{rate(target)}, from {summary['calibration_rows']:,} calibration rows"
+    lines.append(
+        ("false-alarm rate", f"target {calibrated}" if target is not None else "none: the model has no threshold")
+    )
     return lines

@@ -17,7 +17,7 @@ ptad info model --json
 
 
 def info(model: options.Model, as_json: options.Json = False) -> None:
-    """Show settings, columns, false-alarm rate, sizes and versions of a model."""
+    """Show terms, columns, false-alarm rate, settings, sizes and versions of a model."""
     from ptad.engines.inspection import describe_model
 
     found = describe_model(model)
@@ -30,30 +30,34 @@ def info(model: options.Model, as_json: options.Json = False) -> None:
     if len(found["columns"]) > 40:
         print_pairs([("", f"and {len(found['columns']) - 40} more: see --json")])
     if found["left_out"]:
-        print_pairs([(safe(n), safe(r)) for n, r in list(found["left_out"].items())[:40]], "\nLeft out")
+        print_pairs([(safe(n), safe(r)) for n, r in list(found["left_out"].items())[:40]], "\nExcluded columns")
     if found["changed_settings"]:
         changed = [(name, str(value)) for name, value in found["changed_settings"].items()]
         print_pairs(changed, f"\nSettings that differ from the preset '{found['preset']}'")
 
 
 def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
-    promised = found["false_alarm_rate"]
-    learned = [("learned from", f"{found['rows_learned']:,} rows")] if found["rows_learned"] is not None else []
+    target, threshold, smallest = found["false_alarm_rate"], found["threshold"], found["smallest_rate"]
+    trained = [("training rows", f"{found['rows_learned']:,}")] if found["rows_learned"] is not None else []
+    terms = ", ".join(f"{term['name']} (weight {term['weight']:g})" for term in found["terms"])
+    together = found["batch_size"]
+    scored = [] if together is None else [("rows are scored", f"together, {together:,} at a time")]
     return [
         ("model", safe(found["model"])),
         ("made by", f"ptad {found['ptad_version']} (bundle format {found['format_version']})"),
-        ("preset", f"{found['preset']}, context {found['context']}"),
-        *learned,
+        ("preset", found["preset"]),
+        ("terms", terms),
+        *scored,
+        *trained,
         (
             "columns",
-            f"{len(found['columns'])} used as {found['columns_encoded']} numbers, {len(found['left_out'])} left out",
+            f"{len(found['columns'])} used as {found['features']} features, {len(found['left_out'])} excluded",
         ),
-        ("false-alarm rate", "none: not calibrated" if promised is None else rate(promised)),
-        ("threshold", "none" if found["threshold"] is None else f"{found['threshold']:.6g}"),
-        ("smallest rate", "none" if found["smallest_rate"] is None else rate(found["smallest_rate"])),
+        ("false-alarm rate", "none: the model has no threshold" if target is None else f"target {rate(target)}"),
+        ("threshold", "none" if threshold is None else f"{threshold:.6g}"),
+        ("smallest rate", "none" if smallest is None else rate(smallest)),
         ("calibration rows", f"{found['calibration_rows']:,}"),
-        ("reference rows", f"{found['reference_rows']:,} for each of {found['members']} members"),
-        ("parameters", f"{found['parameters']:,}"),
+        ("reference rows", f"{found['reference_rows']:,}"),
         ("size", f"{found['bytes'] / 1e6:,.2f} MB"),
     ]
 

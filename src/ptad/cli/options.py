@@ -46,16 +46,16 @@ Rate = Annotated[
     str | None,
     typer.Option(
         "--false-alarm-rate",
-        help="Share of normal rows that may raise an alarm, such as 0.01, or auto.",
+        help="Target: share of normal rows that may be flagged, such as 0.01, or auto.",
         metavar="RATE",
     ),
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1, ...")]
 Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of text files, such as latin-1.")]
-Label = Annotated[str | None, typer.Option("--label", help="Column that says what a row is.", metavar="COLUMN")]
+Label = Annotated[str | None, typer.Option("--label", help="The label column.", metavar="COLUMN")]
 Normal = Annotated[
     list[str] | None,
-    typer.Option("--normal", help="Value of the label for normal rows (may be repeated).", metavar="VALUE"),
+    typer.Option("--normal", help="Label value of normal rows (may be repeated).", metavar="VALUE"),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes; errors only.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result, and errors, as JSON.")]

@@ -25,7 +25,9 @@ def report(
     model: options.Model,
     table: options.Table,
     out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write.")] = Path("report.html"),
-    top: Annotated[int, typer.Option("--top", help="How many of the strangest rows to show, at most 1000.")] = 50,
+    top: Annotated[
+        int, typer.Option("--top", help="How many rows with the highest scores to show, at most 1000.")
+    ] = 50,
     rows: Annotated[bool, typer.Option("--rows/--no-rows", help="Whether values of the table may be shown.")] = True,
     label: options.Label = None,
     normal: options.Normal = None,
@@ -36,7 +38,7 @@ def report(
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Write a page that a browser opens without any network: what is strange, why, and what has changed."""
+    """Write a page that a browser opens without any network: the anomalies, why they are, and drift."""
     from ptad.cli.settings import parse_rate
     from ptad.report import ReportSettings, write_report
 
@@ -47,4 +49,4 @@ def report(
     if as_json:
         print_json(content)
     elif not quiet:
-        typer.echo(f"{content['n_strange']:,} of {content['n_rows']:,} rows are strange; wrote {out}", err=True)
+        typer.echo(f"{content['n_flagged']:,} of {content['n_rows']:,} rows flagged; wrote {out}", err=True)

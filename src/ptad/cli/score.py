@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import print_json, rate, rows_progress, safe, set_up_logging
+from ptad.cli.console import plural, print_json, rate, rows_progress, safe, set_up_logging
 from ptad.errors import SettingError
+
+if TYPE_CHECKING:
+    from ptad.engines.local import ScoreSummary
+
+MOST_COLUMNS = 10
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -25,7 +29,7 @@ ptad score model --db postgresql://me@host/shop --query 'SELECT * FROM orders' -
 
 ptad score model 'days/*.parquet' --engine ray --address 10.0.0.1:6379 --out scored
 
-A run that was killed goes on where it stopped when the same command is given again.
+A run that was killed resumes when the same command is given again.
 """
 
 
@@ -48,7 +52,12 @@ def score(
     address: options.Address = None,
     workers: options.Workers = None,
     explain: Annotated[
-        int, typer.Option("--explain", help="Name this many strongest columns and their expected values.", metavar="N")
+        int,
+        typer.Option(
+            "--explain",
+            help="Name this many columns that contribute most, with reason, expected value and percentage.",
+            metavar="N",
+        ),
     ] = 0,
     append: Annotated[
         bool, typer.Option("--append/--only-scores", help="Write the table's own columns too, or the new ones only.")
@@ -94,10 +103,34 @@ def score(
         else:
             summary = score_table(model, source, "-" if out is None else out, **settings)
     if as_json:
-        print_json(asdict(summary), err=rows_on_stdout)  # standard output belongs to the rows
+        print_json(summary.to_json(), err=rows_on_stdout)  # standard output belongs to the rows
     elif not quiet:
-        found = "no threshold" if summary.anomalies is None else f"{summary.anomalies:,} anomalies"
-        at = "" if summary.false_alarm_rate is None else f" at a false-alarm rate of {rate(summary.false_alarm_rate)}"
-        resumed = f" ({summary.rows_resumed:,} rows from an interrupted run)" if summary.rows_resumed else ""
-        where = "" if rows_on_stdout else f"; written to {safe(summary.out)}"
-        typer.echo(f"{summary.rows:,} rows{resumed}, {found}{at}{where}", err=True)
+        for line in summary_lines(summary, None if rows_on_stdout else summary.out):
+            typer.echo(line, err=True)
+
+
+def summary_lines(summary: ScoreSummary, out: str | None) -> list[str]:
+    """Return what was scored, what was flagged, and what is missing or unseen in the rows."""
+    resumed = f" ({summary.rows_resumed:,} from an interrupted run)" if summary.rows_resumed else ""
+    found = "no threshold"
+    if summary.anomalies is not None:
+        at = f" at a false-alarm rate of {rate(summary.false_alarm_rate)}"
+        found = plural(summary.anomalies, "anomaly", "anomalies") + at
+    where = "" if out is None else f"; written to {safe(out)}"
+    cells, lines = summary.cells, [f"{plural(summary.rows, 'row', 'rows')}{resumed}, {found}{where}"]
+    for what, n_rows, columns in (
+        ("missing values", cells.rows_missing, cells.missing_columns),
+        ("unseen categories", cells.rows_unseen, cells.unseen_columns),
+    ):
+        if n_rows:
+            lines.append(f"{plural(n_rows, 'row', 'rows')} with {what}: {_columns(columns, summary.rows)}")
+    return lines
+
+
+def _columns(counts: dict[str, int], n_rows: int) -> str:
+    """Return columns with the number of their rows, the first few."""
+    shown = [
+        f"{safe(name)} ({'all rows' if n == n_rows else f'{n:,}'})" for name, n in list(counts.items())[:MOST_COLUMNS]
+    ]
+    more = len(counts) - len(shown)
+    return ", ".join(shown) + (f" and {plural(more, 'more column', 'more columns')}" if more else "")

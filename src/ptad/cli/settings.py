@@ -1,8 +1,9 @@
-"""Settings of a model from the command line and from a TOML file, as parameters of :class:`ptad.PTAD`."""
+"""Settings of a model from the command line and from a file, as parameters of :class:`ptad.PTAD`."""
 
 from __future__ import annotations
 
 import csv
+import json
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -69,9 +70,9 @@ def parse_pairs(texts: Sequence[str] | None, option: str, form: str) -> dict[str
 
 
 def parse_value(text: str) -> Any:
-    """Read a value as TOML does; ``none`` is None, and a bare word is text."""
-    if text.lower() == "none":
-        return None
+    """Read a value as TOML and JSON do; a bare word is text."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -79,54 +80,78 @@ def parse_value(text: str) -> Any:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Read a TOML file: parameters of PTAD at the top, fields of ptad.Config in the table ``[config]``."""
-    from dataclasses import fields
+    """Read a TOML or JSON file: parameters of PTAD at the top, settings below ``config``, group by group.
 
-    from ptad.config import Config
+    ::
+
+        false_alarm_rate = 0.001
+
+        [config.local_reconstruction]
+        ridge = 0.1
+    """
+    from ptad.config import PRESETS
     from ptad.estimator import PTAD
 
+    form = "JSON" if path.suffix == ".json" else "TOML"
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        content = json.loads(text) if form == "JSON" else tomllib.loads(text)
     except OSError as error:
         raise SettingError(f"--config {path} cannot be read: {error.strerror or error}. Check the path.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingError(f"--config {path} is not valid TOML: {error}. Correct it.") from error
-    known = set(PTAD().get_params(deep=False))
-    config = content.get("config", {})
-    if not isinstance(config, dict):
-        raise SettingError(f"--config {path}: 'config' must be a table. Write [config] above its fields.")
-    for where, found, allowed in (("", content, known), ("[config] ", config, {f.name for f in fields(Config)})):
-        unknown = sorted(set(found) - allowed)
-        if unknown:
-            hint = (
-                " It is a field of ptad.Config: put it below [config]." if _is_field(unknown[0]) and not where else ""
-            )
-            raise SettingError(
-                f"--config {path}: unknown key {where}{unknown[0]!r}.{hint} Known keys: {', '.join(sorted(allowed))}."
-            )
-    # TOML has no null
-    content["config"] = {
-        name: None if value == "none" and _may_be_none(name) else value for name, value in config.items()
-    }
+    except ValueError as error:  # what both parsers and the decoder raise
+        raise SettingError(f"--config {path} is not valid {form}: {error}. Correct it.") from error
+    if not isinstance(content, dict) or not isinstance(content.get("config", {}), dict):
+        raise SettingError(f"--config {path}: 'config' must hold settings, such as [config.local_reconstruction].")
+    known = sorted(PTAD().get_params(deep=False))
+    for name in sorted(set(content) - set(known)):
+        groups = {group.title() for preset in PRESETS.values() for group in preset.groups()}
+        hint = f" It is a group of settings: write [config.{name}]." if name in groups else ""
+        raise SettingError(f"--config {path}: unknown key {name!r}.{hint} Known keys: {', '.join(known)}.")
+    if "config" in content:
+        content["config"] = _flat(content["config"])
     return content
 
 
-def gather(file: Path | None, fields: dict[str, str], options: dict[str, Any]) -> dict[str, Any]:
+def gather(file: Path | None, pairs: dict[str, str], options: dict[str, Any]) -> dict[str, Any]:
     """Put the file, ``--set`` and the other options together; the command line wins over the file."""
+    from ptad.config import make_config
+
     settings = read_settings(file) if file is not None else {}
-    config = {**settings.pop("config", {}), **{name: parse_value(value) for name, value in fields.items()}}
+    from_file = _with_none(settings.pop("config", {}))
     kinds = {**settings.get("kinds", {}), **options.pop("kinds", {})}
     settings.update({name: value for name, value in options.items() if value is not None})
+    if from_file:
+        try:
+            make_config(settings.get("preset", "default"), from_file)
+        except SettingError as error:
+            raise SettingError(f"--config {file}: {error}") from error
+    config = {**from_file, **_with_none({name: parse_value(value) for name, value in pairs.items()})}
     return {**settings, **({"kinds": kinds} if kinds else {}), **({"config": config} if config else {})}
 
 
-def _is_field(name: str) -> bool:
+def _flat(config: dict[str, Any]) -> dict[str, Any]:
+    """Return settings by dotted name, whether they were written so or group by group."""
+    return {
+        f"{group}.{name}" if isinstance(values, dict) else group: value
+        for group, values in config.items()
+        for name, value in (values.items() if isinstance(values, dict) else [("", values)])
+    }
+
+
+def _with_none(config: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings with None in place of the word none, where a setting may be None: TOML has no null."""
     from dataclasses import fields
 
-    from ptad.config import Config
+    from ptad.config import PRESETS
 
-    return name in {f.name for f in fields(Config)}
-
-
-def _may_be_none(name: str) -> bool:
-    return name in ("clip", "abd_width", "patience")
+    optional = {
+        f"{group.title()}.{item.name}"
+        for preset in PRESETS.values()
+        for group in preset.groups()
+        for item in fields(group)
+        if item.metadata["optional"]
+    }
+    return {
+        name: None if name in optional and value in ("none", "None", "null") else value
+        for name, value in config.items()
+    }

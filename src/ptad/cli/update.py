@@ -1,4 +1,4 @@
-"""``ptad update``: go on learning from further normal rows."""
+"""``ptad update``: a model takes in further normal rows."""
 
 from __future__ import annotations
 
@@ -33,9 +33,6 @@ def update(
     query: options.QueryText = None,
     label: options.Label = None,
     normal: options.Normal = None,
-    steps: Annotated[
-        int | None, typer.Option("--steps", min=1, help="Steps of training; a quarter of the fit's without it.")
-    ] = None,
     false_alarm_rate: options.Rate = None,
     device: options.Device = "auto",
     max_rows: Annotated[
@@ -45,7 +42,10 @@ def update(
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Let a model go on learning from new normal rows; half of them give its new threshold."""
+    """Let a model take in new normal rows: half of them join its reference rows, half give its threshold.
+
+    Rows that are too few for the false-alarm rate are refused, and the model is unchanged.
+    """
     from ptad.cli.settings import parse_rate, parse_source
     from ptad.engines.learning import update_table
 
@@ -56,7 +56,6 @@ def update(
         out,
         label=label,
         normal=normal or (),
-        n_steps=steps,
         false_alarm_rate=parse_rate(false_alarm_rate),
         max_rows=max_rows,
         encoding=encoding,
@@ -67,4 +66,4 @@ def update(
     if as_json:
         print_json(summary)
     elif not quiet:
-        print_pairs(summary_lines(summary, label), f"Updated model saved in {safe(summary['model'])}")
+        print_pairs(summary_lines(summary, label, "new rows"), f"Updated model saved in {safe(summary['model'])}")

@@ -23,7 +23,7 @@ from ptad.engines.local import ScoreSummary, score_table
 from ptad.errors import DataError, SettingError
 from ptad.tables.database import Database
 
-_UNTOUCHED = "The database is as it was: mend the cause and run it again."
+_UNTOUCHED = "The database is unchanged. Remove the cause and run the command again."
 _NAME = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
 
@@ -156,5 +156,5 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         try:
             columns.append(array.cast(f.type))
         except pa.ArrowException as error:
-            raise DataError(f"Column {f.name!r} cannot be stored as {f.type}: {error}. Leave it out.") from error
+            raise DataError(f"Column {f.name!r} cannot be stored as {f.type}: {error}. Exclude it.") from error
     return pa.RecordBatch.from_arrays(columns, schema=schema)

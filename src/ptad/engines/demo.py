@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from sklearn.datasets import load_breast_cancer
 
-from ptad.engines.evaluation import Evaluation, judge
+from ptad.engines.evaluation import Evaluation, compare
 from ptad.engines.local import decision_of
 from ptad.engines.strangest import explained_rows
 from ptad.estimator import PTAD
@@ -21,22 +20,24 @@ class Demo:
 
     Attributes
     ----------
-    trained_rows, n_columns : int
-        What the model learned from.
+    training_rows, n_columns : int
+        What the model was fitted on.
     evaluation : Evaluation
-        On the rows that it did not learn from.
-    strangest : list of dict
-        Its strangest new rows, as in :func:`ptad.engines.strangest.strangest_rows`, each with its true ``label``.
+        On the other rows.
+    top_rows : list of dict
+        Rows with the highest scores, as in :func:`ptad.engines.strangest.strangest_rows`, with their true ``label``.
     """
 
-    trained_rows: int
+    training_rows: int
     n_columns: int
     evaluation: Evaluation
-    strangest: list[dict[str, Any]]
+    top_rows: list[dict[str, Any]]
 
 
 def run_demo(*, seed: int = 0, verbose: int = 1, top: int = 5, columns: int = 3, **parameters: Any) -> Demo:
-    """Learn from half of the benign rows of the breast cancer table; judge the other half and the malignant rows."""
+    """Fit on half of the benign rows of the breast cancer table; score the other half and the malignant rows."""
+    from sklearn.datasets import load_breast_cancer
+
     data = load_breast_cancer()
     table = pa.table(dict(zip(map(str, data.feature_names), data.data.T, strict=True)))
     malignant = np.asarray(data.target) == 0  # in this table 1 is benign
@@ -47,10 +48,9 @@ def run_demo(*, seed: int = 0, verbose: int = 1, top: int = 5, columns: int = 3,
 
     new_rows = table.take(new)
     scores = model.anomaly_score(new_rows)
-    threshold, promised = decision_of(model)
-    evaluation = judge(scores, malignant[new], threshold, promised)
+    evaluation = compare(scores, malignant[new], *decision_of(model))
     order = np.argsort(-scores, kind="stable")[:top]
-    strangest = explained_rows(model, new_rows.take(order), new[order].tolist(), columns)
-    for entry in strangest:
+    top_rows = explained_rows(model, new_rows.take(order), new[order].tolist(), columns)
+    for entry in top_rows:
         entry["label"] = str(data.target_names[data.target[entry["row"]]])
-    return Demo(len(train), len(model.schema_.names), evaluation, strangest)
+    return Demo(len(train), len(model.schema_.names), evaluation, top_rows)

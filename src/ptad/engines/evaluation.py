@@ -1,22 +1,22 @@
-"""How good a model is on labelled rows: ranking, decisions, and the false-alarm rate it really has."""
+"""How good a model is on labelled rows: ranking, flagged rows, and the observed false-alarm rate."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from scipy.stats import beta
-from sklearn.metrics import average_precision_score, roc_auc_score
 
 from ptad.engines.labels import check_label, check_named, is_anomaly
 from ptad.engines.local import decision_of, known_batches, rows_from, rows_per_batch
-from ptad.estimator import PTAD
 from ptad.tables import scan_table
+
+if TYPE_CHECKING:
+    from ptad.engines.local import AnyModel
 
 CONFIDENCE = 0.95
 
@@ -37,8 +37,8 @@ class Evaluation:
         Rows above the threshold.
     precision, recall : float or None
         At the threshold; precision is None when nothing is flagged, recall when there are no anomalies.
-    promised_false_alarm_rate, observed_false_alarm_rate : float or None
-        The model's promise, and the share of normal rows that were flagged.
+    target_false_alarm_rate, observed_false_alarm_rate : float or None
+        The rate that the model was calibrated for, and the share of normal rows that were flagged.
     false_alarm_interval : (float, float) or None
         Exact (Clopper-Pearson) 95 % confidence interval of the observed rate.
     """
@@ -52,7 +52,7 @@ class Evaluation:
     flagged: int
     precision: float | None
     recall: float | None
-    promised_false_alarm_rate: float
+    target_false_alarm_rate: float
     observed_false_alarm_rate: float | None
     false_alarm_interval: tuple[float, float] | None
 
@@ -61,8 +61,10 @@ class Evaluation:
         return asdict(self)
 
 
-def judge(scores: NDArray[np.float64], anomaly: NDArray[np.bool_], threshold: float, promised: float) -> Evaluation:
+def compare(scores: NDArray[np.float64], anomaly: NDArray[np.bool_], threshold: float, target: float) -> Evaluation:
     """Compare scores with labels; a row is flagged when its score is above the threshold."""
+    from sklearn.metrics import average_precision_score, roc_auc_score  # takes half a second to import
+
     flagged = scores > threshold
     n, n_anomalies = len(scores), int(anomaly.sum())
     n_normal, n_flagged = n - n_anomalies, int(flagged.sum())
@@ -78,7 +80,7 @@ def judge(scores: NDArray[np.float64], anomaly: NDArray[np.bool_], threshold: fl
         flagged=n_flagged,
         precision=hits / n_flagged if n_flagged else None,
         recall=hits / n_anomalies if n_anomalies else None,
-        promised_false_alarm_rate=promised,
+        target_false_alarm_rate=target,
         observed_false_alarm_rate=alarms / n_normal if n_normal else None,
         false_alarm_interval=exact_interval(alarms, n_normal) if n_normal else None,
     )
@@ -86,14 +88,16 @@ def judge(scores: NDArray[np.float64], anomaly: NDArray[np.bool_], threshold: fl
 
 def exact_interval(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Clopper-Pearson interval of a share: it covers the true one at least as often as it says."""
+    from scipy.special import betaincinv
+
     tail = (1.0 - confidence) / 2.0
-    low = float(beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
-    high = float(beta.ppf(1.0 - tail, hits + 1, n - hits)) if hits < n else 1.0
+    low = float(betaincinv(hits, n - hits + 1, tail)) if hits else 0.0
+    high = float(betaincinv(hits + 1, n - hits, 1.0 - tail)) if hits < n else 1.0
     return low, high
 
 
 def evaluate_table(
-    model: PTAD,
+    model: AnyModel,
     source: Any,
     *,
     label: str,
@@ -102,11 +106,11 @@ def evaluate_table(
     encoding: str = "utf-8",
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Evaluation:
-    """Score a labelled table batch by batch and judge the scores; only scores and labels are kept in memory.
+    """Score a labelled table batch by batch and compare scores with labels; only scores and labels are kept in memory.
 
     Without ``normal`` and ``anomaly``, the label must be 0/1 or false/true, with 1 and true for anomalies.
     """
-    threshold, promised = decision_of(model)
+    threshold, target = decision_of(model)
     scan = scan_table(source, batch_rows=rows_per_batch(model), encoding=encoding, schema=model.schema_)
     check_label(label, scan.schema.names, scan.label)
     scores, marks, labels, rows = [], [], [], 0
@@ -121,4 +125,4 @@ def evaluate_table(
     found = pa.chunked_array(labels).combine_chunks()
     check_named(found, normal, label, "--normal")
     check_named(found, anomaly, label, "--anomaly")
-    return judge(np.concatenate(scores), np.concatenate(marks), threshold, promised)
+    return compare(np.concatenate(scores), np.concatenate(marks), threshold, target)

@@ -52,7 +52,7 @@ def is_anomaly(column: pa.Array, normal: Sequence[str], anomaly: Sequence[str], 
     if normal and anomaly:
         raise SettingError("Give --normal or --anomaly, not both: all other values of the label are the opposite.")
     if decoded(column).null_count:
-        raise DataError(f"The label column {label!r} has missing values. Fill them in or leave those rows out.")
+        raise DataError(f"The label column {label!r} has missing values. Fill them in, or remove those rows.")
     if normal:
         return ~equals(column, normal)
     if anomaly:
@@ -67,7 +67,7 @@ def is_anomaly(column: pa.Array, normal: Sequence[str], anomaly: Sequence[str], 
 
 
 def check_named(labels: pa.Array, named: Sequence[str], label: str, option: str) -> None:
-    """Raise if none of the named values is among the ``labels`` that a table has: most likely a slip of the pen."""
+    """Raise if none of the named values is among the ``labels`` that a table has: most likely a typing error."""
     if named and not equals(labels, named).any():
         raise DataError(
             f"No value of the label column {label!r} is {' or '.join(map(repr, named))} ({option}). Its values are: "

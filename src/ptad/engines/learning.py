@@ -1,7 +1,8 @@
-"""Learning a model from files and saving it: read or sample the rows, fit, save, say what was done."""
+"""Models from files: read or sample the rows, fit, update or recalibrate, save, say what was done."""
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from collections import Counter
@@ -12,13 +13,20 @@ from typing import Any
 
 import pyarrow as pa
 
+from ptad.config import make_config
+from ptad.devices import resolve_device
 from ptad.engines.local import known_names
 from ptad.engines.sampling import MAX_ROWS, Progress, Sample, training_rows
 from ptad.errors import BundleError, SettingError
 from ptad.estimator import PTAD
+from ptad.paper.settings import NetworkSettings
 from ptad.storage import MANIFEST
 
+logger = logging.getLogger("ptad")
+
 Learn = Callable[[PTAD, pa.Table, Path | None], PTAD]
+CHECKPOINT = "network.safetensors"  # the one file of a training run
+Reading = Callable[[], AbstractContextManager[Progress | None]]
 
 
 def fit_table(
@@ -31,14 +39,15 @@ def fit_table(
     max_rows: int = MAX_ROWS,
     encoding: str = "utf-8",
     checkpoint: Path | None = None,
-    reading: Callable[[], AbstractContextManager[Progress | None]] = nullcontext,
+    reading: Reading = nullcontext,
     learn: Learn | None = None,
 ) -> dict[str, Any]:
     """Fit a model on the (normal) rows of a table, save it as a folder, and return a summary as plain JSON.
 
     ``parameters`` are those of :class:`ptad.PTAD`. The checkpoint, if any, is removed once the model is saved.
     ``reading`` opens the display of the rows read, which is closed before training shows its own. ``learn`` takes an
-    unfitted detector, the rows and the checkpoint, and returns a fitted one: without it, ``fit`` on this machine.
+    unfitted detector, the rows and the checkpoint, and returns a fitted one: it is for terms that are trained, and
+    without such a term, as without ``learn``, the model is fitted on this machine.
     """
     target = Path(out)
     check_target(target)
@@ -57,6 +66,9 @@ def fit_table(
         )
     if label is not None:
         detector.set_params(**_without_label(detector, label))
+    if learn is not None and not is_trained(detector):
+        logger.warning("the preset %r has nothing to train on a cluster: fitting on this machine", detector.preset)
+        learn = None
     detector = (learn or _fit)(detector, sample.table, checkpoint)
     detector.save(target)
     if checkpoint is not None:
@@ -65,30 +77,59 @@ def fit_table(
 
 
 def update_table(
+    model: str | os.PathLike[str], source: Any, out: str | os.PathLike[str], **options: Any
+) -> dict[str, Any]:
+    """Let a saved model take in the (normal) rows of a table, save it, and return a summary.
+
+    ``out`` may be the folder of the model itself, which is replaced as a whole once the new one is complete. The
+    options are those of :func:`recalibrate_table`.
+    """
+    return _renew(PTAD.update, model, source, out, **options)
+
+
+def recalibrate_table(
+    model: str | os.PathLike[str], source: Any, out: str | os.PathLike[str], **options: Any
+) -> dict[str, Any]:
+    """Take the threshold of a saved model from the (normal) rows of a table, save it, and return a summary.
+
+    Parameters
+    ----------
+    model, out : path
+        The model, and where it is saved: the same folder, or another one.
+    source
+        The table, as for :func:`ptad.tables.scan_table`.
+    **options
+        ``label``, ``normal``, ``max_rows``, ``encoding`` and ``reading`` as in :func:`fit_table`; ``device`` and
+        ``verbose`` as in :class:`ptad.PTAD`; ``false_alarm_rate``, the target rate from now on.
+    """
+    return _renew(PTAD.recalibrate, model, source, out, **options)
+
+
+def _renew(
+    change: Callable[[PTAD, pa.Table], PTAD],
     model: str | os.PathLike[str],
     source: Any,
     out: str | os.PathLike[str],
     *,
     label: str | None = None,
     normal: Sequence[str] = (),
-    n_steps: int | None = None,
     false_alarm_rate: float | str | None = None,
     max_rows: int = MAX_ROWS,
     encoding: str = "utf-8",
     device: str = "auto",
     verbose: int = 1,
-    reading: Callable[[], AbstractContextManager[Progress | None]] = nullcontext,
+    reading: Reading = nullcontext,
 ) -> dict[str, Any]:
-    """Let a saved model go on learning from the (normal) rows of a table, save it, and return a summary.
-
-    ``out`` may be the folder of the model itself, which is replaced as a whole once the new one is complete.
-    """
     target = Path(out)
     check_target(target)
     detector = PTAD.load(model, device=device)
     detector.set_params(verbose=verbose)
     if false_alarm_rate is not None:
-        detector.set_params(false_alarm_rate=false_alarm_rate)
+        # the rate that is wanted of the new rows: the old calibration rows may be too few for it
+        wanted: Any = false_alarm_rate
+        detector.set_params(false_alarm_rate=wanted)
+        check_parameters(detector)
+        detector.false_alarm_rate_ = wanted
     with reading() as progress:
         sample = training_rows(
             source,
@@ -104,14 +145,19 @@ def update_table(
     if label is not None and label not in detector.schema_.names:
         table = table.drop_columns([label])  # it has done its work: no word about an unknown column
     table = table.select(known_names(detector, table.column_names))
-    detector.update(table, n_steps=n_steps).save(target)
+    change(detector, table).save(target)
     return _summary(detector, target, sample)
 
 
+def is_trained(detector: PTAD) -> bool:
+    """Whether a term of the detector is trained step by step, which is what a cluster can share."""
+    return any(isinstance(term, NetworkSettings) for term in make_config(detector.preset, detector.config).terms)
+
+
 def _summary(detector: PTAD, target: Path, sample: Sample) -> dict[str, Any]:
-    """What was read, learned and promised, as plain JSON."""
+    """What was read, and what came of it, as plain JSON."""
     schema = detector.schema_
-    calibrated = detector.calibration_ is not None
+    calibration = detector.detector_.calibration
     return {
         "model": str(target),
         "rows_read": sample.rows_read,
@@ -121,11 +167,12 @@ def _summary(detector: PTAD, target: Path, sample: Sample) -> dict[str, Any]:
         "columns_used": len(schema.names),
         "columns_by_kind": dict(Counter(schema.kinds.values()).most_common()),
         "columns_dated": [name for name, kind in schema.kinds.items() if kind in ("datetime", "date")],
-        "columns_encoded": schema.n_encoded,
+        "features": len(schema.features),
         "left_out": dict(schema.left_out),
-        "calibration_rows": len(detector.calibration_.scores) if detector.calibration_ is not None else 0,
-        "false_alarm_rate": detector.false_alarm_rate_ if calibrated else None,
-        "threshold": -detector.offset_ if calibrated else None,
+        "reference_rows": len(detector.detector_.reference),
+        "calibration_rows": 0 if calibration is None else len(calibration.scores),
+        "false_alarm_rate": None if calibration is None else detector.false_alarm_rate_,
+        "threshold": None if calibration is None else -detector.offset_,
     }
 
 
@@ -134,26 +181,25 @@ def _fit(detector: PTAD, rows: pa.Table, checkpoint: Path | None) -> PTAD:
 
 
 def checked_detector(parameters: Mapping[str, Any]) -> PTAD:
-    """Return an unfitted detector; a wrong parameter is the user's mistake before any row is read."""
-    from ptad.config import make_config
-    from ptad.estimator import resolve_device
-
+    """Return an unfitted detector; a wrong parameter is refused before any row is read."""
     known = sorted(PTAD().get_params(deep=False))
     unknown = sorted(set(parameters) - set(known))
     if unknown:
-        raise SettingError(f"There is no setting {unknown[0]!r}. Known settings are: {', '.join(known)}.")
+        raise SettingError(f"There is no parameter {unknown[0]!r}. Known parameters: {', '.join(known)}.")
     detector = PTAD(**parameters)
-    try:
-        detector._validate_params()
-        make_config(detector.preset, detector.config)
-    except (ValueError, TypeError) as error:  # scikit-learn's wording, which names parameter, range and value
-        raise SettingError(str(error)) from error
+    check_parameters(detector)
     resolve_device(detector.device)
     return detector
 
 
+def check_parameters(detector: PTAD) -> None:
+    """Raise if a parameter or a setting is out of its range."""
+    detector._check_parameters()
+    make_config(detector.preset, detector.config)
+
+
 def check_target(target: Path) -> None:
-    """Raise now, not after an hour of training, if the model cannot be saved there."""
+    """Raise now, not after the fit, if the model cannot be saved there."""
     if target.exists() and not (target / MANIFEST).is_file():
         raise BundleError(f"'{target}' exists and is not a ptad model: it is left alone. Name another folder.")
     try:
@@ -176,7 +222,7 @@ def _without_label(detector: PTAD, label: str) -> dict[str, Any]:
 
 def _remove_checkpoint(folder: Path) -> None:
     """Only what a fit writes there: the user may have named a folder with other things in it."""
-    for file in folder.glob("members-*.safetensors"):
-        file.unlink()
-    if folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
+    for place in (*folder.glob("final"), *folder.glob("fold-*"), folder):
+        (place / CHECKPOINT).unlink(missing_ok=True)
+        if place.is_dir() and not any(place.iterdir()):
+            place.rmdir()

@@ -9,25 +9,31 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from ptad._version import __version__
+from ptad.engines.cells import CellCounts
 from ptad.engines.resume import PartStore
-from ptad.engines.why import why_columns
+from ptad.engines.why import why_columns, why_fields
 from ptad.errors import DataError, SettingError, UserError
-from ptad.estimator import PTAD
-from ptad.scoring import Explanation
+from ptad.model import Model
 from ptad.storage import MANIFEST
 from ptad.tables import Query, TableScan, TableWriter, scan_table
+
+if TYPE_CHECKING:
+    from ptad.estimator import PTAD
+
+    AnyModel = PTAD | Model
 
 logger = logging.getLogger("ptad")
 
 Progress = Callable[[int, int | None], None]
 _CELLS_PER_BATCH = 2**19  # a batch takes seconds, not minutes: that much work is lost by a kill
 _MOST_ROWS = 16384
+CELLS = b"ptad.cells"  # where the result of a batch carries its counts, in the metadata of its schema
 
 
 @dataclass(frozen=True)
@@ -39,19 +45,41 @@ class ScoreSummary:
     false_alarm_rate: float | None
     rows_resumed: int  # rows whose scores an interrupted run had left
     out: str
+    cells: CellCounts
+
+    @classmethod
+    def of(cls, model: AnyModel, cells: CellCounts, anomalies: int, resumed: int, out: str) -> ScoreSummary:
+        """Return the summary of all rows that were counted."""
+        calibrated = model.detector_.calibration is not None
+        rate = model.false_alarm_rate_ if calibrated else None
+        return cls(cells.rows, anomalies if calibrated else None, rate, resumed, out, cells)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain types."""
+        own = {name: value for name, value in vars(self).items() if name != "cells"}
+        return {**own, **self.cells.to_json()}
 
 
 def load_model(folder: str | Path, *, device: str = "auto", false_alarm_rate: float | str | None = None) -> PTAD:
-    """Load a model, with another false-alarm rate if one is given."""
+    """Load a model as an estimator, with another false-alarm rate if one is given."""
+    from ptad.estimator import PTAD
+
     model = PTAD.load(folder, device=device)
     return model if false_alarm_rate is None else model.set_false_alarm_rate(false_alarm_rate)
 
 
-def decision_of(model: PTAD) -> tuple[float, float]:
+def load_light(folder: str | Path, *, device: str = "auto", false_alarm_rate: float | str | None = None) -> Model:
+    """Load a model for scoring and explaining only; scikit-learn is not imported."""
+    model = Model.load(folder, device=device)
+    return model if false_alarm_rate is None else model.set_false_alarm_rate(false_alarm_rate)
+
+
+def decision_of(model: AnyModel) -> tuple[float, float]:
     """Return (threshold, false-alarm rate): rows with a score above the threshold are flagged."""
-    if model.calibration_ is None:
+    if model.detector_.calibration is None:
         raise SettingError(
-            "This model has no threshold: it was fitted with calibration='none'. Fit it with --set calibration=auto."
+            "This model has no threshold: it was fitted without calibration. Give it one with 'ptad recalibrate' and "
+            "normal rows that it was not fitted on, or fit with --set calibration.method=auto."
         )
     return -model.offset_, model.false_alarm_rate_
 
@@ -82,7 +110,8 @@ def score_table(
         The output; its suffix decides the format. It appears under its name when it is complete. A job that was
         killed goes on where it stopped when it is called again with the same arguments.
     explain : int
-        Adds the columns ``why_k``, ``why_k_expected`` and ``why_k_contribution`` for k = 1..explain.
+        Adds the columns of :func:`ptad.engines.why.why_columns` for k = 1..explain: name, reason, expected value,
+        contribution and percentage.
     append : bool
         Whether the table's own columns come along.
     prefix : str
@@ -94,7 +123,7 @@ def score_table(
     """
     if explain < 0:
         raise SettingError(f"--explain must be 0 or the number of columns to name. Got {explain} instead.")
-    model = load_model(model_folder, device=device, false_alarm_rate=false_alarm_rate)
+    model = load_light(model_folder, device=device, false_alarm_rate=false_alarm_rate)
     step = batch_rows or rows_per_batch(model)
     scan = scan_table(source, batch_rows=step, encoding=encoding, schema=model.schema_)
     added = added_schema(explain, prefix)
@@ -105,42 +134,44 @@ def score_table(
     keep = not isinstance(source, Query) and str(source) != "-" and str(out) != "-"
     settings = {
         "model": hashlib.sha256((Path(model_folder) / MANIFEST).read_bytes()).hexdigest(),
-        "device": model.scorer_.device.type,
-        "false_alarm_rate": getattr(model, "false_alarm_rate_", None),
+        "device": model.detector_.pipeline.reference.device,
+        "false_alarm_rate": None if model.detector_.calibration is None else model.false_alarm_rate_,
         "columns": added.names,
         "batch_rows": step,
         "encoding": encoding,
     }
     store = None if str(out) == "-" else _part_store(Path(out), scan, settings)
-    rows = anomalies = resumed = 0
+    anomalies = resumed = 0
+    cells = CellCounts.none(model.schema_)
     with _output(store, schema, keep=keep) as writer:
         for start, batch, known in known_batches(model, scan):
             result = None if store is None else store.get(start, batch.num_rows)
             if result is None:
                 with rows_from(start):
-                    columns = scored_columns(model, known, explain)
-                result = pa.RecordBatch.from_arrays(list(columns.values()), schema=added)
+                    columns, counts = score_batch(model, known, explain)
+                result = pa.RecordBatch.from_arrays(
+                    list(columns.values()), schema=added.with_metadata({CELLS: counts.to_bytes()})
+                )
                 if store is not None and keep:
                     store.put(start, result)
             else:
+                counts = CellCounts.from_bytes(result.schema.metadata[CELLS], model.schema_)
                 resumed += result.num_rows
             own = batch.columns if append else []
             writer.write(pa.RecordBatch.from_arrays([*own, *result.columns], schema=schema))
-            rows += batch.num_rows
+            cells += counts
             anomalies += result.column(f"{prefix}anomaly").true_count
             if progress is not None:
-                progress(rows, scan.n_rows)
-    judged = model.calibration_ is not None
-    return ScoreSummary(
-        rows, anomalies if judged else None, model.false_alarm_rate_ if judged else None, resumed, str(out)
-    )
+                progress(cells.rows, scan.n_rows)
+    return ScoreSummary.of(model, cells, anomalies, resumed, str(out))
 
 
-def scored_columns(model: PTAD, rows: Any, explain: int = 0) -> dict[str, pa.Array]:
-    """Return score, p-value and judgement of every row, and its strongest columns if asked for."""
-    explanation: Explanation | None = model.explain(rows) if explain else None
-    scores = model.anomaly_score(rows) if explanation is None else explanation.score
-    calibration = model.calibration_
+def score_batch(model: AnyModel, rows: Any, explain: int = 0) -> tuple[dict[str, pa.Array], CellCounts]:
+    """Return the columns of :func:`scored_columns`, and what is missing or unseen in the rows."""
+    encoded = model.schema_.encode(rows)
+    explanation = model.explain(rows) if explain else None
+    scores = model.detector_.scores(encoded) if explanation is None else explanation.score
+    calibration = model.detector_.calibration
     nothing = np.ones(len(scores), dtype=bool) if calibration is None else None
     p_values = scores if calibration is None else calibration.p_value(scores)
     flagged = np.zeros(len(scores), dtype=bool) if calibration is None else scores > -model.offset_
@@ -149,30 +180,31 @@ def scored_columns(model: PTAD, rows: Any, explain: int = 0) -> dict[str, pa.Arr
         "p_value": pa.array(p_values, pa.float64(), mask=nothing),
         "anomaly": pa.array(flagged, pa.bool_(), mask=nothing),
     }
-    return found if explanation is None else found | why_columns(explanation, explain)
+    if explanation is not None:
+        found |= why_columns(explanation, explain)
+    return found, CellCounts.of(encoded, model.schema_)
+
+
+def scored_columns(model: AnyModel, rows: Any, explain: int = 0) -> dict[str, pa.Array]:
+    """Return score, p-value and flag of every row, and its strongest columns if asked for."""
+    return score_batch(model, rows, explain)[0]
 
 
 def added_schema(explain: int, prefix: str = "") -> pa.Schema:
     """The columns that scoring adds."""
     fields = [("score", pa.float64()), ("p_value", pa.float64()), ("anomaly", pa.bool_())]
-    for k in range(1, explain + 1):
-        fields += [
-            (f"why_{k}", pa.string()),
-            (f"why_{k}_expected", pa.string()),
-            (f"why_{k}_contribution", pa.float64()),
-        ]
+    fields += [(name, kind) for k in range(1, explain + 1) for name, kind in why_fields(k)]
     return pa.schema([(prefix + name, kind) for name, kind in fields])
 
 
-def rows_per_batch(model: PTAD) -> int:
-    """Rows per batch at constant memory; whole batches of the ``batch`` context, whose scores depend on them."""
-    size = int(np.clip(_CELLS_PER_BATCH // model.schema_.n_encoded, 256, _MOST_ROWS))
-    if model.context == "batch":
-        size = -(-size // model.config_.batch_size) * model.config_.batch_size
-    return size
+def rows_per_batch(model: AnyModel) -> int:
+    """Return how many rows are scored at a time; whole batches where a model scores rows together."""
+    size = int(np.clip(_CELLS_PER_BATCH // len(model.schema_.features), 256, _MOST_ROWS))
+    together = model.detector_.batch_size
+    return size if together is None else -(-size // together) * together
 
 
-def known_batches(model: PTAD, scan: TableScan) -> Iterator[tuple[int, pa.RecordBatch, pa.RecordBatch]]:
+def known_batches(model: AnyModel, scan: TableScan) -> Iterator[tuple[int, pa.RecordBatch, pa.RecordBatch]]:
     """Yield (number of the first row, batch, the part of the batch that the model knows).
 
     Columns that the model does not know are named once; a model of an array takes columns by place.
@@ -185,14 +217,14 @@ def known_batches(model: PTAD, scan: TableScan) -> Iterator[tuple[int, pa.Record
             if name not in said:
                 said.add(name)
                 logger.warning(
-                    "column %r is left out (%s) but now holds %r: fit with --kind to judge it",
+                    "column %r is excluded (%s) but now holds %r: to use it, fit again with --kind",
                     *(name, model.schema_.left_out[name], value),
                 )
         yield start, batch, batch.select(names)
         start += batch.num_rows
 
 
-def known_names(model: PTAD, names: list[str], *, say: bool = True) -> list[str]:
+def known_names(model: AnyModel, names: list[str], *, say: bool = True) -> list[str]:
     """Return those of the columns that the model knows, and ``say`` in the log which ones it does not."""
     if model.schema_.from_array:
         return names

@@ -23,7 +23,7 @@ Progress = Callable[[int, int | None], None]
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows to learn from.
+    """Rows to fit on.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Sample:
 
     @property
     def is_partial(self) -> bool:
-        """Whether rows were left out because of the limit."""
+        """Whether the limit kept some rows away."""
         return bool(self.table.num_rows < self.rows_normal)
 
 

@@ -1,9 +1,9 @@
-"""The strangest rows of a table, with the columns that make them strange."""
+"""The rows of a table with the highest scores, and the columns that contribute most to them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +11,14 @@ import pyarrow as pa
 from ptad.engines.local import known_batches, rows_from, rows_per_batch, scored_columns
 from ptad.engines.why import row_reasons
 from ptad.errors import SettingError
-from ptad.estimator import PTAD
 from ptad.tables import scan_table
+
+if TYPE_CHECKING:
+    from ptad.engines.local import AnyModel
 
 
 def strangest_rows(
-    model: PTAD,
+    model: AnyModel,
     source: Any,
     *,
     top: int = 10,
@@ -24,10 +26,10 @@ def strangest_rows(
     encoding: str = "utf-8",
     progress: Callable[[int, int | None], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the ``top`` rows with the highest scores, the strangest first; equal scores in the order of the table.
+    """Return the ``top`` rows with the highest scores, the highest first; equal scores in the order of the table.
 
-    Every entry has ``row`` (counted from 0), ``score``, ``p_value``, ``anomaly`` and ``columns``, a list of ``column``,
-    ``observed``, ``expected``, ``contribution`` and ``share`` of the score. The table is read batch by batch.
+    Every entry has ``row`` (counted from 0), ``score``, ``p_value``, ``anomaly`` and ``columns``, a list as
+    :func:`ptad.engines.why.row_reasons` makes it. The table is read batch by batch.
     """
     for name, value in (("--top", top), ("--columns", columns)):
         if value < 1:
@@ -53,12 +55,12 @@ def strangest_rows(
     return explained_rows(model, best, numbers.tolist(), columns)
 
 
-def explained_rows(model: PTAD, rows: pa.Table, numbers: list[int], columns: int) -> list[dict[str, Any]]:
+def explained_rows(model: AnyModel, rows: pa.Table, numbers: list[int], columns: int) -> list[dict[str, Any]]:
     """Return one entry per row, as :func:`strangest_rows` does."""
     explanation = model.explain(rows)
-    judged = {name: array.to_pylist() for name, array in scored_columns(model, rows).items()}
+    scored = {name: array.to_pylist() for name, array in scored_columns(model, rows).items()}
     reasons = row_reasons(explanation, columns)
     return [
-        {"row": number, **{name: values[i] for name, values in judged.items()}, "columns": reasons[i]}
+        {"row": number, **{name: values[i] for name, values in scored.items()}, "columns": reasons[i]}
         for i, number in enumerate(numbers)
     ]

@@ -1,4 +1,4 @@
-"""The strongest columns of rows: which cells make a row strange, and what was expected there."""
+"""The columns that contribute most to the scores of rows: why they do, and what was expected there."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ptad.scoring import Explanation
+from ptad.explanation import Explanation
 
 _WHOLE = 2.0**53  # beyond it, a float is whole because it cannot be otherwise
 
@@ -18,59 +19,69 @@ def strongest_places(explanation: Explanation, n: int) -> NDArray[np.int64]:
     return np.argsort(-explanation.contribution_values, axis=1, kind="stable")[:, :n]
 
 
-def why_columns(explanation: Explanation, n: int) -> dict[str, pa.Array]:
-    """Return for k = 1..n the columns ``why_k``, ``why_k_expected`` (text) and ``why_k_contribution``.
+def why_fields(k: int) -> list[tuple[str, pa.DataType]]:
+    """Return names and types of what is said about the k-th strongest column, k = 1, 2, ..."""
+    return [
+        (f"why_{k}", pa.string()),
+        (f"why_{k}_reason", pa.string()),
+        (f"why_{k}_expected", pa.string()),
+        (f"why_{k}_contribution", pa.float64()),
+        (f"why_{k}_percentage", pa.float64()),
+    ]
 
-    A table with fewer than ``n`` columns leaves the last ones empty.
+
+def why_columns(explanation: Explanation, n: int) -> dict[str, pa.Array]:
+    """Return for k = 1..n the columns of :func:`why_fields`.
+
+    A percentage is the share of the row's positive contributions; a column without one has no reason. A table with
+    fewer than ``n`` columns leaves the last ones empty.
     """
     places = strongest_places(explanation, n)
-    n_rows = len(explanation.score)
-    names = np.array(explanation.names, dtype=object)
-    texts = {int(j): as_text(explanation.expected.column(explanation.names[j])) for j in np.unique(places)}
+    n_rows, names = len(explanation.score), explanation.names
+    used = np.unique(places).tolist()
+    expected = {j: as_text(explanation.expected.column(names[j])) for j in used}
+    reasons = {j: np.array(explanation.reasons.column(names[j]).to_pylist(), dtype=object) for j in used}
+    percentages = explanation.percentages
     found: dict[str, pa.Array] = {}
-    for k in range(n):
-        if k >= places.shape[1]:
-            which: Any = [None] * n_rows
-            expected: Any = which
-            adds: Any = which
-        else:
-            place = places[:, k]
-            which = names[place]
-            expected = np.empty(n_rows, dtype=object)
-            for j in np.unique(place):
-                rows = place == j
-                expected[rows] = texts[int(j)][rows]
-            adds = np.take_along_axis(explanation.contribution_values, place[:, None], axis=1)[:, 0]
-            # rounded as the scores are: what remains does not depend on the order in which a machine adds
-            adds = adds.astype(np.float32).astype(np.float64)
-        found[f"why_{k + 1}"] = pa.array(which, pa.string())
-        found[f"why_{k + 1}_expected"] = pa.array(expected, pa.string())
-        found[f"why_{k + 1}_contribution"] = pa.array(adds, pa.float64())
+    for k in range(1, n + 1):
+        said: list[Any] = [[None] * n_rows] * 5
+        if k <= places.shape[1]:
+            place = places[:, k - 1]
+            added = _rounded(explanation.contribution_values, place)
+            said = [
+                np.array(names, dtype=object)[place],
+                pc.if_else(added > 0.0, pa.array(_picked(reasons, place), pa.string()), None),
+                _picked(expected, place),
+                added,
+                _rounded(percentages, place),
+            ]
+        for (name, kind), values in zip(why_fields(k), said, strict=True):
+            found[name] = pa.array(values, kind)
     return found
 
 
 def row_reasons(explanation: Explanation, n: int) -> list[list[dict[str, Any]]]:
-    """Return per row its ``n`` strongest columns as plain values: column, observed, expected, contribution, share.
+    """Return per row its ``n`` strongest columns as plain values.
 
-    Meant for a few rows that a person reads.
+    Every entry has ``column``, ``reason``, ``observed``, ``expected``, ``contribution`` and ``percentage``, the share
+    of the row's positive contributions; a column without one has no reason. Meant for a few rows that a person reads.
     """
     observed, expected = explanation.observed.to_pydict(), explanation.expected.to_pydict()
-    reasons = []
-    for row, places in enumerate(strongest_places(explanation, n)):
-        total = explanation.score[row] or 1.0
-        reasons.append(
-            [
-                {
-                    "column": explanation.names[j],
-                    "observed": observed[explanation.names[j]][row],
-                    "expected": expected[explanation.names[j]][row],
-                    "contribution": float(explanation.contribution_values[row, j]),
-                    "share": float(explanation.contribution_values[row, j] / total),
-                }
-                for j in places
-            ]
-        )
-    return reasons
+    reasons, percentages = explanation.reasons.to_pydict(), explanation.percentages
+    return [
+        [
+            {
+                "column": name,
+                "reason": reasons[name][row] if explanation.contribution_values[row, j] > 0.0 else None,
+                "observed": observed[name][row],
+                "expected": expected[name][row],
+                "contribution": float(explanation.contribution_values[row, j]),
+                "percentage": float(percentages[row, j]),
+            }
+            for j, name in ((j, explanation.names[j]) for j in places)
+        ]
+        for row, places in enumerate(strongest_places(explanation, n))
+    ]
 
 
 def as_text(column: pa.Array | pa.ChunkedArray) -> NDArray[np.object_]:
@@ -86,3 +97,16 @@ def as_text(column: pa.Array | pa.ChunkedArray) -> NDArray[np.object_]:
         return np.array(column.cast(pa.string()).to_pylist(), dtype=object)
     except pa.ArrowException:  # durations and integers beyond 64 bits have no cast to text
         return np.array([None if v is None else str(v) for v in column.to_pylist()], dtype=object)
+
+
+def _picked(columns: dict[int, NDArray[np.object_]], place: NDArray[np.int64]) -> NDArray[np.object_]:
+    """Return for every row the cell of its column."""
+    found = np.empty(len(place), dtype=object)
+    for j in np.unique(place).tolist():
+        found[place == j] = columns[j][place == j]
+    return found
+
+
+def _rounded(values: NDArray[np.float64], place: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return for every row the number of its column, rounded as scores are: no order of additions shows."""
+    return np.take_along_axis(values, place[:, None], axis=1)[:, 0].astype(np.float32).astype(np.float64)

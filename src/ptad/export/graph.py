@@ -1,91 +1,109 @@
-"""A scorer as one ONNX graph: encoded rows in; score, parts and contributions out.
+"""A detector as one ONNX graph: encoded rows in; score, terms, contributions and reasons out.
 
 Shape
 -----
-x               (n, d) float32, NaN = missing; n is free
-score           (n,) float32
-parts           (n, 6) float32, in the order of ``PART_NAMES``
-contributions   (n, d) float32, rows add up to the score
+rows            (n, n_features) float64, encoded by the schema, NaN = missing; n is free
+score           (n,) float64
+terms           (n, n_terms) float64, what every term adds to the score
+contributions   (n, n_columns) float64, rows add up to the score
+reasons         (n, n_columns) int64, a :class:`ptad.terms.base.Reason`
+partners        (n, n_columns) int64, the other column of a combination, -1 otherwise
 
-Reference rows, potentials and the bank of training rows are constants of the graph. It computes in double precision and
-rounds to single, as the scorer does.
+The graph is traced from the code that scores and explains, over terms that hold torch tensors; no term is known here.
 """
 
 from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from ptad.arrays import like
+from ptad.attribution import attribute, settled
+from ptad.calibration import add_up
+from ptad.detector import Detector
 from ptad.errors import MissingExtraError, SettingError
 from ptad.export.operations import PlainOperations
-from ptad.scoring import Scorer
+from ptad.reference import Batch
 
-INPUT, OUTPUTS = "x", ("score", "parts", "contributions")
+INPUT, OUTPUTS = "rows", ("score", "terms", "contributions", "reasons", "partners")
 OPSET = 20
+TRACED_ON = "cpu:0"  # any name but "cpu" makes terms hold tensors
 LARGEST = 2**31 - 2**24  # bytes; the file format ends at 2 GiB, and the graph itself needs a little
 
 
-class ScorerGraph(nn.Module):
-    """A scorer as a module without Python in its way."""
+class DetectorGraph(nn.Module):
+    """A detector as a module; its terms must hold tensors."""
 
-    def __init__(self, scorer: Scorer) -> None:
+    def __init__(self, detector: Detector) -> None:
         super().__init__()
-        self.network = scorer.network
-        self.scorer = scorer
+        self.detector = detector
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, rows: Tensor) -> tuple[Tensor, ...]:
+        detector = self.detector
         with PlainOperations():
-            judged = self.scorer.judge(x.double())
-            score, *parts = judged.part_values()
-            return score.float(), torch.stack(parts, dim=1).float(), judged.contribution_values().float()
+            batch = Batch(rows, detector.pipeline.reference)
+            said = [term.explain(batch) for term in detector.pipeline.terms]
+            standard = detector.units(torch.stack([part.value for part in said], dim=1))
+            weights = like(detector.weights, rows)
+            score = add_up(standard, weights)
+            by_term = standard * weights
+            found = attribute(rows, said, by_term, detector.features)
+            contributions = settled(found.contributions, found.unchanged, score)
+        return score, by_term, contributions, found.reason, found.partner
 
 
-def make_graph(scorer: Scorer) -> Any:
-    """Return the ``onnx.ModelProto`` of a scorer on the CPU."""
+def make_graph(detector: Detector) -> Any:
+    """Return the ``onnx.ModelProto`` of a detector whose terms are on :data:`TRACED_ON`."""
+    _refuse_large(detector)
+    example = torch.as_tensor(detector.reference[:3]).repeat(3, 1)[:3]
+    free = torch.export.Dim("n", min=1)
+    return trace_module(DetectorGraph(detector), {INPUT: example}, ({0: free},), OUTPUTS)
+
+
+def trace_module(module: nn.Module, inputs: dict[str, Tensor], shapes: Any, outputs: Sequence[str]) -> Any:
+    """Return the ``onnx.ModelProto`` of a module; ``shapes`` say which sizes of the inputs are free."""
     try:
         import onnx  # noqa: F401
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(str(error.name), "onnx", "Exporting a model") from error
-    if (n_bytes := _constant_bytes(scorer)) > LARGEST:
-        raise SettingError(
-            f"The model's reference rows take {n_bytes / 2**30:.1f} GiB, and an ONNX file ends at 2 GiB. Fit with a "
-            "smaller n_bank or n_reference, such as config={'n_bank': 2000}."
-        )
-    example = torch.zeros(3, len(scorer.missing_rate))
-    free = torch.export.Dim("n", min=1)
+    from ptad.export.translations import TRANSLATIONS
+
+    module = module.eval()
     with torch.no_grad(), _quiet():
+        module(*inputs.values())  # what terms make when first asked is made before the tracing
         program = torch.onnx.export(
-            ScorerGraph(scorer).eval(),
-            (example,),
+            module,
+            tuple(inputs.values()),
             dynamo=True,
-            dynamic_shapes=({0: free},),
-            input_names=[INPUT],
-            output_names=list(OUTPUTS),
+            dynamic_shapes=shapes,
+            input_names=list(inputs),
+            output_names=list(outputs),
             opset_version=OPSET,
             external_data=False,
             optimize=False,  # it takes 1e-12 for 0 and leaves out what adds it
+            custom_translation_table=TRANSLATIONS,
             verbose=False,
         )
     assert program is not None
     return program.model_proto
 
 
-def _constant_bytes(scorer: Scorer) -> int:
-    tensors: list[Tensor] = list(scorer.network.parameters())
-    for keys_values in (scorer.reference.encoder, scorer.reference.decoder):
-        tensors += [] if keys_values is None else list(keys_values)
-    total = sum(t.numel() * 8 for t in tensors)
-    if scorer.retrieval is not None:
-        n_bank, n_features = scorer.retrieval.bank.shape
-        total += n_bank * (3 * n_features + 2) * 8  # the rows, and the factors of their distances
-    return total
+def _refuse_large(detector: Detector) -> None:
+    """Refuse what cannot fit: a graph holds the reference rows, and what the terms make of them is about as large."""
+    states = sum(array.nbytes for term in detector.pipeline.terms for array in term.state().values())
+    n_bytes = 3 * detector.reference.nbytes + states
+    if n_bytes > LARGEST:
+        raise SettingError(
+            f"The model's reference rows take {n_bytes / 2**30:.1f} GiB in a graph, and an ONNX file ends at 2 GiB. "
+            "Fit with fewer of them, such as config={'reference.rows': 4096}."
+        )
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Operations of the scorer that ONNX runtimes lack in double precision, written in operations that they have.
+"""Operations of the terms that ONNX runtimes lack in double precision, written in operations that they have.
 
 They take the place of torch's own while a graph is traced, so the scoring code is the same inside and outside of ONNX.
 Double precision is not a luxury: a P-space mask on the edge of its threshold flips by the error of single precision,
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -48,35 +48,6 @@ def gelu(x: Tensor) -> Tensor:
     return x.relu() - size * tail * (size * size * -0.5).exp()
 
 
-def solve(system: Tensor) -> Tensor:
-    """Solve positive definite systems by halving them: a few products of small matrices.
-
-    Shape
-    -----
-    system   (..., k, k + m), the matrix and beside it the right-hand sides
-    result   (..., k, m)
-    """
-    k = system.shape[-2]
-    if k == 1:
-        return system[..., 1:] / system[..., :1]
-    half = k // 2
-    first = solve(system[..., :half, :])  # the first half of the unknowns, in terms of the second
-    second = solve(system[..., half:, half:] - system[..., half:, :half] @ first)
-    rest = k - half
-    return torch.cat([first[..., rest:] - first[..., :rest] @ second, second], dim=-2)
-
-
-class _Solved(NamedTuple):
-    """What ``torch.linalg.solve_ex`` returns."""
-
-    result: Tensor
-    info: Tensor
-
-
-def _solve_ex(matrix: Tensor, right: Tensor) -> _Solved:
-    return _Solved(solve(torch.cat([matrix, right], dim=-1)), torch.zeros(matrix.shape[:-2], dtype=torch.int32))
-
-
 def leaky_relu(x: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Return x, or its small multiple where it is negative."""
     return x.relu() - (-x).relu() * negative_slope
@@ -85,7 +56,6 @@ def leaky_relu(x: Tensor, negative_slope: float = 0.01, inplace: bool = False) -
 _REPLACEMENTS: dict[Any, Callable[..., Any]] = {
     F.gelu: gelu,
     F.leaky_relu: leaky_relu,
-    torch.linalg.solve_ex: _solve_ex,
 }
 
 

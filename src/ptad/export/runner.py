@@ -4,13 +4,13 @@ This file stands alone: import it as ``ptad.export.runner``, or copy it to where
 
     runner = Runner("model.onnx")
     scored = runner.score({"speed": [10.2, None], "mode": ["a", "b"]})
-    scored.score, scored.anomaly, scored.p_value, scored.parts, scored.contributions
+    scored.score, scored.anomaly, scored.p_value, scored.terms, scored.contributions, scored.reasons
 
     python runner.py model.onnx new.csv > scored.csv
 
-A table is a mapping of names to columns, a pandas, polars or Arrow table, or (for a model that learned from an array) a
-two-dimensional array. None, NaN and NA are missing values. Columns of numbers, truth values and categories are encoded;
-a model with dates, durations or free text is refused by name: for it, give :meth:`Runner.run` rows that ptad encoded.
+A table is a mapping of names to columns, a pandas, polars or Arrow table, or (for a model fitted on an array) a
+two-dimensional array. None, NaN and NA are missing values. Numeric, boolean and categorical columns are encoded; a
+model with dates, durations or text is refused by name: for it, give :meth:`Runner.run` rows that ptad encoded.
 """
 
 from __future__ import annotations
@@ -23,16 +23,15 @@ import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnxruntime  # type: ignore[import-untyped]
 
-FORMAT, VERSION = "ptad-onnx", 1
+FORMAT, VERSION = "ptad-onnx", 2
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[nN]a[nN]|[+-]?(inf|Inf|infinity|Infinity)", flags=re.ASCII)
 TRUTHS = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
 NULL_WORDS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")  # of CSV files
-BOUND = 1e9  # where encoded values end without a clip
 
 
 class RunnerError(ValueError):
@@ -50,18 +49,31 @@ class Scored:
     anomaly : ndarray of bool, or None
         Whether the score exceeds the threshold; None for a model that was not calibrated.
     p_value : ndarray or None
-        How often a normal row is at least this strange.
-    parts : dict
-        The parts of the score by name; they add up to it.
+        How often a normal row has at least this score.
+    terms : dict
+        What each term adds to the score.
     contributions : dict
-        What each column adds to the score: its cells' shares of the squared errors. They add up to the score.
+        What each column adds to the score, signed; they add up to it.
+    reasons : dict
+        Why: "unusual value", "unusual combination with ...", "missing", "unseen category".
     """
 
     score: np.ndarray
     anomaly: np.ndarray | None
     p_value: np.ndarray | None
-    parts: dict[str, np.ndarray]
+    terms: dict[str, np.ndarray]
     contributions: dict[str, np.ndarray]
+    reasons: dict[str, np.ndarray]
+
+
+class Outputs(NamedTuple):
+    """What the graph says about n encoded rows."""
+
+    score: np.ndarray  # (n,)
+    terms: np.ndarray  # (n, n_terms)
+    contributions: np.ndarray  # (n, n_columns)
+    reasons: np.ndarray  # (n, n_columns), places in the file's list of reasons
+    partners: np.ndarray  # (n, n_columns), the other column of a combination, -1 otherwise
 
 
 class Runner:
@@ -86,81 +98,72 @@ class Runner:
         properties = self._session.get_modelmeta().custom_metadata_map
         if properties.get("format") != FORMAT:
             raise RunnerError(f"'{path}' was not written by ptad. Make one with: ptad export MODEL --out model.onnx")
-        if int(properties["format_version"]) > VERSION:
+        if int(properties["format_version"]) != VERSION:
             raise RunnerError(f"'{path}' was written by ptad {properties['ptad_version']}. Take that release's runner.")
         self.properties: dict[str, str] = dict(properties)
         self.schema: dict[str, Any] = json.loads(properties["schema"])
-        self.part_names: tuple[str, ...] = tuple(json.loads(properties["part_names"]))
         self.names: tuple[str, ...] = tuple(column["name"] for column in self.schema["columns"])
+        self.terms: tuple[str, ...] = tuple(json.loads(properties["terms"]))
+        self.reasons: tuple[str, ...] = tuple(json.loads(properties["reasons"]))
         self.threshold: float | None = json.loads(properties["threshold"])
         self.false_alarm_rate: float | None = json.loads(properties["false_alarm_rate"])
         self._calibration = np.array(json.loads(properties["calibration"]), dtype=np.float64)
         self._chunk_rows = int(properties["chunk_rows"])
-        self._widths = [len(column["center"]) for column in self.schema["columns"]]
+        self._n_features = int(self._session.get_inputs()[0].shape[1])
 
     def score(self, table: Any) -> Scored:
         """Score the rows of a table."""
-        score, parts, cells = self.run(self.encode(table))
+        said = self.run(self.encode(table))
         anomaly = p_value = None
         if self.threshold is not None:
-            anomaly = score > self.threshold
+            anomaly = said.score > self.threshold
             n = len(self._calibration)
-            p_value = (1.0 + n - np.searchsorted(self._calibration, score, side="left")) / (n + 1.0)
-        starts = np.cumsum([0, *self._widths[:-1]])
-        columns = np.add.reduceat(cells, starts, axis=1)
+            p_value = (1.0 + n - np.searchsorted(self._calibration, said.score, side="left")) / (n + 1.0)
+        beside = np.array([*(f" with {name}" for name in self.names), ""], dtype=object)
+        reasons = np.array(self.reasons, dtype=object)[said.reasons] + beside[said.partners]
         return Scored(
-            score=score,
+            score=said.score,
             anomaly=anomaly,
             p_value=p_value,
-            parts=dict(zip(self.part_names, parts.T, strict=True)),
-            contributions=dict(zip(self.names, columns.T, strict=True)),
+            terms=dict(zip(self.terms, said.terms.T, strict=True)),
+            contributions=dict(zip(self.names, said.contributions.T, strict=True)),
+            reasons=dict(zip(self.names, reasons.T, strict=True)),
         )
 
-    def run(self, x: np.ndarray, *, chunk_rows: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return score (n,), parts (n, p) and contributions (n, d) of encoded rows (n, d), NaN = missing.
+    def run(self, rows: np.ndarray, *, chunk_rows: int | None = None) -> Outputs:
+        """Return what the graph says about encoded rows (n, n_features), NaN = missing.
 
         Rows do not influence each other; ``chunk_rows`` of them at a time keep the memory flat.
         """
-        x = np.ascontiguousarray(x, dtype=np.float32)
-        if x.ndim != 2 or x.shape[1] != sum(self._widths) or not len(x):
-            raise RunnerError(f"Encoded rows have shape (1 or more, {sum(self._widths)}). Got {x.shape} instead.")
+        rows = np.ascontiguousarray(rows, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self._n_features or not len(rows):
+            raise RunnerError(f"Encoded rows have shape (1 or more, {self._n_features}). Got {rows.shape} instead.")
         step = chunk_rows or self._chunk_rows
-        found = [self._session.run(None, {"x": x[i : i + step]}) for i in range(0, len(x), step)]
-        score, parts, cells = (np.concatenate(each).astype(np.float64) for each in zip(*found, strict=True))
-        return score, parts, cells
+        found = [self._session.run(Outputs._fields, {"rows": rows[i : i + step]}) for i in range(0, len(rows), step)]
+        return Outputs(*(np.concatenate(each) for each in zip(*found, strict=True)))
 
     def encode(self, table: Any) -> np.ndarray:
-        """Return the rows as the model sees them: float32 (n, d), NaN = missing."""
+        """Return the rows as the model sees them, float64: numbers as they are, codes of categories, NaN = missing."""
         columns = _matched(table, self.schema)
         gone = {text.strip() for text in self.schema["missing"]}
-        blocks = []
+        encoded = []
         for entry in self.schema["columns"]:
             name, kind = entry["name"], entry["kind"]
             if kind not in _ENCODERS:
                 raise RunnerError(
-                    f"Column {name!r} is of kind {kind!r}, which this runner does not encode. Encode the rows with "
+                    f"Column {name!r} is of type {kind!r}, which this runner does not encode. Encode the rows with "
                     "ptad (PTAD.load(model).schema_.encode) and give them to Runner.run, or fit the model without it."
                 )
-            blocks.append(_ENCODERS[kind](_cells(columns[name], gone), entry))
-        if len({len(block) for block in blocks}) > 1:
+            values = _ENCODERS[kind](_cells(columns[name], gone), entry)
+            if len(infinite := np.flatnonzero(np.isinf(values))):
+                raise RunnerError(
+                    f"Column {name!r}, row {infinite[0]} (counted from 0) is infinite. Replace it by a finite number "
+                    "or by a missing value."
+                )
+            encoded.append(values)
+        if len({len(values) for values in encoded}) > 1:
             raise RunnerError("The columns of the table differ in length. Give every column one cell per row.")
-        block = np.concatenate(blocks, axis=1)
-        self._refuse_infinity(block)
-        center, scale = (np.concatenate([c[key] for c in self.schema["columns"]]) for key in ("center", "scale"))
-        clip, low, high = self.schema["clip"], -BOUND, BOUND
-        if clip is not None:
-            low, high = -clip, clip + (1.0 if self.schema["scaling"] == "minmax" else 0.0)
-        with np.errstate(over="ignore"):
-            scaled = np.clip((block - center) / scale, low, high)
-        return np.asarray(scaled, dtype=np.float32)
-
-    def _refuse_infinity(self, block: np.ndarray) -> None:
-        if len(found := np.argwhere(np.isinf(block))):
-            name = np.repeat(np.array(self.names, dtype=object), self._widths)[found[0][1]]
-            raise RunnerError(
-                f"Column {name!r}, row {found[0][0]} (counted from 0) is infinite. Replace it by a finite number or "
-                "by a missing value."
-            )
+        return np.stack(encoded, axis=1)
 
 
 def _matched(table: Any, schema: dict[str, Any]) -> dict[str, Any]:
@@ -209,8 +212,8 @@ def _numbers(cells: np.ndarray, entry: dict[str, Any]) -> np.ndarray:
     if cells.dtype.kind in "iu" and origin:
         cells = cells.astype(object)
     if cells.dtype.kind != "O":
-        return np.asarray(cells.astype(np.float64)[:, None] - origin)
-    return np.array([[_number(cell, origin, row, entry)] for row, cell in enumerate(cells)]).reshape(-1, 1)
+        return np.asarray(cells.astype(np.float64) - origin)
+    return np.array([_number(cell, origin, row, entry) for row, cell in enumerate(cells)], dtype=np.float64)
 
 
 def _number(cell: Any, origin: int, row: int, entry: dict[str, Any]) -> float:
@@ -234,7 +237,7 @@ def _truths(cells: np.ndarray, entry: dict[str, Any]) -> np.ndarray:
         words = [TRUTHS.get(c.strip().lower(), 2.0) if isinstance(c, str) else c for c in cells]
         values = _numbers(np.array(words, dtype=object), entry)
     else:
-        values = cells.astype(np.float64)[:, None]
+        values = cells.astype(np.float64)
     wrong = ~((values == 0.0) | (values == 1.0) | np.isnan(values))
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
@@ -243,14 +246,10 @@ def _truths(cells: np.ndarray, entry: dict[str, Any]) -> np.ndarray:
 
 
 def _categories(cells: np.ndarray, entry: dict[str, Any]) -> np.ndarray:
-    """Return one column per known value and one for all others."""
-    place = {value: i for i, value in enumerate(entry["values"])}
-    texts = [None if c is None or c != c else _text(c, row, entry) for row, c in enumerate(cells.tolist())]
-    codes = np.array([place.get(t, len(place)) for t in texts], dtype=np.int64)  # type: ignore[arg-type]
-    block = np.zeros((len(codes), len(place) + 1))
-    block[np.arange(len(codes)), codes] = 1.0
-    block[np.array([t is None for t in texts], dtype=bool)] = np.nan
-    return block
+    """Return the code of every cell; the one after the last is that of values that training did not have."""
+    code = {value: float(i) for i, value in enumerate(entry["values"])}
+    texts = (None if c is None or c != c else _text(c, row, entry) for row, c in enumerate(cells.tolist()))
+    return np.array([np.nan if t is None else code.get(t, float(len(code))) for t in texts], dtype=np.float64)
 
 
 def _text(cell: Any, row: int, entry: dict[str, Any]) -> str:

@@ -15,8 +15,10 @@ import torch
 from ptad._version import __version__
 from ptad.errors import MissingExtraError, SettingError
 from ptad.estimator import PTAD
-from ptad.export.graph import make_graph
-from ptad.scoring import PART_NAMES
+from ptad.explanation import REASONS
+from ptad.export.graph import TRACED_ON, make_graph
+from ptad.parallel import CHUNK_ROWS
+from ptad.terms.base import Reason
 
 logger = logging.getLogger("ptad")
 
@@ -30,7 +32,7 @@ class Exported:
     path : Path
     bytes : int
     parity : dict
-        Batch size to the largest difference from the model, relative to the row's score.
+        Batch size to the largest difference from the model, relative to the scores.
     """
 
     path: Path
@@ -41,7 +43,7 @@ class Exported:
 def export_model(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Exported:
     """Write the model of a folder as an ONNX file, once it has been found to say the same.
 
-    The file holds training rows (reference rows and the bank): treat it as you treat the data.
+    The file holds the reference rows, that is training rows: treat it as you treat the data.
     """
     try:
         import onnx
@@ -54,12 +56,12 @@ def export_model(folder: str | os.PathLike[str], out: str | os.PathLike[str]) ->
     staging = _staging(target)  # before the work: a path that cannot be written to is told at once
     try:
         model = PTAD.load(folder, device="cpu")
-        _refuse_batch_context(model, folder)
-        graph = make_graph(model.scorer_)
+        _refuse_batches(model, folder)
+        graph = make_graph(PTAD.load(folder, device=TRACED_ON).detector_)
         onnx.helper.set_model_props(graph, properties(model))
         try:
             staging.write_bytes(graph.SerializeToString())
-            parity = check_parity(model, staging)
+            parity = check_parity(model.detector_, staging)
             staging.chmod(0o644)
             staging.replace(target)
         except OSError as error:
@@ -71,19 +73,20 @@ def export_model(folder: str | os.PathLike[str], out: str | os.PathLike[str]) ->
 
 
 def properties(model: PTAD) -> dict[str, str]:
-    """Return the file's metadata: the schema, the promise and the versions, as text or JSON."""
-    calibration = model.calibration_
+    """Return the file's metadata: schema, terms, threshold and versions, as text or JSON."""
+    calibration = model.detector_.calibration
     content: dict[str, Any] = {
         "schema": model.schema_.to_json(),
-        "part_names": PART_NAMES,
+        "terms": [term.title() for term in model.config_.terms],
+        "reasons": [REASONS[reason] for reason in Reason],
         "threshold": None if calibration is None else -model.offset_,
         "false_alarm_rate": None if calibration is None else model.false_alarm_rate_,
         "calibration": [] if calibration is None else calibration.scores.tolist(),
-        "chunk_rows": model.scorer_.chunk_rows,
+        "chunk_rows": CHUNK_ROWS,
     }
     return {
         "format": "ptad-onnx",
-        "format_version": "1",
+        "format_version": "2",
         "ptad_version": __version__,
         "torch_version": str(torch.__version__),
         "preset": model.preset,
@@ -91,11 +94,11 @@ def properties(model: PTAD) -> dict[str, str]:
     }
 
 
-def _refuse_batch_context(model: PTAD, folder: str | os.PathLike[str]) -> None:
-    if model.context != "reference":
+def _refuse_batches(model: PTAD, folder: str | os.PathLike[str]) -> None:
+    if model.detector_.batch_size is not None:
         raise SettingError(
-            f"The model '{folder}' scores in context {model.context!r}: a row's score depends on the rows beside it, "
-            "which a graph over single rows cannot say. Fit with context='reference' to export."
+            f"The model '{folder}' scores rows in batches: a row's score depends on the rows beside it, which a graph "
+            "over single rows cannot say. Fit with network.context='reference' to export."
         )
 
 

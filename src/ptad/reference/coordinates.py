@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Array, count_below, like, namespace, on_device
+from ptad.arrays import Array, columns, count_below, floats, like, namespace, on_device
 from ptad.tables.features import Features
 
 Matrix = NDArray[np.float64]
@@ -86,6 +86,12 @@ class Coordinates:
         categories = np.repeat(features.column[features.categories], features.n_categories[features.categories])
         return np.concatenate([numbers, categories, numbers])
 
+    @cached_property
+    def _codes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The feature of every corner, and the category that the corner stands for."""
+        widths = self.features.n_categories[self.features.categories]
+        return np.repeat(self.features.categories, widths), np.concatenate([np.arange(width) for width in widths])
+
     @property
     def n_by_value(self) -> int:
         """How many coordinates, the first ones, are not ranks."""
@@ -96,13 +102,12 @@ class Coordinates:
         xp: Any = namespace(rows)
         features = self.features
         with np.errstate(over="ignore"):  # what is out of all range is clipped
-            value = (rows[:, features.numbers] - self.low) / self.width
+            value = (columns(rows, features.numbers) - self.low) / self.width
         value = xp.where(xp.isnan(value), self.middle, xp.clip(value, -CLIP, 1.0 + CLIP))
         below, up_to = count_below(self.knots, value)
-        rank = (below + up_to) * (0.5 * self.rank_weight / self.knots.shape[1])
-        corners = [
-            rows[:, j : j + 1] == like(np.arange(int(features.n_categories[j])), rows)
-            for j in features.categories.tolist()
-        ]
-        categories = [xp.concatenate(corners, axis=1) * self.corners] if corners else []
-        return xp.concatenate([value, *categories, rank], axis=1)
+        rank = floats(below + up_to) * (0.5 * self.rank_weight / self.knots.shape[1])
+        if not len(features.categories):
+            return xp.concatenate([value, rank], axis=1)
+        source, code = self._codes
+        categories = floats(columns(rows, source) == like(code, rows)) * self.corners
+        return xp.concatenate([value, categories, rank], axis=1)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ptad.arrays import Array, gather, is_tensor, like, namespace, smallest, to_numpy
+from ptad.arrays import Array, floats, gather, is_tensor, like, namespace, pick, smallest, to_numpy
 
 TIE_STEP = 1e-11  # added to the squared distance per place among the reference rows
 BLOCK = 16  # reference rows whose smallest distance decides whether they are looked at one by one
@@ -74,7 +74,7 @@ class Neighbours:
         limit -= ROUNDING * (own + self._largest)
         unproven = np.take_along_axis(squared, order[:, -1:], axis=1)[:, 0] >= limit
         near = np.take_along_axis(near, order, axis=1)
-        differences = np.take_along_axis(differences, order[:, :, None], axis=1)
+        differences = pick(differences, order)
         if unproven.any():
             near[unproven], differences[unproven] = self._exact(queries[unproven])
         return near, differences
@@ -84,15 +84,13 @@ class Neighbours:
         near = nearest_places((queries - self._centre) @ self._product + self._offsets, self.k)
         differences, squared = self._measure(queries, near)
         order = xp.argsort(squared, axis=1)
-        index = order[:, :, None] if xp is np else order[:, :, None].expand(differences.shape)
-        chosen = np.take_along_axis(differences, index, axis=1) if xp is np else differences.gather(1, index)
-        return gather(near, order), chosen
+        return gather(near, order), pick(differences, order)
 
     def _measure(self, queries: Array, near: Array) -> tuple[Array, Array]:
         """Return the differences to some points and their squared lengths, ties told apart."""
         xp: Any = namespace(queries)
         differences = self.points[near] - queries[:, None, :]
-        return differences, xp.einsum("nkc,nkc->nk", differences, differences) + TIE_STEP * near
+        return differences, xp.einsum("nkc,nkc->nk", differences, differences) + TIE_STEP * floats(near)
 
 
 def nearest_places(distances: Array, k: int) -> Array:

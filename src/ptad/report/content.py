@@ -1,30 +1,31 @@
-"""What the page says, as plain JSON types: aggregates and the strangest rows only, so its size is bounded."""
+"""What the page says, as plain JSON types: aggregates and the rows with the highest scores, so its size is bounded."""
 
 from __future__ import annotations
 
 import datetime as dt
 import platform
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import sklearn
-import torch
 
 from ptad._version import __version__
 from ptad.errors import SettingError
 from ptad.estimator import PTAD
+from ptad.explanation import Explanation
+from ptad.report.cross_fit import CrossFit
+from ptad.report.numbers import number_text, value_text
 from ptad.report.score_histogram import ScoreHistogram, common_edges, roc_auc
-from ptad.report.survey import Survey, training_rows
+from ptad.report.survey import Survey
 from ptad.report.synthetic import synthetic_check
-from ptad.scoring import Explanation
 
 MOST_TOP = 1000
-SHOWN_COLUMNS = 8  # columns of the table of strangest rows
+SHOWN_COLUMNS = 6  # columns of the table of anomalies
 CELLS_PER_ROW = 20  # columns in the explanation of a row
 MOST_COLUMNS = 300  # columns named in lists
-TEXT_LENGTH = 80
 
 
 @dataclass(frozen=True)
@@ -34,14 +35,14 @@ class ReportSettings:
     Parameters
     ----------
     top : int
-        Strangest rows to show, at most 1000.
+        Rows to show, those with the highest scores; at most 1000.
     rows : bool
         Whether values of the table may appear. Without them, rows are only known by their number.
     label, normal : str, tuple of str
-        A column that says which rows are normal, and its values for normal rows (none: 0 and false); the report then
-        tells how many of the known anomalies were found.
+        The label column and its values for normal rows (none: 0 and false); the report then tells how many of the
+        known anomalies were found.
     false_alarm_rate : float or "auto", optional
-        Another promised rate than the model's.
+        Another target rate than the model's.
     title : str, optional
         Heading of the page.
     """
@@ -60,70 +61,59 @@ class ReportSettings:
 
 def make_content(survey: Survey, settings: ReportSettings, table: str, model_name: str) -> dict[str, Any]:
     """Put together everything that the page shows."""
-    model = survey.model
-    drift = survey.drift.columns(labels=settings.rows)
+    model, cells = survey.model, survey.cells
     return {
         "title": settings.title or f"Anomaly report: {table}",
         "table": table,
         "model": model_name,
         "made": dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "n_rows": survey.n_rows,
-        "n_strange": survey.n_strange,
+        "n_flagged": survey.n_flagged,
         "rate": float(model.false_alarm_rate_),
         "values_shown": settings.rows,
+        "held_out": isinstance(survey.scorer, CrossFit),
         "ignored": survey.ignored[:MOST_COLUMNS],
-        "learned": _learned(model, values=settings.rows),
+        "missing": _cells(cells.rows_missing, cells.missing_columns),
+        "unseen": _cells(cells.rows_unseen, cells.unseen_columns),
+        "fitted": _fitted(survey, values=settings.rows),
         "scores": _scores(survey),
         "drivers": _drivers(survey),
         "top": _top(survey, survey.explain_top(), values=settings.rows),
-        "drift": {
-            "columns": drift[:MOST_COLUMNS],
-            "n_columns": len(drift),
-            "n_some": sum(entry["verdict"] == "some" for entry in drift),
-            "n_strong": sum(entry["verdict"] == "strong" for entry in drift),
-            "constants": [
-                [name, _text(value, 6) if settings.rows else None]
-                for name, value in list(survey.changed_constants.items())[:MOST_COLUMNS]
-            ],
-        },
+        "drift": _drift(survey, values=settings.rows),
         "health": {"synthetic": synthetic_check(model), "history": _history(model)},
         "settings": _settings(model),
-        "versions": {
-            "ptad": __version__,
-            "Python": platform.python_version(),
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-            "scikit-learn": sklearn.__version__,
-        },
+        "versions": _versions(),
     }
 
 
-def _learned(model: PTAD, *, values: bool) -> dict[str, Any]:
-    schema, scorer = model.schema_, model.scorer_
-    assert model.calibration_ is not None  # a report starts from a threshold
+def _cells(n_rows: int, columns: dict[str, int]) -> dict[str, Any]:
+    """Return how many rows have such a cell, and in which columns, the most frequent first."""
+    return {"rows": n_rows, "n_columns": len(columns), "columns": list(map(list, columns.items()))[:MOST_COLUMNS]}
+
+
+def _fitted(survey: Survey, *, values: bool) -> dict[str, Any]:
+    model = survey.model
+    schema = model.schema_
     # a reason such as "constant: 'Paris'" quotes the table
-    left_out = {name: reason if values else reason.split(":")[0] for name, reason in schema.left_out.items()}
+    excluded = {name: reason if values else reason.split(":")[0] for name, reason in schema.left_out.items()}
     return {
-        "n_calibration": len(model.calibration_.scores),
-        "n_reference": int(training_rows(model).shape[1]),
+        "n_calibration": len(survey.calibration.scores),
+        "n_reference": len(model.detector_.reference),
         "n_columns": len(schema.names),
-        "n_encoded": schema.n_encoded,
-        "n_members": scorer.network.n_members,
-        "n_parameters": scorer.network.n_parameters,
+        "terms": [[settings.title(), settings.weight] for settings in model.config_.terms],
         "kinds": dict(Counter(schema.kinds.values())),
         "columns": [[name, kind] for name, kind in list(schema.kinds.items())[:MOST_COLUMNS]],
-        "left_out": list(left_out.items())[:MOST_COLUMNS],
+        "excluded": [list(pair) for pair in list(excluded.items())[:MOST_COLUMNS]],
     }
 
 
 def _scores(survey: Survey) -> dict[str, Any]:
-    calibration = survey.model.calibration_
-    assert calibration is not None
-    usual = ScoreHistogram(survey.threshold)
-    usual.add(calibration.scores)
-    edges, (normal, anomalous, held_out) = common_edges([survey.normal, survey.anomalous, usual])
-    n = len(calibration.scores)
-    beyond = n - np.searchsorted(calibration.scores, edges, side="right")
+    known = survey.calibration.scores
+    calibration = ScoreHistogram(survey.threshold, survey.scale)
+    calibration.add(known)
+    edges, (normal, anomalous, held_out) = common_edges([survey.normal, survey.anomalous, calibration])
+    n = len(known)
+    beyond = n - np.searchsorted(known, edges, side="right")
     labelled = None
     if survey.label is not None:
         labelled = {
@@ -134,20 +124,22 @@ def _scores(survey: Survey) -> dict[str, Any]:
     return {
         "edges": [_digits(edge, 9) for edge in edges],
         "counts": (normal + anomalous).tolist(),
-        "usual": held_out.tolist(),
+        "calibration": held_out.tolist(),
         "rates": [float(f"{(1 + b) / (n + 1):.4g}") for b in beyond],
         "threshold": survey.threshold,
         "threshold_index": int(np.searchsorted(edges, survey.threshold)),
+        "scale": [_digits(survey.scale.centre, 9), _digits(survey.scale.unit, 9)],
         "labelled": labelled,
     }
 
 
 def _drivers(survey: Survey) -> list[dict[str, Any]]:
-    n_strange = max(survey.n_strange, 1)
+    """Return the columns by their share of the positive contributions of flagged rows."""
+    n_flagged = max(survey.n_flagged, 1)
     order = np.argsort(-survey.share, kind="stable")[:12]
     names = survey.model.schema_.names
     return [
-        {"name": names[j], "first": survey.first_reason[j] / n_strange, "share": survey.share[j] / n_strange}
+        {"name": names[j], "first": round(float(survey.first_reason[j])), "share": float(survey.share[j]) / n_flagged}
         for j in order
         if survey.share[j] > 0
     ]
@@ -156,17 +148,24 @@ def _drivers(survey: Survey) -> list[dict[str, Any]]:
 def _top(survey: Survey, explanation: Explanation | None, *, values: bool) -> dict[str, Any]:
     if explanation is None:
         return {"columns": [], "names": {}, "rows": []}
-    cells = explanation.contribution_values
-    assert survey.model.calibration_ is not None
-    p_values = survey.model.calibration_.p_value(explanation.score)
-    shown = np.argsort(-cells.sum(axis=0), kind="stable")[:SHOWN_COLUMNS]
-    observed = {name: explanation.observed[name].to_pylist() for name in explanation.names}
-    expected = {name: explanation.expected[name].to_pylist() for name in explanation.names}
+    cells, percentages = explanation.contribution_values, explanation.percentages
+    p_values = survey.calibration.p_value(survey.top_scores)
+    shown = np.argsort(-percentages.sum(axis=0), kind="stable")[:SHOWN_COLUMNS]
+    tables = explanation.observed, explanation.expected, explanation.reasons
+    observed, expected, reasons = ({name: t[name].to_pylist() for name in explanation.names} for t in tables)
+    terms = {name: explanation.terms[name].to_pylist() for name in explanation.terms.column_names}
 
-    def cell(i: int, j: int) -> list[Any]:
+    def cell(i: int, j: int) -> dict[str, Any]:
         name = explanation.names[j]
-        pair = [_text(observed[name][i], 6), _text(expected[name][i], 4)] if values else [None, None]
-        return [int(j), _digits(cells[i, j]), *pair]
+        found = {
+            "column": int(j),
+            "contribution": _digits(cells[i, j]),
+            "percentage": _digits(percentages[i, j]),
+            "reason": reasons[name][i],
+        }
+        return found | (
+            {"observed": value_text(observed[name][i]), "expected": value_text(expected[name][i], 4)} if values else {}
+        )
 
     rows: list[dict[str, Any]] = []
     for i, number in enumerate(survey.top_numbers):
@@ -174,44 +173,62 @@ def _top(survey: Survey, explanation: Explanation | None, *, values: bool) -> di
         rows.append(
             {
                 "row": int(number),
-                "score": _digits(explanation.score[i], 9),  # as many digits as a score has
+                "score": _digits(survey.top_scores[i], 9),  # as many digits as a score has
                 "p": _digits(p_values[i]),
                 "anomaly": bool(survey.top_labels[i]) if survey.label is not None else None,
                 "cells": [cell(i, int(j)) for j in strongest],
                 "shown": [cell(i, int(j)) for j in shown],
                 "rest": _digits(cells[i].sum() - cells[i, strongest].sum()),
+                "terms": {name: _digits(amounts[i]) for name, amounts in terms.items()},
             }
         )
-    used = {int(c[0]) for row in rows for key in ("cells", "shown") for c in row[key]}
+    used = {int(c["column"]) for row in rows for key in ("cells", "shown") for c in row[key]}
     return {"columns": shown.tolist(), "names": {j: explanation.names[j] for j in sorted(used)}, "rows": rows}
 
 
+def _drift(survey: Survey, *, values: bool) -> dict[str, Any]:
+    columns = survey.drift.columns(labels=values)
+    counts = Counter(entry["verdict"] for entry in columns)
+    constants = list(survey.changed_constants.items())[:MOST_COLUMNS]
+    return {
+        "columns": columns[:MOST_COLUMNS],
+        "n_columns": len(columns),
+        "n_some": counts["some"],
+        "n_strong": counts["strong"],
+        "n_unknown": counts["too few rows"],
+        "constants": [[name, value_text(value) if values else None] for name, value in constants],
+    }
+
+
 def _history(model: PTAD) -> list[dict[str, list[float]]]:
-    """Return one curve per group of members that was trained together."""
-    curves = []
-    for member in sorted({entry.get("member", 0.0) for entry in model.history_}):
-        entries = [entry for entry in model.history_ if entry.get("member", 0.0) == member]
-        curve = {"step": [entry["step"] for entry in entries], "total": [_digits(entry["total"]) for entry in entries]}
-        if all("held_out" in entry for entry in entries):
-            curve["held_out"] = [_digits(entry["held_out"]) for entry in entries]
-        curves.append(curve)
-    return curves
+    """Return the curve of the training loss, if something was trained."""
+    entries = [entry for entry in model.history_ if "total" in entry]
+    if not entries:
+        return []
+    curve = {"step": [entry["step"] for entry in entries], "total": [_digits(entry["total"]) for entry in entries]}
+    if all("held_out" in entry for entry in entries):
+        curve["held_out"] = [_digits(entry["held_out"]) for entry in entries]
+    return [curve]
 
 
 def _settings(model: PTAD) -> list[list[str]]:
-    own = {"preset": model.preset, "context": model.context, "false_alarm_rate": model.false_alarm_rate_}
-    return [[name, str(value)] for name, value in {**own, **model.config_.to_json()}.items()]
+    """Return every setting by its dotted name."""
+    found: dict[str, Any] = {"preset": model.preset, "false_alarm_rate": float(model.false_alarm_rate_)}
+    for group in model.config_.groups():
+        found |= {f"{group.title()}.{name}": value for name, value in group.to_json().items()}
+    return [[name, number_text(value) if isinstance(value, float) else str(value)] for name, value in found.items()]
+
+
+def _versions() -> dict[str, str]:
+    found = {
+        "ptad": __version__,
+        "Python": platform.python_version(),
+        "numpy": np.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+    # it is an extra, and only a model that uses it has imported it
+    return found | ({"torch": str(sys.modules["torch"].__version__)} if "torch" in sys.modules else {})
 
 
 def _digits(value: Any, n: int = 5) -> float:
     return float(f"{float(value):.{n}g}")
-
-
-def _text(value: Any, digits: int) -> str | None:
-    """Write one cell for people: short numbers, ISO dates, no more than a line of text."""
-    if value is None or value != value:
-        return None
-    if isinstance(value, float):
-        return f"{value:.{digits}g}"
-    text = value.isoformat(" ") if isinstance(value, dt.datetime) else str(value)
-    return text if len(text) <= TEXT_LENGTH else text[: TEXT_LENGTH - 1] + "…"

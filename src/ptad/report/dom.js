@@ -33,45 +33,74 @@ export const sum = (values) => values.reduce((a, b) => a + b, 0);
 // Long names often differ in their ends only.
 export const clipped = (name) => (name.length > 34 ? `${name.slice(0, 15)}…${name.slice(-16)}` : name);
 
+const digits = (n) => new Intl.NumberFormat('en', { maximumSignificantDigits: n });
+
 // Three digits that matter, never in scientific notation unless it cannot be helped.
 export function short(x) {
-  if (x === 0) return '0';
   const size = Math.abs(x);
-  if (size >= 1e7 || size < 1e-4) return x.toExponential(1);
-  return new Intl.NumberFormat('en', { maximumSignificantDigits: 3 }).format(x);
+  if (size !== 0 && (size >= 1e15 || size < 1e-9)) return x.toExponential(1);
+  return digits(3).format(x);
 }
 
 export function percent(share) {
   if (share > 0 && share < 0.0001) return 'less than 0.01\u00a0%';
   if (share < 1 && share > 0.999) return 'more than 99.9\u00a0%';
   const size = Math.abs(share);
-  const digits = size === 0 || size >= 0.1 ? 0 : size >= 0.01 ? 1 : 2;
-  return `${new Intl.NumberFormat('en', { maximumFractionDigits: digits }).format(100 * share)}\u00a0%`;
+  const decimals = size === 0 || size >= 0.1 ? 0 : size >= 0.01 ? 1 : 2;
+  return `${new Intl.NumberFormat('en', { maximumFractionDigits: decimals }).format(100 * share)}\u00a0%`;
 }
 
-export const oneIn = (p) => (p >= 0.1 ? `${count(Math.max(1, 10 * p))} in 10` : `1 in ${count(1 / p)}`);
+// A part of a whole in brackets; of a handful of rows a percentage would say more than is known.
+export const inPercent = (n, all) => (n && all >= 20 ? ` (${percent(n / all)})` : '');
+
+export const pText = (p) => digits(2).format(p);
+
+// Names of terms and settings, as words.
+export const spaced = (name) => name.replaceAll('_', ' ');
+
+// Some names, and how many more there are.
+export function listed(names, most = 8) {
+  const more = names.length > most ? ` and ${count(names.length - most)} more` : '';
+  return names.slice(0, most).join(', ') + more;
+}
 
 export function bar(share, label, kind = '') {
-  const fill = make('i', { class: kind, variables: { '--size': `${Math.max(0, Math.min(100, 100 * share))}%` }, attributes: { 'aria-hidden': 'true' } });
+  const fill = make('i', {
+    class: kind,
+    variables: { '--size': `${Math.max(0, Math.min(100, 100 * share))}%` },
+    attributes: { 'aria-hidden': 'true' },
+  });
   return make('div', { class: 'bar' }, fill, make('span', { text: label }));
 }
 
-export const card = (value, text) => make('div', { class: 'card' }, make('b', { text: value }), make('span', { text }));
+export const card = (value, text) =>
+  make('div', { class: 'card' }, make('b', { text: value }), make('span', { text }));
 
 export function pairs(entries) {
   const list = make('dl', { class: 'pairs' });
-  for (const [name, value] of entries) list.append(make('div', {}, make('dt', { text: name }), make('dd', { text: value })));
+  for (const [name, value] of entries)
+    list.append(make('div', {}, make('dt', { text: name }), make('dd', { text: value })));
   return list;
 }
 
 export const folded = (summary, ...children) => make('details', {}, make('summary', { text: summary }), ...children);
-export const sheet = (title, ...children) => make('section', { class: 'sheet', attributes: { 'aria-label': title } }, make('h2', { text: title }), ...children);
+export const sheet = (title, ...children) =>
+  make('section', { class: 'sheet', attributes: { 'aria-label': title } }, make('h2', { text: title }), ...children);
 // A wide table scrolls by itself, also with the keyboard, and never the page.
-export const scroller = (id, label, ...children) => make('div', { id, class: 'scroll', attributes: { role: 'region', 'aria-label': label, tabindex: '0' } }, ...children);
+export const scroller = (id, label, ...children) =>
+  make(
+    'div',
+    { id, class: 'scroll', attributes: { role: 'region', 'aria-label': label, tabindex: '0' } },
+    ...children,
+  );
 export const heading = (text, kind = '') => make('th', { text, class: kind, attributes: { scope: 'col' } });
 
 export function legend(...entries) {
-  return make('ul', { class: 'legend' }, ...entries.map(([kind, text]) => make('li', {}, kind ? make('i', { class: kind }) : null, text)));
+  return make(
+    'ul',
+    { class: 'legend' },
+    ...entries.map(([kind, text]) => make('li', {}, kind ? make('i', { class: kind }) : null, text)),
+  );
 }
 
 // Charts are drawn for the width they have, and again when it changes.
@@ -80,7 +109,10 @@ export function responsive(container, paint) {
   const fit = () => {
     if (!container.clientWidth) return;
     const now = Math.max(240, Math.round(container.clientWidth));
-    if (now !== width) { width = now; paint(now); }
+    if (now !== width) {
+      width = now;
+      paint(now);
+    }
   };
   new ResizeObserver(fit).observe(container);
   fit();
@@ -89,10 +121,18 @@ export function responsive(container, paint) {
 // Long tables start short; one button shows the rest.
 export function limited(container, lines, n, what) {
   if (lines.length <= n) return;
-  lines.slice(n).forEach((line) => { line.hidden = true; });
-  const button = make('button', { class: 'more', text: `Show all ${count(lines.length)} ${what}`, attributes: { type: 'button' } });
+  lines.slice(n).forEach((line) => {
+    line.hidden = true;
+  });
+  const button = make('button', {
+    class: 'more',
+    text: `Show all ${count(lines.length)} ${what}`,
+    attributes: { type: 'button' },
+  });
   button.addEventListener('click', () => {
-    lines.forEach((line) => { line.hidden = false; });
+    lines.forEach((line) => {
+      line.hidden = false;
+    });
     button.remove();
     container.focus(); // the keyboard goes on where the button was
   });

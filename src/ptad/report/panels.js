@@ -1,85 +1,179 @@
-// The quiet parts: the judgement in short, what was learned, drivers, the health of the model.
+// The quiet parts: the summary, the model, missing values and unseen categories, drivers, the health of the model.
 
-import { bar, card, count, folded, make, pairs, percent, plural, sheet } from './dom.js';
+import { bar, card, count, folded, inPercent, listed, make, pairs, percent, plural, sheet, spaced } from './dom.js';
 import { lossChart } from './loss_chart.js';
 
-export const KIND_NAMES = {
-  number: ['number', 'numbers'], boolean: ['yes or no', 'yes or no'], category: ['category', 'categories'], text: ['text', 'texts'],
-  datetime: ['date and time', 'dates and times'], date: ['date', 'dates'], time: ['time of day', 'times of day'], duration: ['duration', 'durations'],
+export const TYPE_NAMES = {
+  number: 'numeric',
+  boolean: 'boolean',
+  category: 'categorical',
+  text: 'text',
+  datetime: 'datetime',
+  date: 'date',
+  time: 'time of day',
+  duration: 'duration',
 };
+
+const HELD_OUT = 'The model was fitted on this table: each row is scored by a model that was fitted without it.';
 
 function headline(data) {
   const expected = data.rate * data.n_rows;
   const margin = 3 * Math.sqrt(expected) + 1;
-  const n = data.n_strange;
-  const start = n === 0 ? `None of the ${count(data.n_rows)} rows looks unlike what the model knows.`
-    : `${plural(n, 'row', 'rows')} of ${count(data.n_rows)} (${percent(n / data.n_rows)}) ${n === 1 ? 'looks' : 'look'} unlike what the model knows.`;
-  const usual = `If every row were normal, up to about ${count(Math.max(1, expected))} would look strange by chance`;
-  const verdict = n > expected + margin ? `${usual}: this is clearly more, so there are real anomalies here, or the table itself has changed.`
-    : n < expected - margin || n === 0 ? `${usual}: this is fewer.` : `${usual}: their number alone tells nothing, so look at the highest scores.`;
-  return `${start} ${verdict}`;
+  const n = data.n_flagged;
+  const rows = data.n_rows === 1 ? 'The row' : `${plural(n, 'row', 'rows')} of ${count(data.n_rows)}`;
+  const start = n
+    ? `${rows}${inPercent(n, data.n_rows)} ${n === 1 ? 'is' : 'are'} flagged.`
+    : data.n_rows === 1
+      ? 'The row is not flagged.'
+      : `None of the ${count(data.n_rows)} rows is flagged.`;
+  if (data.n_rows < 20) return start;
+  const usual =
+    `If all rows were normal, about ${count(Math.max(1, expected))} would be flagged at the target false-alarm ` +
+    `rate of ${percent(data.rate)}`;
+  if (n > expected + margin) return `${start} ${usual}: there are anomalies here, or the table has drifted.`;
+  if (n === 0 || n < expected - margin) return `${start} ${usual}.`;
+  return `${start} ${usual}: the number alone tells nothing, so look at the highest scores.`;
 }
 
 export function summarySheet(data, ...more) {
-  const cards = make('div', { id: 'cards', class: 'cards' },
-    card(count(data.n_rows), 'rows checked'),
-    card(count(data.n_strange), `strange rows (${percent(data.n_strange / data.n_rows)})`),
-    card(percent(data.rate), 'promised false alarms among normal rows'),
-    card(`${count(data.drift.n_some + data.drift.n_strong)} of ${count(data.drift.n_columns)}`, 'columns that changed since training'));
+  const { drift, n_rows: n, n_flagged: flagged } = data;
+  const drifted = `${count(drift.n_some + drift.n_strong)} of ${count(drift.n_columns)}`;
+  const cards = make(
+    'div',
+    { id: 'cards', class: 'cards' },
+    card(count(n), n === 1 ? 'row scored' : 'rows scored'),
+    card(count(flagged), `${flagged === 1 ? 'row' : 'rows'} flagged${inPercent(flagged, n)}`),
+    card(percent(data.rate), 'target false-alarm rate'),
+    drift.n_unknown === drift.n_columns
+      ? card('–', 'drift: too few rows to tell')
+      : card(drifted, 'columns have drifted since training'),
+    card(count(data.unseen.rows), `${data.unseen.rows === 1 ? 'row' : 'rows'} with unseen categories`),
+    card(count(data.missing.rows), `${data.missing.rows === 1 ? 'row' : 'rows'} with missing values`),
+  );
   const auc = data.scores.labelled?.auc;
-  if (auc !== null && auc !== undefined) cards.append(card(percent(auc), 'of pairs of a known anomaly and a normal row are ranked rightly (AUC-ROC)'));
-  return sheet('In short', make('p', { id: 'headline', class: 'headline', text: headline(data) }), cards, ...more);
+  if (auc !== null && auc !== undefined) cards.append(card(auc.toFixed(3), 'AUC-ROC against the labels'));
+  const text = headline(data);
+  const note = data.held_out ? make('p', { id: 'held-out', class: 'quiet', text: HELD_OUT }) : null;
+  return sheet(
+    'Summary',
+    make('p', { id: 'headline', class: 'headline', text }),
+    note,
+    cards,
+    cellsNote(data),
+    ...more,
+  );
 }
 
-export function learnedSheet(data) {
-  const l = data.learned;
-  const word = (kind, n) => KIND_NAMES[kind]?.[n === 1 ? 0 : 1] || kind;
-  const kinds = Object.entries(l.kinds).map(([kind, n]) => `${count(n)} ${word(kind, n)}`).join(', ');
-  const names = l.columns.map(([name, kind]) => [name, word(kind, 1)]);
-  const more = l.n_columns - names.length;
-  return sheet('What the model learned', make('div', { id: 'learned' },
-    make('p', {
-      text: `It learned how ${plural(l.n_columns, 'column', 'columns')} of normal rows go together: ${kinds}. Its alarm level was set with `
-        + `${plural(l.n_calibration, 'normal row', 'normal rows')} that the network judging them had not seen, and it keeps ${count(l.n_reference)} training rows for comparison.`,
-    }),
-    folded(`The columns (${count(l.n_columns)})`, pairs(more > 0 ? [...names, ['and others', count(more)]] : names)),
-    l.left_out.length ? folded(`Columns left out (${count(l.left_out.length)})`, pairs(l.left_out)) : null,
-    data.ignored.length ? make('p', { class: 'quiet', text: `Columns of this table that the model does not know, and ignores: ${data.ignored.join(', ')}.` }) : null));
+// Which columns hold missing values and unseen categories.
+function cellsNote(data) {
+  const named = ({ columns, n_columns: n }) =>
+    listed(columns.map(([name, rows]) => `${name} (${plural(rows, 'row', 'rows')})`)) +
+    (n > columns.length ? ` of ${count(n)} columns` : '');
+  const entries = [
+    ['Unseen categories', data.unseen],
+    ['Missing values', data.missing],
+  ].filter(([, found]) => found.rows);
+  if (!entries.length) return null;
+  const lines = entries.map(([title, found]) => make('li', {}, make('b', { text: `${title}: ` }), named(found)));
+  return make('ul', { id: 'cells', class: 'notes' }, ...lines);
+}
+
+export function modelSheet(data) {
+  const f = data.fitted;
+  const types = Object.entries(f.kinds).map(([kind, n]) => `${count(n)} ${TYPE_NAMES[kind]}`);
+  const names = f.columns.map(([name, kind]) => [name, TYPE_NAMES[kind]]);
+  const more = f.n_columns - names.length;
+  const terms = f.terms.map(([name]) => spaced(name)).join(', ');
+  return sheet(
+    'The model',
+    make(
+      'div',
+      { id: 'fitted' },
+      make('p', {
+        text:
+          `It uses ${plural(f.n_columns, 'column', 'columns')}: ${types.join(', ')}. It compares rows with ` +
+          `${plural(f.n_reference, 'reference row', 'reference rows')}, and its threshold comes from ` +
+          `${plural(f.n_calibration, 'calibration row', 'calibration rows')}. ` +
+          `${f.terms.length === 1 ? 'The score has one term' : 'Terms of the score'}: ${terms}.`,
+      }),
+      folded(`Columns (${count(f.n_columns)})`, pairs(more > 0 ? [...names, ['and others', count(more)]] : names)),
+      f.excluded.length ? folded(`Excluded columns (${count(f.excluded.length)})`, pairs(f.excluded)) : null,
+      data.ignored.length
+        ? make('p', {
+            class: 'quiet',
+            text: `Columns that the model does not know, and ignores: ${data.ignored.join(', ')}.`,
+          })
+        : null,
+    ),
+  );
 }
 
 export function driversSheet(data) {
   const grid = make('div', { id: 'drivers', class: 'bars' });
+  const n = data.n_flagged;
   const largest = Math.max(...data.drivers.map((d) => d.share), 1e-30);
   for (const { name, share, first } of data.drivers) {
-    grid.append(make('div', { text: name }), bar((share / largest) * 0.6, first > 0 ? `${percent(share)}, main reason in ${percent(first)} of rows` : percent(share)));
+    const main = first > 0 ? `main reason of ${plural(first, 'row', 'rows')}` : '';
+    const text = n > 1 ? [percent(share), main].filter(Boolean).join(', ') : main;
+    grid.append(make('div', { text: name }), bar((share / largest) * 0.6, text));
   }
-  return sheet('Which columns drive the alarms', make('p', {
-    text: data.drivers.length ? 'How much of the score of the strange rows comes from each column, on average, and how often it is the main reason.'
-      : 'No row raised an alarm, so there is nothing to explain.',
-  }), grid);
+  const text = data.drivers.length
+    ? 'The share of each column in the positive contributions of flagged rows, on average, and of how many rows it ' +
+      'is the main reason.'
+    : 'No row is flagged, so there is nothing to explain.';
+  return sheet('Contributions by column', make('p', { text }), grid);
 }
 
 export function healthSheet(data) {
-  const history = make('div', { id: 'history', class: 'chart' });
   const curves = data.health.history;
-  lossChart(history, { empty: 'No curve was kept.' })(curves, Math.max(1, ...curves.flatMap((c) => c.step)));
-  return sheet('Health of the model', make('div', { class: 'two' },
-    make('div', {}, make('h3', { text: 'Anomalies made on purpose' }),
-      make('p', { class: 'quiet', text: 'How reliably the model ranks a made-up anomaly above a normal row that it has not seen. 50\u00a0% is guessing.' }), synthetic(data)),
-    make('div', {}, make('h3', { text: 'Training' }), make('p', { class: 'quiet', text: 'The loss should fall and then flatten.' }), history)));
+  const parts = [
+    make(
+      'div',
+      {},
+      make('h3', { text: 'Synthetic anomalies' }),
+      make('p', {
+        class: 'quiet',
+        text:
+          'How often the model scores a synthetic anomaly higher than a normal row that it was not fitted on ' +
+          '(AUC-ROC). 50\u00a0% is guessing.',
+      }),
+      synthetic(data),
+    ),
+  ];
+  if (curves.length) {
+    const history = make('div', { id: 'history', class: 'chart' });
+    lossChart(history, { empty: '' })(curves, Math.max(1, ...curves.flatMap((c) => c.step)));
+    const note = make('p', { class: 'quiet', text: 'The loss should fall and then flatten.' });
+    parts.push(make('div', {}, make('h3', { text: 'Training' }), note, history));
+  }
+  return sheet('Health of the model', make('div', { class: parts.length > 1 ? 'two' : '' }, ...parts));
 }
 
 function synthetic(data) {
   const kinds = {
-    local: 'Slightly off: a bit away from its own group', global: 'Far off: any value in any column',
-    dependency: 'Mismatched: plausible values, wrong combination', clustered: 'A new group: many alike, all elsewhere',
+    local: 'Local: somewhat away from its own group',
+    global: 'Global: any value in any column',
+    dependency: 'Dependency: usual values, unusual combination',
+    clustered: 'Clustered: a group of rows, all elsewhere',
   };
-  const word = (auc) => (auc >= 0.95 ? 'very reliable' : auc >= 0.85 ? 'reliable' : auc >= 0.7 ? 'fair' : 'weak');
   const grid = make('div', { id: 'synthetic', class: 'bars' });
   for (const [kind, auc] of Object.entries(data.health.synthetic)) {
-    grid.append(make('div', { text: kinds[kind] }), auc === null ? make('div', { class: 'quiet', text: 'not possible with these columns' }) : bar(auc * 0.6, `${percent(auc)}, ${word(auc)}`, 'is-normal'));
+    const nothing = make('div', { class: 'quiet', text: 'not possible with these rows and columns' });
+    grid.append(
+      make('div', { text: kinds[kind] }),
+      auc === null ? nothing : bar(auc * 0.6, percent(auc), 'is-normal'),
+    );
   }
   return grid;
 }
 
-export const settingsSheet = (data) => sheet('Settings and versions', make('div', { id: 'settings' }, pairs(Object.entries(data.versions)), folded('All settings of the model', pairs(data.settings))));
+export const settingsSheet = (data) =>
+  sheet(
+    'Settings and versions',
+    make(
+      'div',
+      { id: 'settings' },
+      pairs(Object.entries(data.versions)),
+      folded('All settings', pairs(data.settings)),
+    ),
+  );

@@ -2,24 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-BINS_PER_DECADE = 300  # neighbouring edges differ by less than 1 %
-LOWEST, HIGHEST = -9, 15  # powers of ten; whatever lies outside falls into the first or last bin
+STEP = 0.01  # between neighbouring edges: a hundredth of the spread of normal scores, far out 1 % of the score
+REACH = 35.0  # the farthest edge, 1e15 spreads away; whatever lies outside falls into the first or last bin
 MOST_BINS = 1500  # sent to the page
 
 
+@dataclass(frozen=True)
+class ScoreScale:
+    """A symmetric log scale: linear around the scores of normal rows, logarithmic far away on both sides.
+
+    A score may be negative, and anomalies may lie thousands of spreads away: neither a linear nor a logarithmic axis
+    shows both.
+    """
+
+    centre: float
+    unit: float
+
+    @classmethod
+    def of(cls, scores: Array) -> ScoreScale:
+        """Return the scale whose linear part are these scores of normal rows."""
+        low, centre, high = np.quantile(scores, [0.25, 0.5, 0.75])
+        unit = high - low
+        # Nine digits of a score are shown: a unit below them would be noise.
+        return cls(float(centre), float(max(unit, 1e-9 * max(abs(centre), 1.0))))
+
+    def __call__(self, scores: Array) -> Array:
+        return np.arcsinh((np.asarray(scores) - self.centre) / self.unit)
+
+    def inverse(self, places: Array) -> Array:
+        """Return the scores at these places of the axis."""
+        return self.centre + self.unit * np.sinh(places)
+
+
 class ScoreHistogram:
-    """Counts of scores between logarithmic edges, one of which is the threshold: counts beyond it are exact.
+    """Counts of scores between the edges of a scale, one of which is the threshold: counts beyond it are exact.
 
     Bin i holds the scores in (edges[i], edges[i + 1]].
     """
 
-    def __init__(self, threshold: float) -> None:
-        grid = np.logspace(LOWEST, HIGHEST, (HIGHEST - LOWEST) * BINS_PER_DECADE + 1)
+    def __init__(self, threshold: float, scale: ScoreScale) -> None:
+        grid = scale.inverse(np.linspace(-REACH, REACH, round(2 * REACH / STEP) + 1))
         self.threshold = threshold
         self.edges: Array = np.unique(np.append(grid, threshold))
         self.counts = np.zeros(len(self.edges) + 1, dtype=np.int64)
@@ -30,7 +59,7 @@ class ScoreHistogram:
         self.counts += np.bincount(places, minlength=len(self.counts))
 
     @property
-    def n_strange(self) -> int:
+    def n_flagged(self) -> int:
         """Number of scores beyond the threshold."""
         return int(self.counts[np.searchsorted(self.edges, self.threshold) + 1 :].sum())
 

@@ -11,14 +11,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptad.engines.cells import CellCounts
 from ptad.engines.labels import check_label, is_anomaly
 from ptad.engines.local import rows_from
 from ptad.estimator import PTAD
+from ptad.explanation import Explanation
+from ptad.report.cross_fit import Scorer
 from ptad.report.drift import DriftTally
-from ptad.report.score_histogram import ScoreHistogram
-from ptad.scoring import Explanation
+from ptad.report.score_histogram import ScoreHistogram, ScoreScale
 
-# Strange rows per batch whose columns are looked at, which costs one scoring per column; they stand for the others.
+# Flagged rows per batch whose columns are looked at; they stand for the others.
 EXPLAINED_PER_BATCH = 64
 _REASONS = b"reasons"
 
@@ -28,7 +30,7 @@ Progress = Callable[[int, int | None], None]
 
 @dataclass
 class Label:
-    """A column that says which rows are normal: those with one of these values, or with 0 or false."""
+    """A column that tells normal rows, which have one of these values, or 0 or false, from anomalies."""
 
     column: str
     normal: tuple[str, ...]
@@ -41,7 +43,7 @@ class Label:
 
 
 @dataclass(frozen=True, eq=False)
-class Judgement:
+class BatchScores:
     """What the model says of a batch: all that is costly to find out, so that it can be kept and counted in later.
 
     Attributes
@@ -49,7 +51,7 @@ class Judgement:
     scores : ndarray of shape (n_rows,)
         The score of every row.
     first_reason, share : ndarray of shape (n_columns,)
-        Over the strange rows of the batch, as in :class:`Survey`.
+        Over the flagged rows of the batch, as in :class:`Survey`.
     """
 
     scores: Array
@@ -63,7 +65,7 @@ class Judgement:
         return pa.RecordBatch.from_arrays([pa.array(self.scores)], schema=schema)
 
     @classmethod
-    def from_batch(cls, batch: pa.RecordBatch) -> Judgement:
+    def from_batch(cls, batch: pa.RecordBatch) -> BatchScores:
         """Return what :meth:`to_batch` was given."""
         reasons = json.loads(batch.schema.metadata[_REASONS])
         return cls(batch.column("score").to_numpy(), np.array(reasons["first_reason"]), np.array(reasons["share"]))
@@ -72,8 +74,8 @@ class Judgement:
 class Survey:
     """What is known about a table after its batches were added.
 
-    ``add`` is ``judge``, which asks the model, and then ``count_in``, which only counts: whoever has kept the judgement
-    of a batch counts it in without asking again.
+    ``add`` is ``score``, which asks the model, and then ``count_in``, which only counts: whoever has kept the scores of
+    a batch counts it in without asking again.
 
     Attributes
     ----------
@@ -81,19 +83,27 @@ class Survey:
         Scores of all rows; with labels, ``anomalous`` holds those of the labelled anomalies and ``normal`` the others.
     drift : DriftTally
         The table against the training rows.
+    cells : CellCounts
+        Rows with missing values and with unseen categories.
     changed_constants : dict
-        Columns that the model left out since they never varied, and do now, with a new value.
+        Columns that the model excludes since they never varied, and do now, with a new value.
     first_reason, share : ndarray of shape (n_columns,)
-        Over the strange rows: how often each column contributes most, and its average share of the score.
+        Over the flagged rows: how often each column contributes most, and the sum of its shares of the positive
+        contributions.
     """
 
-    def __init__(self, model: PTAD, top: int, label: Label | None = None) -> None:
+    def __init__(self, model: PTAD, top: int, label: Label | None = None, scorer: Scorer | None = None) -> None:
         self.model, self.top, self.label = model, top, label
-        schema, threshold = model.schema_, -float(model.offset_)
-        self.threshold = threshold
-        self.normal, self.anomalous = ScoreHistogram(threshold), ScoreHistogram(threshold)
-        self.drift = DriftTally(schema, training_rows(model))
-        self.first_reason, self.share = np.zeros(len(schema.names)), np.zeros(len(schema.names))
+        self.scorer = scorer or Scorer(model)
+        calibration = model.detector_.calibration
+        assert calibration is not None  # a report starts from a threshold
+        n_columns, threshold = len(model.schema_.names), -float(model.offset_)
+        self.threshold, self.calibration = threshold, calibration
+        self.scale = ScoreScale.of(calibration.scores)
+        self.normal, self.anomalous = ScoreHistogram(threshold, self.scale), ScoreHistogram(threshold, self.scale)
+        self.drift = DriftTally(model.schema_, model.detector_.reference)
+        self.cells = CellCounts.none(model.schema_)
+        self.first_reason, self.share = np.zeros(n_columns), np.zeros(n_columns)
         self.n_rows = 0
         self.top_scores: Array = np.empty(0)
         self.top_numbers: NDArray[np.int64] = np.empty(0, dtype=np.int64)
@@ -110,43 +120,46 @@ class Survey:
             if progress is not None:
                 progress(self.n_rows, getattr(batches, "n_rows", None))
 
-    def add(self, batch: pa.RecordBatch) -> Judgement:
+    def add(self, batch: pa.RecordBatch) -> BatchScores:
         """Score a batch, count it in and return what the model says of it."""
-        judgement = self.judge(batch)
-        self.count_in(batch, judgement)
-        return judgement
+        found = self.score(batch, self.n_rows)
+        self.count_in(batch, found)
+        return found
 
-    def judge(self, batch: pa.RecordBatch) -> Judgement:
-        """Ask the model about a batch; nothing is counted."""
-        rows = self._features(batch)
-        scores = self.model.scorer_.parts(self.model.schema_.encode(rows), _context(self.model)).score
-        return Judgement(scores, *self._reasons(rows, np.flatnonzero(scores > self.threshold)))
+    def score(self, batch: pa.RecordBatch, start: int) -> BatchScores:
+        """Ask the model about the batch that begins at row ``start``; nothing is counted."""
+        rows = self.known(batch)
+        numbers = start + np.arange(batch.num_rows)
+        scores = self.scorer.scores(self.model.schema_.encode(rows), numbers)
+        return BatchScores(scores, *self._reasons(rows, numbers, np.flatnonzero(scores > self.threshold)))
 
-    def count_in(self, batch: pa.RecordBatch, judgement: Judgement) -> None:
+    def count_in(self, batch: pa.RecordBatch, found: BatchScores) -> None:
         """Count a batch in, the next one in the order of the table."""
-        scores = judgement.scores
+        scores = found.scores
         anomalous = np.zeros(len(scores), dtype=bool) if self.label is None else self.label.anomalous(batch)
-        rows = self._features(batch)
-        self.drift.add(self.model.schema_.encode(rows))
+        rows = self.known(batch)
+        encoded = self.model.schema_.encode(rows)
+        self.drift.add(encoded)
+        self.cells += CellCounts.of(encoded, self.model.schema_)
         self.changed_constants |= self.model.schema_.changed_constants(rows)
         self.normal.add(scores[~anomalous])
         self.anomalous.add(scores[anomalous])
-        self.first_reason += judgement.first_reason
-        self.share += judgement.share
+        self.first_reason += found.first_reason
+        self.share += found.share
         self._keep_top(rows, scores, anomalous)
         self.n_rows += len(scores)
 
     @property
-    def n_strange(self) -> int:
+    def n_flagged(self) -> int:
         """Rows beyond the threshold."""
-        return self.normal.n_strange + self.anomalous.n_strange
+        return self.normal.n_flagged + self.anomalous.n_flagged
 
     def explain_top(self) -> Explanation | None:
-        """Return the explanation of the strangest rows, in the order of ``top_numbers``."""
-        return None if self._top_rows is None else self.model.explain(self._top_rows)
+        """Return the explanation of the rows with the highest scores, in the order of ``top_numbers``."""
+        return None if self._top_rows is None else self.scorer.explain(self._top_rows, self.top_numbers)
 
-    def _features(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Leave out what is not for the model; what it misses is named by the schema."""
+    def known(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Drop what is not for the model; what it misses is named by the schema."""
         schema = self.model.schema_
         label = None if self.label is None else self.label.column
         wanted = set(schema.inputs)
@@ -157,18 +170,18 @@ class Survey:
             self.ignored = [name for name in batch.schema.names if name not in wanted and name != label]
         return batch.select(kept)
 
-    def _reasons(self, rows: pa.RecordBatch, strange: NDArray[np.int64]) -> tuple[Array, Array]:
-        """Return how often each column is the main reason of a strange row, and the sum of its shares of the scores."""
-        first, shares = np.zeros(len(self.share)), np.zeros(len(self.share))
-        if not len(strange):
-            return first, shares
-        looked_at = strange[:: -(-len(strange) // EXPLAINED_PER_BATCH)]
-        cells = self.model.explain(rows.take(pa.array(looked_at))).contribution_values
-        weight = len(strange) / len(looked_at)
-        first += weight * np.bincount(np.argmax(cells, axis=1), minlength=cells.shape[1])
-        raising = np.maximum(cells, 0.0)  # a column that makes a row more normal drives no alarm
-        shares += weight * (raising / raising.sum(axis=1, keepdims=True)).sum(axis=0)
-        return first, shares
+    def _reasons(
+        self, rows: pa.RecordBatch, numbers: NDArray[np.int64], flagged: NDArray[np.int64]
+    ) -> tuple[Array, Array]:
+        """Return how often each column is the main reason of a flagged row, and the sum of its shares."""
+        n_columns = len(self.share)
+        if not len(flagged):
+            return np.zeros(n_columns), np.zeros(n_columns)
+        looked_at = flagged[:: -(-len(flagged) // EXPLAINED_PER_BATCH)]
+        explanation = self.scorer.explain(rows.take(pa.array(looked_at)), numbers[looked_at])
+        weight = len(flagged) / len(looked_at)
+        first = np.bincount(np.argmax(explanation.contribution_values, axis=1), minlength=n_columns)
+        return weight * first, weight * explanation.percentages.sum(axis=0) / 100.0
 
     def _keep_top(self, rows: pa.RecordBatch, scores: Array, anomalous: NDArray[np.bool_]) -> None:
         best = np.argsort(-scores, kind="stable")[: self.top]
@@ -181,14 +194,3 @@ class Survey:
         self.top_numbers = np.concatenate([self.top_numbers, best + self.n_rows])[order]
         self.top_labels = np.concatenate([self.top_labels, anomalous[best]])[order]
         self._top_rows = table.take(pa.array(order)).combine_chunks()
-
-
-def training_rows(model: PTAD) -> NDArray[np.float32]:
-    """Return the encoded training rows kept in the model: (n_samples, n_rows, n_encoded), overlapping samples."""
-    scorer = model.scorer_
-    kept = scorer.reference_rows if scorer.retrieval is None else scorer.retrieval.rows.unsqueeze(0)
-    return np.asarray(kept.cpu().numpy(), dtype=np.float32)
-
-
-def _context(model: PTAD) -> Any:
-    return model.context

@@ -37,8 +37,9 @@ SCRIPTS = (
     "dom.js",
     "score_chart.js",
     "loss_chart.js",
+    "row_explanation.js",
     "row_table.js",
-    "level.js",
+    "threshold.js",
     "panels.js",
     "drift_table.js",
 )
@@ -55,7 +56,7 @@ def write_report(
     device: str = "auto",
     progress: Callable[[int, int | None], None] | None = None,
 ) -> dict[str, Any]:
-    """Judge a table and write the report.
+    """Score a table and write the report.
 
     Parameters
     ----------

@@ -19,6 +19,6 @@ def serve(settings: ServiceSettings) -> None:
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(str(error.name or "fastapi"), "serve", "The service") from error
-    from ptad.service.serving import run
+    from ptad.service.server import run
 
     run(settings)

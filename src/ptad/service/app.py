@@ -6,15 +6,16 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from importlib import resources
+from importlib.resources import files as package_files
+from importlib.util import find_spec
 from typing import Any
 
 from fastapi import FastAPI, Request
 from starlette.responses import Response
 
 from ptad._version import __version__
+from ptad.config import PRESETS
 from ptad.report.writing import SCRIPTS, STYLE, asset
-from ptad.service import asking, keeping, working
 from ptad.service.context import Context, context_of
 from ptad.service.guard import Guard
 from ptad.service.jobs import Jobs
@@ -23,6 +24,7 @@ from ptad.service.messages import ServiceInfo, problems
 from ptad.service.metrics import Metrics
 from ptad.service.models import Models
 from ptad.service.problems import Problem, add_handlers
+from ptad.service.routes import jobs, resources, scores
 from ptad.service.settings import ServiceSettings
 from ptad.service.store import Store
 from ptad.service.uploads import Uploads
@@ -47,13 +49,13 @@ def create_app(settings: ServiceSettings) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         try:
             uploads = Uploads(store, settings.limits)
-            jobs = Jobs(store, settings, models, uploads, metrics)
+            queue = Jobs(store, settings, models, uploads, metrics)
             lane = Lane(settings.limits.waiting_rows, metrics)
-            app.state.context = Context(settings, store, metrics, models, uploads, jobs, lane)
-            jobs.start_waiting()
+            app.state.context = Context(settings, store, metrics, models, uploads, queue, lane)
+            queue.start_waiting()
             logger.info("ready: %d models, store %s", len(models.entries), store.root)
             yield
-            await jobs.stop()
+            await queue.stop()
             lane.close()
         finally:
             app.state.context = None
@@ -70,7 +72,7 @@ def create_app(settings: ServiceSettings) -> FastAPI:
     app.state.context = None
     app.add_middleware(Guard, settings=settings, metrics=metrics)
     add_handlers(app)
-    for part in (asking, keeping, working):
+    for part in (scores, resources, jobs):
         app.include_router(part.router)
     _add_operation(app, metrics)
     _add_page(app)
@@ -104,18 +106,19 @@ def _add_operation(app: FastAPI, metrics: Metrics) -> None:
 
     @app.get("/v1/service", tags=["operation"], response_model=ServiceInfo, responses=problems())
     async def service(request: Request) -> Any:
-        """The version, the limits, and the kinds that a column can have."""
+        """The version, the limits, the types that a column can have, and the presets that can be fitted."""
         return {
             "version": __version__,
             "limits": asdict(context_of(request).settings.limits),
             "kinds": list(KINDS),
+            "presets": [name for name in PRESETS if name != "paper" or find_spec("torch") is not None],
         }
 
 
 def _add_page(app: FastAPI) -> None:
     """Serve the files of the page from memory: no path of a request reaches the file system."""
     files = {name: asset(name).encode() for name in (STYLE, *SCRIPTS)}
-    for file in resources.files("ptad.service").joinpath("page").iterdir():
+    for file in package_files("ptad.service").joinpath("page").iterdir():
         if file.name.rpartition(".")[2] in TYPES:
             files[file.name] = file.read_bytes()
 

@@ -1,4 +1,4 @@
-"""Long work: fitting a model and judging a table, each in a process of its own, its state on disk.
+"""Jobs: fitting a model and scoring a table, each in a process of its own, its state on disk.
 
 A job is a folder with ``job.json`` (written by the service only), ``progress.jsonl`` and ``result.json`` (written by
 the worker only). A service that starts finds the jobs that were under way and lets them go on: a fit from its
@@ -100,7 +100,7 @@ class Jobs:
         return self.store.jobs / identifier
 
     async def cancel(self, identifier: str) -> dict[str, Any]:
-        """Stop a job for good."""
+        """Cancel a job."""
         job = self.get(identifier)
         if job["state"] in FINAL:
             raise Problem(409, f"This job is {job['state']} already.")
@@ -110,7 +110,7 @@ class Jobs:
         return job
 
     async def delete(self, identifier: str) -> None:
-        """Forget a job and its result; a model that it made stays."""
+        """Delete a job and its result; a model that it made stays."""
         job = self.get(identifier)
         if job["state"] in OPEN:
             await self.cancel(identifier)
@@ -185,7 +185,7 @@ class Jobs:
             await worker.kill()
             limit = self.settings.limits.job_seconds
             self._set(job, state="failed", ended=time.time(), error=f"It took longer than {limit:g} s and was stopped.")
-        self._judge(job, folder, code)
+        self._close(job, folder, code)
 
     def _write_task(self, folder: Path, job: dict[str, Any]) -> None:
         """What the worker reads: only here do identifiers become paths."""
@@ -195,9 +195,11 @@ class Jobs:
         if job["kind"] == "score":
             entry = self.models.get(job["model"])
             task |= {"bundle": str(entry.bundle.absolute()), "model_name": entry.about["name"]}
+            fitted_on = entry.about.get("fitted_on")
+            task["fitted_on"] = fitted_on if fitted_on and fitted_on["table"] == job["table"] else None
         write_json(folder / TASK, task)
 
-    def _judge(self, job: dict[str, Any], folder: Path, code: int | None) -> None:
+    def _close(self, job: dict[str, Any], folder: Path, code: int | None) -> None:
         """Put the end of a worker into words."""
         if job["state"] in FINAL:
             return
@@ -221,9 +223,10 @@ class Jobs:
         summary = result.get("summary") or {}
         about = new_about(
             job["spec"]["name"],
-            rows_learned=summary.get("rows_learned"),
+            training_rows=summary.get("training_rows"),
             columns_used=summary.get("columns_used"),
             table=self.uploads.entries.get(job["table"], {}).get("name"),
+            fitted_on={name: job["spec"][name] for name in ("table", "label", "normal")},
         )
         self.models.publish(self.folder(job["id"]) / "model", about, job["model"])
         self._set(job, state="done", ended=time.time(), summary=summary)

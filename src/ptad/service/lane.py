@@ -1,7 +1,7 @@
 """The lane: one thread that scores, for all callers.
 
-Small calls that wait are scored together, since a row's score does not depend on its batch: the fixed cost of a pass
-through the network is shared. Large tables go through the same thread in chunks of a few hundredths of a second, one
+Small calls that wait are scored together, since a row's score does not depend on its batch: the fixed cost of a
+call is shared. Large tables go through the same thread in chunks of a few hundredths of a second, one
 chunk between two batches of small calls, so neither starves the other.
 """
 
@@ -126,7 +126,7 @@ class Lane:
             elif not batch or (
                 call.model is batch[0].model
                 and n_rows + len(call.rows) <= BATCH_ROWS
-                and call.model.context == "reference"  # in the other context, scores do depend on the batch
+                and call.model.detector_.batch_size is None  # otherwise scores do depend on the batch
             ):
                 batch.append(call)
                 n_rows += len(call.rows)
@@ -153,7 +153,7 @@ class Lane:
                     encoded.append(call)
                 except Exception as error:
                     call.outcome = error
-            x = np.concatenate(parts) if parts else np.empty((0, 0), dtype=np.float32)
+            x = np.concatenate(parts) if parts else np.empty((0, 0))
         except Exception as error:
             for call in batch:
                 call.outcome = error
@@ -179,14 +179,13 @@ class Lane:
         work.answer.get_loop().call_soon_threadsafe(_settle, work.answer, result, error)
 
 
-def score_encoded(model: PTAD, x: NDArray[np.float32]) -> Array:
+def score_encoded(model: PTAD, x: Array) -> Array:
     """Scores of encoded rows."""
-    context: Any = model.context
-    return model.scorer_.parts(x, context).score
+    return model.detector_.scores(x)
 
 
 class Pace:
-    """How many rows make a chunk of about ``CHUNK_SECONDS``, learned while chunks are worked on."""
+    """How many rows make a chunk of about ``CHUNK_SECONDS``, found out while chunks are worked on."""
 
     def __init__(self, rows: int = 32) -> None:
         self.rows = rows

@@ -19,7 +19,7 @@ assert set(KINDS) == set(Kind.__args__)  # type: ignore[attr-defined]
 
 
 class Message(BaseModel):
-    """A body: unknown members are a mistake, not a wish that is passed over in silence."""
+    """A body: unknown members are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=False)
 
@@ -34,14 +34,14 @@ class ProblemBody(BaseModel):
 
 
 class ModelChange(Message):
-    """What can be changed of a model without learning anew."""
+    """What can be changed of a model without fitting again."""
 
     false_alarm_rate: Rate | None = None
     name: Name | None = None
 
 
 class FitRequest(Message):
-    """Learn from the (normal) rows of an uploaded table."""
+    """Fit on the (normal) rows of an uploaded table."""
 
     table: Identifier
     name: Name = "model"
@@ -53,11 +53,13 @@ class FitRequest(Message):
     missing: list[Annotated[str, StringConstraints(max_length=1000)]] = Field(default=[], max_length=100)
     preset: Literal["default", "paper"] = "default"
     seed: int = Field(default=0, ge=0, lt=2**31)
-    config: dict[str, Any] = Field(default={}, max_length=200, description="Fields of ptad.Config that differ")
+    config: dict[str, Any] = Field(
+        default={}, max_length=200, description="Settings that differ from the preset, by dotted name"
+    )
 
 
 class ScoringRequest(Message):
-    """Judge every row of an uploaded table with a model."""
+    """Score every row of an uploaded table with a model."""
 
     table: Identifier
     model: Identifier
@@ -73,7 +75,7 @@ class ModelLine(BaseModel):
     name: str
     created: float
     fixed: bool = Field(description="Named when the service was started; cannot be deleted")
-    rows_learned: int | None = None
+    training_rows: int | None = None
     columns_used: int | None = None
     table: str | None = None
 
@@ -116,7 +118,7 @@ class JobInfo(BaseModel):
 
 
 class RowResult(BaseModel):
-    """The judgement of a row; p-value and anomaly are null for a model without a threshold."""
+    """The score of a row; p-value and anomaly are null for a model without a threshold."""
 
     score: float
     p_value: float | None
@@ -124,7 +126,7 @@ class RowResult(BaseModel):
 
 
 class ScoreAnswer(BaseModel):
-    """The judgement of all rows of a call, in their order."""
+    """The scores of all rows of a call, in their order."""
 
     model: str
     false_alarm_rate: float | None
@@ -137,14 +139,15 @@ class Reason(BaseModel):
     """A column of a row, and what it adds to the score."""
 
     column: str
+    reason: str = Field(description="unusual value, unusual combination with another column, missing, unseen category")
     observed: Any
     expected: Any
-    contribution: float
-    share: float
+    contribution: float = Field(description="What the column adds to the score; all of them add up to it")
+    percentage: float = Field(description="Share of the row's positive contributions; all of them add up to 100")
 
 
 class ExplainedRow(RowResult):
-    """A row with the columns that make it strange, the strongest first."""
+    """A row with the columns that contribute most, the strongest first."""
 
     row: int
     columns: list[Reason]
@@ -164,6 +167,7 @@ class ServiceInfo(BaseModel):
     version: str
     limits: dict[str, float]
     kinds: list[str]
+    presets: list[str]
 
 
 PROBLEM: dict[str, Any] = {

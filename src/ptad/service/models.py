@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import re
+import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from typing import Any
 from ptad.engines.inspection import describe_model
 from ptad.errors import BundleError
 from ptad.estimator import PTAD
+from ptad.parallel import n_processors
 from ptad.service.problems import Problem
 from ptad.service.settings import ServiceSettings
 from ptad.service.store import Store, new_id, read_json, write_json
@@ -62,7 +64,7 @@ class Models:
             self._add_fixed(path)
 
     def _add_fixed(self, path: Path) -> None:
-        model = PTAD.load(path, device=self.settings.device)  # a damaged model stops the start, not a caller
+        model = _loaded(path, self.settings.device)  # a damaged model stops the start, not a caller
         plain = re.sub(r"[^a-z0-9]+", "-", path.resolve().name.lower()).strip("-")[:40] or "model"
         identifier = next(
             name for i in range(10_000) if (name := plain if not i else f"{plain}-{i}") not in self.entries
@@ -89,13 +91,14 @@ class Models:
             if (model := self._loaded.get(identifier)) is None:
                 try:
                     model = await asyncio.to_thread(self._read, entry)
-                except BundleError as error:
-                    raise Problem(409, f"The model {identifier} cannot be read; its files are damaged.") from error
+                except BundleError as error:  # callers know a model by its name, not by its folder
+                    reason = str(error).replace(str(entry.bundle), str(entry.about["name"]))
+                    raise Problem(409, f"The model {identifier} cannot be read. {reason}") from error
                 self._keep(identifier, model)
         return model
 
     def _read(self, entry: Entry) -> PTAD:
-        model = PTAD.load(entry.bundle, device=self.settings.device)
+        model = _loaded(entry.bundle, self.settings.device)
         rate = entry.about.get("false_alarm_rate")
         return model if rate is None else model.set_false_alarm_rate(rate)
 
@@ -106,7 +109,7 @@ class Models:
             self._loaded.popitem(last=False)
 
     async def set_rate(self, identifier: str, rate: float | str) -> None:
-        """Change the promised rate; calls under way end with the old one."""
+        """Change the target false-alarm rate; calls under way end with the old one."""
         entry = self.get(identifier)
         model = copy.copy(await self.load(identifier)).set_false_alarm_rate(rate)
         self._change(entry, false_alarm_rate=rate)
@@ -149,20 +152,21 @@ class Models:
     async def describe(self, identifier: str) -> dict[str, Any]:
         """Everything about a model, without a path of this machine."""
         entry = self.get(identifier)
+        model = await self.load(identifier)
         found = self._described.get(identifier)
         if found is None:
             found = await asyncio.to_thread(describe_model, entry.bundle)
             found.pop("model")
+            found["training_rows"], found["excluded"] = found.pop("rows_learned"), found.pop("left_out")
             self._described[identifier] = found
-        model = await self.load(identifier)
-        if model.calibration_ is not None:  # the rate may have been changed since
+        if model.detector_.calibration is not None:  # the rate may have been changed since
             found = found | {"false_alarm_rate": float(model.false_alarm_rate_), "threshold": -float(model.offset_)}
         return {**self.summary(entry), **found}
 
     def summary(self, entry: Entry) -> dict[str, Any]:
         """A line of the list."""
         about = entry.about
-        shown = ("rows_learned", "columns_used", "table")
+        shown = ("training_rows", "columns_used", "table")
         return {
             "id": entry.id,
             "name": about["name"],
@@ -175,6 +179,15 @@ class Models:
         """Call ``write`` in a thread with the model as it now is."""
         model = await self.load(identifier)
         return await asyncio.to_thread(write, model)
+
+
+def _loaded(bundle: Path, device: str) -> PTAD:
+    model = PTAD.load(bundle, device=device)
+    if "torch" in sys.modules:  # one thread scores, one serves: more of torch's would only fight over the processors
+        import torch
+
+        torch.set_num_threads(max(1, min(torch.get_num_threads(), n_processors() - 1)))
+    return model
 
 
 def new_about(name: str, **more: Any) -> dict[str, Any]:

@@ -54,9 +54,9 @@ def ignored_columns(schema: Schema, rows: Sequence[Row]) -> list[str]:
     return sorted({name for row in rows for name in row if name not in known})[:100]
 
 
-def encode_rows(schema: Schema, rows: Sequence[Row]) -> NDArray[np.float32]:
+def encode_rows(schema: Schema, rows: Sequence[Row]) -> NDArray[np.float64]:
     """Encode rows; an error names the row by its place in ``rows``."""
-    x = np.empty((len(rows), schema.n_encoded), dtype=np.float32)
+    x = np.empty((len(rows), len(schema.features)))
     for places, table in typed_tables(schema, rows):
         with renumbered(places.__getitem__):
             x[places] = schema.encode(table)
@@ -93,7 +93,7 @@ def _table(names: Sequence[str], types: tuple[type, ...], places: list[int], cel
         try:
             columns.append(pa.array(values, arrow))
         except (pa.ArrowException, OverflowError):
-            # whole numbers beyond 64 bits; as text, every kind of column reads them on its own terms
+            # whole numbers beyond 64 bits; as text, every type of column reads them in its own way
             columns.append(pa.array([str(v) for v in values], pa.large_string()))
         except UnicodeEncodeError as error:
             raise DataError(f"Column {name!r}: a text is not valid Unicode. Correct it.") from error

@@ -63,14 +63,15 @@ def _fit(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
         checkpoint=folder / "checkpoint",
     )
     summary.pop("model")
+    summary["training_rows"], summary["excluded"] = summary.pop("rows_learned"), summary.pop("left_out")
     return {"summary": summary}
 
 
 def _score(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
-    from ptad.service.judging import judge_table
+    from ptad.service.table_scores import score_table
 
     progress = Progress(folder / "progress.jsonl")
-    return {"summary": judge_table(folder, task, progress.rows, progress.note)}
+    return {"summary": score_table(folder, task, progress.rows, progress.note)}
 
 
 class Progress(logging.Handler):
@@ -89,7 +90,7 @@ class Progress(logging.Handler):
         if isinstance(arguments, tuple) and len(arguments) == 3 and record.msg.startswith("step "):
             step, n_steps, loss = arguments
             if int(step) <= self._last:  # type: ignore[call-overload]
-                self._group += 1  # members that are trained one after the other begin anew
+                self._group += 1  # another fold: its training begins at the first step
             self._last = int(step)  # type: ignore[call-overload]
             self._append({"group": self._group, "step": step, "steps": n_steps, "loss": float(loss)})  # type: ignore[arg-type]
         elif record.msg.startswith("resuming"):

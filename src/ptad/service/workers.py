@@ -12,12 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ptad.service.judging import PARTS
 from ptad.service.store import remove
+from ptad.service.table_scores import PARTS
 
 TASK, PROGRESS, RESULT, CHECKPOINT = "task.json", "progress.jsonl", "result.json", "checkpoint"
 POLL_SECONDS = 0.2
-KIND_SECONDS = 3.0  # between SIGTERM and SIGKILL
+TERM_SECONDS = 3.0  # between SIGTERM and SIGKILL
 
 
 class Worker:
@@ -59,10 +59,10 @@ class Worker:
         return self._process.returncode
 
     async def stop(self) -> None:
-        """Stop it: kindly, then not."""
+        """Ask it to stop, and kill it if it does not."""
         self._signal(signal.SIGTERM)
         try:
-            await asyncio.wait_for(self._process.wait(), KIND_SECONDS)
+            await asyncio.wait_for(self._process.wait(), TERM_SECONDS)
         except TimeoutError:
             await self.kill()
 
@@ -109,7 +109,7 @@ def _entry(line: bytes) -> dict[str, Any]:
 def got_further(folder: Path) -> bool:
     """Whether the last attempt left something to go on from: then it is not the job that ends its workers."""
     begun = (folder / TASK).stat().st_mtime_ns
-    left = [*(folder / CHECKPOINT).glob("*.safetensors"), *(folder / PARTS).glob("*.arrow")]
+    left = [*(folder / CHECKPOINT).rglob("*.safetensors"), *(folder / PARTS).glob("*.arrow")]
     return any(path.stat().st_mtime_ns > begun for path in left)
 
 

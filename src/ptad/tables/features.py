@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -22,10 +22,13 @@ class Features:
     n_categories : ndarray of shape (n_features,)
         0 for a number. For a category the number K of known values: their codes are 0 to K - 1, and K is a category
         never seen in training.
+    resolution : ndarray of shape (n_features,)
+        How far apart two values may be and still read alike in the table; 0 if they have no smallest step.
     """
 
     column: Indices
     n_categories: Indices
+    resolution: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
 
     @classmethod
     def numeric(cls, n_features: int) -> Features:

@@ -74,6 +74,11 @@ class MomentColumn:
         waves = [f"{self.name}: {wave} of {cycle}" for cycle in self.cycles for wave in ("sine", "cosine")]
         return (f"{self.name}: time", *waves)
 
+    @property
+    def resolution(self) -> np.ndarray:
+        """How far apart two moments may be and still read alike; the cycles follow from the moment."""
+        return np.array([DAY / 2 if self.kind == "date" else 0.5, *np.full(2 * len(self.cycles), np.inf)])
+
     def raw(self, array: pa.Array, offset: int) -> np.ndarray:
         """Seconds since ``first`` and the cycles, of shape (n_rows, 1 + 2 * n_cycles), NaN where missing."""
         if self.kind == "time":

@@ -51,6 +51,13 @@ class NumberColumn:
         """Names of the encoded columns."""
         return (self.name,)
 
+    @property
+    def resolution(self) -> float:
+        """How far apart two values may be and still read alike: half a step of the values shown."""
+        if self.kind == "duration":
+            return 0.5e-6
+        return 0.5 if self.integer or self.kind == "boolean" else 0.0
+
     def raw(self, array: pa.Array, offset: int) -> np.ndarray:
         """Unscaled float64 values of shape (n_rows, 1), NaN where missing."""
         if self.kind == "boolean":

@@ -78,7 +78,12 @@ class Schema:
         """What the encoded rows hold."""
         widths = [len(c.labels) for c in self.columns]
         categories = [getattr(c, "n_categories", 0) for c in self.columns]
-        return Features(np.repeat(np.arange(len(self.columns)), widths), np.repeat(categories, widths).astype(np.int64))
+        steps = [np.broadcast_to(getattr(c, "resolution", 0.0), len(c.labels)) for c in self.columns]
+        return Features(
+            np.repeat(np.arange(len(self.columns)), widths),
+            np.repeat(categories, widths).astype(np.int64),
+            np.concatenate([*steps, np.empty(0)]),
+        )
 
     def encode(self, table: Any) -> np.ndarray:
         """Encode a table as float64 of shape (n_rows, n_features); NaN marks a missing cell."""

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import largest, like, namespace
+from ptad.arrays import columns, largest, like, namespace
 from ptad.reference import Reference
 from ptad.settings import Settings, setting
 from ptad.tables.features import Features
@@ -134,7 +134,7 @@ class Term(Protocol):
 
 def cell_states(rows: Array, features: Features) -> tuple[Array, Array]:
     """Return for every row and column whether its cell is missing, and whether it holds an unseen category."""
-    first = rows[:, features.starts]
+    first = columns(rows, features.starts)
     count = np.where(features.n_categories > 0, features.n_categories, np.inf)[features.starts]
     return namespace(rows).isnan(first), first >= like(count, rows)
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ptad.arrays import Array, is_tensor, largest, like, namespace
+from ptad.arrays import Array, cholesky, columns, floats, inverse, is_tensor, largest, like, namespace
 from ptad.reference import Batch
 from ptad.settings import setting
 from ptad.terms.base import Reason, TermSettings, TermValues, cell_states
@@ -63,12 +63,11 @@ class LocalReconstruction(NeighbourTerm):
         corner = (2.0 * k / ridge)[:, None, None]
         upper = xp.concatenate([gram + ridge[:, None, None] * identity, ones], axis=2)
         lower = xp.concatenate([ones.reshape(n, 1, k), corner], axis=2)
-        return xp.linalg.cholesky(xp.concatenate([upper, lower], axis=1))
+        return cholesky(xp.concatenate([upper, lower], axis=1))
 
     def _residual(self, factor: Array, differences: Array) -> tuple[Array, Array]:
         """Return the weights of the reconstruction, (n, k), and what it misses, (n, c)."""
-        inverse = namespace(factor).linalg.inv(factor[:, :-1, :-1])
-        weights = (factor[:, -1:, :-1] @ inverse)[:, 0]
+        weights = (factor[:, -1:, :-1] @ inverse(factor[:, :-1, :-1]))[:, 0]
         weights = weights / weights.sum(axis=1)[:, None]
         return weights, (weights[:, None, :] @ differences)[:, 0]
 
@@ -102,11 +101,13 @@ class LocalReconstruction(NeighbourTerm):
         mean = (held * xp.where(gone, 0.0, values)).sum(axis=1) / xp.where(xp.abs(total) > 1e-9, total, 1.0)
         low, high = -largest(-xp.where(gone, np.inf, values)), largest(xp.where(gone, -np.inf, values))
         expected = xp.where(gone.all(axis=1), np.nan, xp.minimum(xp.maximum(mean, low), high))
-        for j in self.features.categories.tolist():
+        found, place = [expected], np.arange(len(self.features))
+        for i, j in enumerate(self.features.categories.tolist()):
             codes = like(np.arange(int(self.features.n_categories[j])), weights)
             votes = (weights[:, :, None] * (values[:, :, j, None] == codes)).sum(axis=1)
-            expected[:, j] = xp.where(gone[:, :, j].all(axis=1), np.nan, 1.0 * votes.argmax(axis=1))
-        return expected
+            found.append(xp.where(gone[:, :, j].all(axis=1), np.nan, floats(votes.argmax(axis=1)))[:, None])
+            place[j] = len(self.features) + i
+        return columns(xp.concatenate(found, axis=1), place)
 
     def transform(self, batch: Batch) -> Array:
         """Return (n, n_columns): how far the reconstruction misses every column, in widths of its range."""

@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
-from ptad.arrays import Array, largest, namespace
+from ptad.arrays import Array, gather, largest, namespace, pick
 from ptad.reference import Batch
 from ptad.settings import setting
 from ptad.terms.base import Reason, TermSettings, TermValues, cell_states
@@ -49,13 +47,12 @@ class NearestRow(NeighbourTerm):
         """Return the values and the columns in which the nearest row differs."""
         xp: Any = namespace(batch.rows)
         squared = self._squared(batch)
-        place = squared.argmin(axis=1)
-        row = np.arange(len(batch))
-        difference = batch.neighbourhood.differences[row, place][:, : self._n_by_value]
+        place = squared.argmin(axis=1)[:, None]
+        difference = pick(batch.neighbourhood.differences, place)[:, 0, : self._n_by_value]
         missing, unseen = cell_states(batch.rows, self.features)
         reason = xp.where(missing, int(Reason.MISSING), xp.where(unseen, int(Reason.UNSEEN_CATEGORY), 0))
         return TermValues(
-            value=xp.log(squared[row, place] + self.settings.floor),
+            value=xp.log(gather(squared, place)[:, 0] + self.settings.floor),
             shares=normalised(difference**2 @ self._member[: self._n_by_value]),
             reason=reason,
             partner=xp.zeros_like(reason) - 1,

@@ -13,12 +13,25 @@ places    (n, n_pairs), where each pair's combination stands in the flat list of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Array, count_below, integers, largest, like, namespace, on_device, to_numpy
+from ptad.arrays import (
+    Array,
+    columns,
+    count_below,
+    gather,
+    integers,
+    largest,
+    like,
+    namespace,
+    on_device,
+    rounded,
+    to_numpy,
+)
 from ptad.reference import Batch, Reference
 from ptad.settings import setting
 from ptad.tables.features import Features
@@ -36,7 +49,6 @@ class RarePairSettings(TermSettings):
 
     name: ClassVar[str] = "rare_pair"
 
-    weight: float = setting(0.25, low=0.0, high=1e6)
     pairs: int = setting(400, low=1, high=100_000)  # at most; wider tables take the most dependent ones
     bins: int = setting(24, low=2, high=1000)  # at most; the cube root of the number of rows where that is less
     smoothing: float = setting(0.5, low=0.0, high=1e3, open_low=True)  # rows added to every count
@@ -61,7 +73,8 @@ class RarePair:
         self._device = device
         self._edges = on_device(state["edges"], device)
         self._first, self._second = state["pairs"]
-        widths = _widths(state["edges"], features)
+        self._widths = widths = _widths(state["edges"], features)
+        self._typical = on_device(state["typical"].ravel(), device)
         self._shapes = np.stack([widths[self._first], widths[self._second]])
         starts = np.concatenate([[0], np.cumsum(self._shapes.prod(axis=0))]).astype(np.int64)
         self._starts, self._step = on_device(starts[:-1], device), on_device(self._shapes[1], device)
@@ -81,20 +94,21 @@ class RarePair:
             found = _edges(rows[:, j], n_bins)
             edges[j, : len(found)] = found
         pairs = choose_pairs(rows, features, settings.pairs, context.rng)
-        bins, widths = bin_rows(rows, edges, features), _widths(edges, features)
+        widths = _widths(edges, features)
+        bins = bin_rows(rows, edges, widths, features)
         counts = [np.bincount(bins[:, a] * widths[b] + bins[:, b], minlength=widths[a] * widths[b]) for a, b in pairs.T]
         state = {
             "pairs": pairs,
             "edges": edges,
-            "typical": _typical(reference.rows, bin_rows(reference.rows, edges, features), int(widths.max())),
+            "typical": _typical(reference.rows, bin_rows(reference.rows, edges, widths, features), int(widths.max())),
             "n_rows": np.array([len(rows), context.n_rows], dtype=np.int64),
             "counts": np.concatenate([*counts, np.empty(0, dtype=np.int64)]).astype(np.int32),
         }
         return cls(state, features, settings, context.device)
 
     def _places(self, rows: Array) -> Array:
-        bins = bin_rows(rows, self._edges, self.features)
-        return self._starts + bins[:, self._first] * self._step + bins[:, self._second]
+        bins = bin_rows(rows, self._edges, self._widths, self.features)
+        return self._starts + columns(bins, self._first) * self._step + columns(bins, self._second)
 
     def value(self, batch: Batch) -> Array:
         """Return (n,): the largest surprise over all pairs."""
@@ -106,39 +120,56 @@ class RarePair:
         """Return the values, split by how much likelier each value's alternatives are, given its partner."""
         rows = batch.rows
         xp: Any = namespace(rows)
-        n_columns, n_features = self.features.n_columns, len(self.features)
-        shares = like(np.zeros((len(rows), n_columns)), rows)
-        partner = like(np.full((len(rows), n_columns), -1), rows)
-        expected = like(np.full((len(rows), n_features), np.nan), rows)
-        value = xp.zeros_like(rows[:, 0])
-        if len(self._first):
-            places = self._places(rows)
-            surprise = self._surprise[places]
-            value = largest(surprise)
-            # The rarest pairs decide, and all of them: a wrong value makes rare pairs with many others.
-            heed = xp.exp(surprise - value[:, None])
-            first_given, second_given, first_mode, second_mode = self._alternatives()
-            excess = xp.concatenate([heed * first_given[places], heed * second_given[places]], axis=1)
-            feature = np.concatenate([self._first, self._second])
-            other = np.concatenate([self._second, self._first])
-            typical = like(self._state["typical"], rows)
-            row = np.arange(len(rows))
-            for j in range(n_features):
-                sides = np.flatnonzero(feature == j)
-                if not len(sides):
-                    continue
-                mine = excess[:, sides]
-                column = int(self.features.column[j])
-                shares[:, column] = shares[:, column] + mine.sum(axis=1)
-                best = like(sides, rows)[mine.argmax(axis=1)]
-                place = places[row, best % len(self._first)]
-                mode = xp.where(best < len(self._first), first_mode[place], second_mode[place])
-                expected[:, j] = typical[j][mode]
-                partner[:, column] = like(self.features.column[other], rows)[best]
-            total = shares.sum(axis=1)[:, None]
-            shares = shares / xp.where(total > 0.0, total, 1.0)
-        reason = xp.zeros_like(partner) + int(Reason.UNUSUAL_COMBINATION)
-        return TermValues(value=value, shares=shares, reason=reason, partner=partner, expected=expected)
+        nothing = xp.zeros_like(columns(rows, self.features.starts))
+        if not len(self._first):
+            none = integers(nothing) - 1
+            reason = none + 1 + int(Reason.UNUSUAL_COMBINATION)
+            return TermValues(value=nothing[:, 0], shares=nothing, reason=reason, partner=none)
+        places = self._places(rows)
+        surprise = self._surprise[places]
+        value = largest(surprise)
+        # The rarest pairs decide, and all of them: a wrong value makes rare pairs with many others.
+        heed = xp.exp(surprise - value[:, None])
+        first_given, second_given, first_mode, second_mode = self._alternatives()
+        # What every pair says about its first feature, then about its second; nothing fills the gaps of ``sides``.
+        excess = xp.concatenate([heed * first_given[places], heed * second_given[places], nothing[:, :1]], axis=1)
+        sides, beside, has = self._sides
+        mine = columns(excess, sides.ravel()).reshape(-1, *sides.shape)  # (n, n_features, at most n sides)
+        # Pairs that are equally rare stay so, whatever the last digit: the first of them is named.
+        best = like(sides.ravel(), rows)[
+            rounded(mine).argmax(axis=2) + like(sides.shape[1] * np.arange(len(sides)), rows)
+        ]
+        place = gather(places, best % len(self._first))
+        mode = xp.where(best < len(self._first), first_mode[place], second_mode[place])
+        typical = self._state["typical"]
+        usual = self._typical[mode + like(typical.shape[1] * np.arange(len(sides)), rows)]
+        amount = mine.sum(axis=2)
+        features, gap = self._members
+        held = xp.where(like(gap, rows), 0.0, columns(amount, features.ravel()).reshape(-1, *features.shape))
+        heaviest = rounded(held).argmax(axis=2) + like(features.shape[1] * np.arange(len(features)), rows)
+        shares = held.sum(axis=2)
+        total = shares.sum(axis=1)[:, None]
+        partner = gather(like(beside, rows)[best], like(features.ravel(), rows)[heaviest])
+        return TermValues(
+            value=value,
+            shares=shares / xp.where(total > 0.0, total, 1.0),
+            reason=xp.zeros_like(partner) + int(Reason.UNUSUAL_COMBINATION),
+            partner=partner,
+            expected=xp.where(like(has, rows), usual, np.nan),
+        )
+
+    @cached_property
+    def _sides(self) -> tuple[Indices, Indices, NDArray[np.bool_]]:
+        """Return where every feature stands in ``excess``, the column beside each place, and which features do."""
+        feature, other = np.concatenate([self._first, self._second]), np.concatenate([self._second, self._first])
+        sides, gap = _listed(feature, len(self.features))
+        beside = np.append(self.features.column[other], -1)
+        return np.where(gap, len(feature), sides), beside, ~gap.all(axis=1)
+
+    @cached_property
+    def _members(self) -> tuple[Indices, NDArray[np.bool_]]:
+        """Return the features of every column."""
+        return _listed(self.features.column, self.features.n_columns)
 
     def _alternatives(self) -> tuple[Array, Array, Array, Array]:
         """Return for every combination how much likelier the likeliest value of either side is, and which it is."""
@@ -172,20 +203,19 @@ class RarePair:
         return cls(state, features, settings, device)
 
 
-def bin_rows(rows: Array, edges: Array, features: Features) -> Array:
+def bin_rows(rows: Array, edges: Array, widths: Indices, features: Features) -> Array:
     """Return (n, n_features): the bin of every cell; the last bin of a feature is that of missing cells."""
     xp: Any = namespace(rows)
     _, bins = count_below(edges, rows)
     if len(features.categories):
         category = like(features.n_categories > 0, rows)
         bins = xp.where(category, integers(xp.where(category & ~xp.isnan(rows), rows, 0.0)), bins)
-    return xp.where(xp.isnan(rows), like(_widths(edges, features) - 1, rows), bins)
+    return xp.where(xp.isnan(rows), like(widths - 1, rows), bins)
 
 
-def _widths(edges: Array, features: Features) -> Indices:
+def _widths(edges: Matrix, features: Features) -> Indices:
     """Return (n_features,): the number of bins, with those for unseen categories and missing cells."""
-    finite = np.asarray((edges < NO_EDGE).sum(axis=1).tolist(), dtype=np.int64)
-    return np.where(features.n_categories > 0, features.n_categories + 2, finite + 2)
+    return np.where(features.n_categories > 0, features.n_categories, (edges < NO_EDGE).sum(axis=1)) + 2
 
 
 def _edges(values: Matrix, n_bins: int) -> Matrix:
@@ -198,6 +228,16 @@ def _edges(values: Matrix, n_bins: int) -> Matrix:
         return np.asarray(different[:-1] + 0.5 * (different[1:] - different[:-1]))
     places = np.linspace(0, len(present) - 1, n_bins + 1)[1:-1].round().astype(np.int64)
     return np.unique(present[places])
+
+
+def _listed(group: Indices, n_groups: int) -> tuple[Indices, NDArray[np.bool_]]:
+    """Return (n_groups, most): the places of every group's members, and where the list has ended before."""
+    counts = np.bincount(group, minlength=n_groups)
+    order = np.argsort(group, kind="stable")
+    starts = np.cumsum(counts) - counts
+    steps = np.arange(max(int(counts.max()), 1))
+    gap = steps >= counts[:, None]
+    return order[np.where(gap, 0, starts[:, None] + steps)], gap
 
 
 def _typical(rows: Matrix, bins: Indices, n_bins: int) -> Matrix:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Array, count_below, like, namespace, on_device
+from ptad.arrays import Array, count_below, floats, like, namespace, on_device
 from ptad.reference import Batch, Reference
 from ptad.settings import setting
 from ptad.tables.features import Features
@@ -75,7 +75,7 @@ class TailProbability:
         self._least = 0.5 / n_rows
         self._knots, self._chance = on_device(knots, device), on_device(chance, device)
         self._discrete = on_device(np.array([listed for _, _, listed in columns]), device)
-        self._count = on_device(np.array([max(len(values), 1.0) for values, _, _ in columns]), device)
+        self._count = on_device(np.array([max(len(values), 1.0) for values, _, _ in columns], dtype=np.float64), device)
         self._missing = on_device(np.isnan(reference.rows).mean(axis=0), device)
         member = features.column[:, None] == np.arange(features.n_columns)
         self._member = on_device(member.astype(np.float64), device)
@@ -97,12 +97,12 @@ class TailProbability:
         xp: Any = namespace(rows)
         gone = xp.isnan(rows)
         below, up_to = count_below(self._knots, xp.where(gone, 0.0, rows))
-        tail = xp.minimum(up_to, self._count - below) * (2.0 / self._count)
+        tail = xp.minimum(floats(up_to), self._count - below) * (2.0 / self._count)
         place = xp.clip(below, 0, self._knots.shape[1] - 1)
         listed = xp.where(up_to > below, self._chance[like(np.arange(rows.shape[1]), rows), place], 0.0)
         share = xp.where(gone, self._missing, xp.where(self._discrete, listed, tail))
         # Two tails: what lies beyond all reference rows has half of 1 / n on its side.
-        least = xp.where(self._discrete | gone, self._least, 2.0 * self._least)
+        least = self._least * (2.0 - floats(self._discrete | gone))
         return -xp.log(xp.clip(share + least, 0.0, 1.0))
 
     def value(self, batch: Batch) -> Array:

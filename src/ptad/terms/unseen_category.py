@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Array, like, namespace, on_device
+from ptad.arrays import Array, columns, floats, integers, like, namespace, on_device
 from ptad.reference import Reference
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext, Reason, State, TermSettings
@@ -68,15 +68,15 @@ class UnseenCategory(Surprise):
     def happened(self, rows: Array) -> Array:
         xp: Any = namespace(rows)
         places = self.features.categories
-        found = xp.zeros((rows.shape[0], self.features.n_columns), dtype=xp.float64)
-        found = found if xp is np else found.to(rows.device)
-        if len(places):
-            codes = rows[:, places]
-            missing = xp.isnan(codes)
-            known = xp.where(missing, 0.0, codes)
-            index = (known.astype(np.int64) if xp is np else known.long()) + like(self._starts, rows)
-            found[:, self.features.column[places]] = 1.0 * (self._new[index] & ~missing)
-        return found
+        nothing = xp.zeros_like(columns(rows, self.features.starts))
+        if not len(places):
+            return nothing
+        codes = columns(rows, places)
+        missing = xp.isnan(codes)
+        new = self._new[integers(xp.where(missing, 0.0, codes)) + like(self._starts, rows)] & ~missing
+        source = np.arange(self.features.n_columns)  # every other column takes its zeros
+        source[self.features.column[places]] = self.features.n_columns + np.arange(len(places))
+        return columns(xp.concatenate([nothing, floats(new)], axis=1), source)
 
     def state(self) -> State:
         return {"counts": self._counts, "n_rows": np.array([self._n_rows])}

@@ -20,21 +20,23 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ptad._version import __version__
+from ptad.engines.cells import CellCounts
 from ptad.engines.local import (
+    CELLS,
     Progress,
     ScoreSummary,
     added_schema,
     check_added_names,
     known_names,
-    load_model,
+    load_light,
     rows_from,
     rows_per_batch,
-    scored_columns,
+    score_batch,
 )
 from ptad.engines.ray.connection import connected, worker_share
 from ptad.engines.ray.plan import Unit, make_units, parquet_files, read_unit
 from ptad.errors import DataError, SettingError, UserError
-from ptad.estimator import PTAD
+from ptad.model import Model
 from ptad.storage import MANIFEST
 from ptad.tables import Query, TableWriter, scan_table
 
@@ -76,7 +78,7 @@ def score_on_cluster(
     if explain < 0:
         raise SettingError(f"--explain must be 0 or the number of columns to name. Got {explain} instead.")
     folder = Path(out).resolve()
-    model = load_model(model_folder, device="cpu", false_alarm_rate=false_alarm_rate)
+    model = load_light(model_folder, device="cpu", false_alarm_rate=false_alarm_rate)
     step = batch_rows or rows_per_batch(model)
     scan = scan_table(source, batch_rows=step, encoding=encoding, schema=model.schema_)
     added = added_schema(explain, prefix)
@@ -89,7 +91,7 @@ def score_on_cluster(
             "ptad": __version__,
             "model": hashlib.sha256((Path(model_folder) / MANIFEST).read_bytes()).hexdigest(),
             "sources": [[str(s.path.resolve()), *s.state] for s in scan.sources],
-            "false_alarm_rate": getattr(model, "false_alarm_rate_", None),
+            "false_alarm_rate": None if model.detector_.calibration is None else model.false_alarm_rate_,
             "columns": schema.names,
             "batch_rows": step,
             "encoding": encoding,
@@ -106,26 +108,25 @@ def score_on_cluster(
         "schema": schema.serialize().to_pybytes(),
         "anomaly": f"{prefix}anomaly",
     }
-    rows = anomalies = resumed = 0
+    anomalies = resumed = 0
+    cells = CellCounts.none(model.schema_)
     units = make_units(parquet_files(scan, folder / COPIES, step), step)
     with connected(address, workers) as ray:
         for row in _run(ray, units, job, *worker_share(ray, workers, device)):
             if row["error"]:
                 raise DataError(row["error"])
-            rows, anomalies = rows + row["rows"], anomalies + row["anomalies"]
+            cells += CellCounts.from_bytes(row["cells"], model.schema_)
+            anomalies += row["anomalies"]
             resumed += row["rows"] if row["resumed"] else 0
             if progress is not None:
-                progress(rows, scan.n_rows)
+                progress(cells.rows, scan.n_rows)
     for found in scan.sources:
         found.check_unchanged()
     shutil.rmtree(folder / COPIES, ignore_errors=True)
     for left_over in folder.glob(".part-*.part"):  # of workers that died while they wrote
         left_over.unlink(missing_ok=True)
     (folder / DONE).touch()
-    judged = model.calibration_ is not None
-    return ScoreSummary(
-        rows, anomalies if judged else None, model.false_alarm_rate_ if judged else None, resumed, str(out)
-    )
+    return ScoreSummary.of(model, cells, anomalies, resumed, str(out))
 
 
 def _open_folder(folder: Path, belongs_to: dict[str, Any]) -> None:
@@ -181,25 +182,24 @@ class ClusterWorker:
         self.out = Path(job["out"])
         self.own = pa.ipc.read_schema(pa.py_buffer(job["own"]))
         self.schema = pa.ipc.read_schema(pa.py_buffer(job["schema"]))
-        self._model: PTAD | None = None
+        self._model: Model | None = None
 
     @property
-    def model(self) -> PTAD:
+    def model(self) -> Model:
         if self._model is None:
             job = self.job
-            self._model = load_model(job["model"], device=job["device"], false_alarm_rate=job["false_alarm_rate"])
+            self._model = load_light(job["model"], device=job["device"], false_alarm_rate=job["false_alarm_rate"])
         return self._model
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
-        """Score one unit; a mistake of the user comes back as a text, since running it again would not help."""
+        """Score one unit; a user error comes back as text, since running it again would not help."""
         start, rows = int(batch["start"][0]), int(batch["rows"][0])
         unit = Unit(start, rows, tuple((p, f, n) for p, f, n in json.loads(str(batch["slices"][0]))))
-        resumed, anomalies, error = False, 0, ""
+        resumed, anomalies, cells, error = False, 0, b"", ""
         try:
-            flagged = self._left(unit)
-            resumed = flagged is not None
-            if flagged is None:
-                flagged = self._score(unit)
+            found = self._left(unit)
+            resumed = found is not None
+            flagged, cells = found or self._score(unit)
             anomalies = int(pc.sum(flagged.cast(pa.int64())).as_py() or 0)
         except UserError as mistake:
             error = str(mistake)
@@ -208,22 +208,25 @@ class ClusterWorker:
             "rows": [rows],
             "anomalies": [np.int64(anomalies)],
             "resumed": [resumed],
+            "cells": [cells],
             "error": [error],
         }
 
-    def _left(self, unit: Unit) -> Any:
-        """The judgements in a part that is there already, or None."""
+    def _left(self, unit: Unit) -> tuple[Any, bytes] | None:
+        """Return flags and counts of a part that is there already, or None."""
         path = self.out / unit.part
         if not path.exists():
             return None
-        return pq.read_table(path, columns=[self.job["anomaly"]], partitioning=None).column(0)
+        found = pq.read_table(path, columns=[self.job["anomaly"]], partitioning=None)
+        return found.column(0), found.schema.metadata[CELLS]
 
-    def _score(self, unit: Unit) -> pa.Array:
+    def _score(self, unit: Unit) -> tuple[Any, bytes]:
         batch = read_unit(unit.slices, self.own)
         known = batch.select(known_names(self.model, batch.schema.names, say=False))
         with rows_from(unit.start):
-            columns = scored_columns(self.model, known, self.job["explain"])
+            columns, counts = score_batch(self.model, known, self.job["explain"])
         own = batch.columns if self.job["append"] else []
-        with TableWriter(self.out / unit.part, self.schema) as writer:
-            writer.write(pa.RecordBatch.from_arrays([*own, *columns.values()], schema=self.schema))
-        return columns["anomaly"]
+        schema = self.schema.with_metadata({**(self.schema.metadata or {}), CELLS: counts.to_bytes()})
+        with TableWriter(self.out / unit.part, schema) as writer:
+            writer.write(pa.RecordBatch.from_arrays([*own, *columns.values()], schema=schema))
+        return columns["anomaly"], counts.to_bytes()

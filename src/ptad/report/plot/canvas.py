@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from ptad.errors import MissingExtraError, SettingError
+from ptad.estimator import PTAD
 
-NORMAL, STRANGE, QUIET, INK = (
-    "#2f6f9f",
-    "#c8452f",
-    "#b8c0c8",
-    "#2b3138",
-)  # blue and red that colour-blind readers tell apart
+# blue and red that colour-blind readers tell apart
+NORMAL, ANOMALY, QUIET, INK = "#2f6f9f", "#c8452f", "#b8c0c8", "#2b3138"
 MOST_NAMES = 40  # axis labels that can still be read
 
 
@@ -65,8 +63,20 @@ def shortened(name: str, length: int = 24) -> str:
     return cut.replace("$", r"\$")
 
 
-def strangeness(contributions: np.ndarray, threshold: float | None) -> np.ndarray:
-    """Return 0 to 1 per cell; at 1 it makes up half of an alarm or more (without a threshold: the largest cell)."""
+def heat(contributions: np.ndarray, full: float | None) -> np.ndarray:
+    """Return 0 to 1 per cell: 1 from a contribution of ``full`` on, or without it at the largest one."""
     contributions = np.asarray(contributions, dtype=np.float64)
-    full = threshold / 2.0 if threshold is not None and threshold > 0 else float(contributions.max(initial=0.0))
-    return np.asarray(np.clip(contributions / full, 0.0, 1.0)) if full > 0 else np.zeros_like(contributions)
+    most = float(contributions.max(initial=0.0)) if full is None else full
+    return np.asarray(np.clip(contributions / most, 0.0, 1.0)) if most > 0 else np.zeros_like(contributions)
+
+
+def network_of(estimator: PTAD, figure: str) -> Any:
+    """Return the network of a detector of the ``paper`` preset; other detectors have none to draw."""
+    check_is_fitted(estimator)
+    for settings, term in zip(estimator.config_.terms, estimator.detector_.pipeline.terms, strict=True):
+        if settings.title() == "network":
+            return term
+    raise SettingError(
+        f"{figure} shows the paper's network, which this model does not have: it was fitted with the preset "
+        f"{estimator.preset!r}. Fit with PTAD(preset='paper')."
+    )

@@ -1,4 +1,4 @@
-"""The strangest rows, cell by cell."""
+"""The rows with the highest scores, cell by cell."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any, Self
 import numpy as np
 
 from ptad.estimator import PTAD
-from ptad.report.plot.canvas import MOST_NAMES, name_ticks, one_axes, pyplot, strangeness
+from ptad.report.plot.canvas import MOST_NAMES, heat, name_ticks, one_axes, pyplot
 
 
 class CellHeatmapDisplay:
-    """Heat map of the strangest rows: red where a cell is strange.
+    """Heat map of the rows with the highest scores: red where a cell contributes to the score.
 
     Parameters
     ----------
@@ -19,8 +19,8 @@ class CellHeatmapDisplay:
         What each cell adds to the score of its row.
     columns, rows : sequence of str
         Names of the columns and of the rows.
-    threshold : float, optional
-        A cell of half this size is fully red: it makes up half of an alarm.
+    full : float, optional
+        A contribution of this size is fully red. Without it, the largest one is.
 
     Attributes
     ----------
@@ -28,16 +28,19 @@ class CellHeatmapDisplay:
         The figure, the axes and the image, after ``plot``.
     """
 
-    def __init__(self, *, contributions: Any, columns: Any, rows: Any, threshold: float | None = None) -> None:
+    def __init__(self, *, contributions: Any, columns: Any, rows: Any, full: float | None = None) -> None:
         self.contributions = np.asarray(contributions, dtype=np.float64)
         self.columns, self.rows = [str(c) for c in columns], [str(r) for r in rows]
-        self.threshold = threshold
+        self.full = full
 
     @classmethod
     def from_estimator(
         cls, estimator: PTAD, X: Any, *, top: int = 20, n_columns: int = MOST_NAMES, ax: Any = None
     ) -> Self:
-        """Draw the ``top`` strangest rows; of a wide table the ``n_columns`` columns that contribute most to them."""
+        """Draw the ``top`` rows; of a wide table the ``n_columns`` columns that contribute most to them.
+
+        Fully red is a cell that makes up half of the way from a typical normal row to the threshold.
+        """
         explanation = estimator.explain(X)
         order = np.argsort(-explanation.score, kind="stable")[:top]
         cells = explanation.contribution_values[order]
@@ -46,7 +49,7 @@ class CellHeatmapDisplay:
             contributions=cells[:, kept],
             columns=[explanation.names[j] for j in kept],
             rows=order,
-            threshold=None if estimator.calibration_ is None else -float(estimator.offset_),
+            full=_half_way(estimator),
         ).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -56,9 +59,7 @@ class CellHeatmapDisplay:
         self.figure_, self.ax_ = one_axes(ax, size)
         ax = self.ax_
         shades = pyplot().get_cmap("Reds")
-        self.image_ = ax.imshow(
-            strangeness(self.contributions, self.threshold), aspect="auto", cmap=shades, vmin=0.0, vmax=1.0
-        )
+        self.image_ = ax.imshow(heat(self.contributions, self.full), aspect="auto", cmap=shades, vmin=0.0, vmax=1.0)
         name_ticks(ax.xaxis, self.columns, rotation=90, fontsize="small")
         name_ticks(ax.yaxis, self.rows, fontsize="small")
         ax.set_xticks(np.arange(n_columns + 1) - 0.5, minor=True)
@@ -66,8 +67,15 @@ class CellHeatmapDisplay:
         ax.grid(which="minor", color="white", linewidth=0.8)
         ax.tick_params(which="both", length=0)
         ax.spines[:].set_visible(False)
-        ax.set_ylabel("row, the strangest first")
+        ax.set_ylabel("row, the highest score first")
         bar = self.figure_.colorbar(self.image_, ax=ax, shrink=0.6, pad=0.02)
         bar.outline.set_visible(False)
-        bar.set_ticks([0.0, 1.0], labels=["usual", "largest" if self.threshold is None else "half an\nalarm or more"])
+        bar.set_ticks(
+            [0.0, 1.0], labels=["none", "largest" if self.full is None else "half-way to\nthe threshold\nor more"]
+        )
         return self
+
+
+def _half_way(estimator: PTAD) -> float | None:
+    calibration = estimator.detector_.calibration
+    return None if calibration is None else -float(estimator.offset_ + np.median(calibration.scores)) / 2.0

@@ -7,14 +7,17 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ptad.errors import SettingError
 from ptad.estimator import PTAD
-from ptad.report.plot.canvas import INK, QUIET, bare, one_axes
+from ptad.report.plot.canvas import ANOMALY, INK, QUIET, bare, one_axes
 
 _COLOURS = {"reconstruction": "#2f6f9f", "basis": "#3d9970", "prototype": "#d98e04", "orthogonality": "#8e6bb0"}
 
 
 class HistoryDisplay:
     """Training losses over the steps: the total, its parts, and the held-out loss where one was watched.
+
+    Only terms that are trained have a history: those of the ``paper`` preset.
 
     Parameters
     ----------
@@ -37,27 +40,25 @@ class HistoryDisplay:
         return cls(history=estimator.history_).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw on ``ax`` or on a new figure; members that were trained after each other are separate lines."""
+        """Draw on ``ax`` or on a new figure."""
+        if not self.history:
+            raise SettingError("There is no history to draw: nothing was trained. Fit with PTAD(preset='paper').")
         self.figure_, self.ax_ = one_axes(ax, (7.0, 3.8))
         ax = self.ax_
-        for i, member in enumerate(sorted({entry["member"] for entry in self.history})):
-            entries = [entry for entry in self.history if entry["member"] == member]
-            steps = [entry["step"] for entry in entries]
+        steps = [entry["step"] for entry in self.history]
 
-            def line(
-                key: str, label: str, entries: Any = entries, steps: Any = steps, i: int = i, **style: Any
-            ) -> None:
-                values = np.array([entry.get(key, np.nan) for entry in entries], dtype=np.float64)
-                values[values <= 0] = np.nan  # a part that is switched off is 0, which a logarithm cannot show
-                if not np.isnan(values).all():
-                    ax.plot(steps, values, label=label if i == 0 else None, **style)
+        def line(key: str, label: str, **style: Any) -> None:
+            values = np.array([entry.get(key, np.nan) for entry in self.history], dtype=np.float64)
+            values[values <= 0] = np.nan  # a part that is switched off is 0, which a logarithm cannot show
+            if not np.isnan(values).all():
+                ax.plot(steps, values, label=label, **style)
 
-            for part, colour in _COLOURS.items():
-                line(part, part, color=colour, linewidth=1.1, alpha=0.9)
-            line("total", "total", color=INK, linewidth=2.0)
-            line("held_out", "held-out rows", color="#c8452f", linewidth=1.6, linestyle="--")
+        for part, colour in _COLOURS.items():
+            line(part, part, color=colour, linewidth=1.1, alpha=0.9)
+        line("total", "total", color=INK, linewidth=2.0)
+        line("held_out", "held-out rows", color=ANOMALY, linewidth=1.6, linestyle="--")
         ax.set_yscale("log")
-        ax.set(xlabel="training step", ylabel="loss")
+        ax.set(xlabel="training step", ylabel="loss (log scale)")
         ax.grid(color=QUIET, alpha=0.4, linewidth=0.6)
         bare(ax)
         ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -1,4 +1,4 @@
-"""What the masks of a normal and of a strange row look like: the paper's two mask figures in one."""
+"""What the masks of a normal row and of an anomaly look like: the paper's two mask figures in one."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ import numpy as np
 
 from ptad.errors import DataError
 from ptad.estimator import PTAD
-from ptad.report.plot.canvas import NORMAL, QUIET, STRANGE, bare, grid_of_axes, name_ticks
-from ptad.scoring import Explanation
+from ptad.report.plot.canvas import ANOMALY, NORMAL, QUIET, bare, grid_of_axes, name_ticks, network_of
 
 
 class MaskDisplay:
-    """P-space masking rates (top) and soft data-space masks (bottom) of a normal and a strange row, side by side.
+    """P-space masking rates (top) and soft data-space masks (bottom) of a normal row and an anomaly.
+
+    For models of the ``paper`` preset, whose network has these masks.
 
     Parameters
     ----------
     masking_rate, data_mask : ndarray of shape (2, n_columns)
-        First the normal row, then the strange one.
+        First the normal row, then the anomaly.
     columns : sequence of str
         Names of the columns.
     rows : sequence of str
@@ -37,30 +38,34 @@ class MaskDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: PTAD, X: Any, *, normal: int | None = None, strange: int | None = None, ax: Any = None
+        cls, estimator: PTAD, X: Any, *, normal: int | None = None, anomaly: int | None = None, ax: Any = None
     ) -> Self:
-        """Draw row ``normal`` beside row ``strange`` of X.
+        """Draw row ``normal`` beside row ``anomaly`` of X.
 
-        Without numbers it takes the strangest row, and the ordinary row (score below the median) whose average masking
-        rate is nearest to its own, as the paper does.
+        Without numbers it takes the row with the highest score, and the ordinary row (score below the median) whose
+        average masking rate is nearest to its own, as the paper does.
         """
-        explanation = estimator.explain(X)
-        rates, masks = _matrix(explanation, "masking_rate"), _matrix(explanation, "data_mask")
+        term = network_of(estimator, "MaskDisplay")
+        rows = estimator.schema_.encode(X)
+        cells, scores = term.cells(rows), estimator.anomaly_score(X)
+        rates, masks = np.asarray(cells.masking_rate), np.asarray(cells.data_mask)
         if len(rates) < 2:
-            raise DataError(f"X has {len(rates)} row; two are needed to compare a normal row with a strange one.")
-        if strange is None:
-            strange = int(np.argmax(explanation.score))
+            raise DataError(f"X has {len(rates)} row; two are needed to compare a normal row with an anomaly.")
+        if anomaly is None:
+            anomaly = int(np.argmax(scores))
         if normal is None:
-            away = np.abs(rates.mean(axis=1) - rates[strange].mean())
-            away[explanation.score > np.median(explanation.score)] = np.inf
-            away[strange] = np.inf
+            away = np.abs(rates.mean(axis=1) - rates[anomaly].mean())
+            away[scores > np.median(scores)] = np.inf
+            away[anomaly] = np.inf
             normal = int(np.argmin(away))
-        for number in (normal, strange):
+        for number in (normal, anomaly):
             if not -len(rates) <= number < len(rates):
                 raise DataError(f"There is no row {number}: X has {len(rates)} rows, counted from 0.")
-        pair = [normal, strange]
-        names = [f"normal row {normal}", f"anomalous row {strange}"]
-        return cls(masking_rate=rates[pair], data_mask=masks[pair], columns=explanation.names, rows=names).plot(ax)
+        pair = [normal, anomaly]
+        names = [f"normal row {normal}", f"anomalous row {anomaly}"]
+        return cls(masking_rate=rates[pair], data_mask=masks[pair], columns=estimator.schema_.names, rows=names).plot(
+            ax
+        )
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on a (2, 2) array of axes or on a new figure."""
@@ -68,7 +73,7 @@ class MaskDisplay:
         width = min(max(7.0, 2.0 + 0.32 * n_columns), 16.0)
         self.figure_, self.ax_ = grid_of_axes(ax, (2, 2), (width, 5.6), sharex=True, sharey="row")
         places = np.arange(n_columns)
-        for side, colour in enumerate((NORMAL, STRANGE)):
+        for side, colour in enumerate((NORMAL, ANOMALY)):
             rate, soft = self.ax_[0, side], self.ax_[1, side]
             rate.bar(places, self.masking_rate[side], color=colour, width=0.8)
             mean = float(self.masking_rate[side].mean())
@@ -85,8 +90,3 @@ class MaskDisplay:
         self.ax_[1, 0].set_ylabel("soft mask")
         self.ax_[1, 0].set_ylim(0.0, 1.0)
         return self
-
-
-def _matrix(explanation: Explanation, name: str) -> np.ndarray:
-    table = getattr(explanation, name)
-    return np.column_stack([np.asarray(table[column], dtype=np.float64) for column in explanation.names])

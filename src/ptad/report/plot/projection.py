@@ -9,11 +9,13 @@ from sklearn.decomposition import PCA
 
 from ptad.errors import DataError
 from ptad.estimator import PTAD
-from ptad.report.plot.canvas import INK, NORMAL, QUIET, STRANGE, bare, one_axes
+from ptad.report.plot.canvas import ANOMALY, INK, NORMAL, QUIET, bare, network_of, one_axes
 
 
 class ProjectionDisplay:
     """Rows and basis vectors in the plane of the P-space in which the reference rows vary most.
+
+    For models of the ``paper`` preset, whose network has a P-space.
 
     Parameters
     ----------
@@ -23,7 +25,7 @@ class ProjectionDisplay:
         Coordinates of the training rows kept in the model.
     basis_vectors : ndarray of shape (n_basis_vectors, 2)
         Coordinates of the basis vectors.
-    strange : ndarray of bool
+    anomalous : ndarray of bool
         Which rows are anomalies.
     explained : tuple of two floats
         Share of the reference rows' variance along each axis.
@@ -35,34 +37,35 @@ class ProjectionDisplay:
     """
 
     def __init__(
-        self, *, rows: Any, reference: Any, basis_vectors: Any, strange: Any, explained: tuple[float, float]
+        self, *, rows: Any, reference: Any, basis_vectors: Any, anomalous: Any, explained: tuple[float, float]
     ) -> None:
         self.rows, self.reference = np.asarray(rows), np.asarray(reference)
-        self.basis_vectors, self.strange = np.asarray(basis_vectors), np.asarray(strange, dtype=bool)
+        self.basis_vectors, self.anomalous = np.asarray(basis_vectors), np.asarray(anomalous, dtype=bool)
         self.explained = explained
 
     @classmethod
     def from_estimator(cls, estimator: PTAD, X: Any, y: Any = None, *, ax: Any = None) -> Self:
-        """Project the rows and draw. Red are rows with a true ``y``, or without one those that raise an alarm."""
+        """Project the rows and draw. Red are rows with a true ``y``, or without one those that are flagged."""
+        term = network_of(estimator, "ProjectionDisplay")
         latent = estimator.transform(X)
-        scorer = estimator.scorer_
-        reference = scorer.latent(scorer.reference_rows[0].cpu().numpy().astype(np.float32))
+        detector = estimator.detector_
+        reference = detector.pipeline.transform(detector.reference[term.reference_index])
         if min(reference.shape) < 2:
             raise DataError("A view of the P-space needs at least two reference rows and two dimensions.")
         # PCA has a sign of its own choosing; it is fixed by the data, so the figure is the same every time
         plane = PCA(n_components=2, svd_solver="full").fit(reference.astype(np.float64))
-        vectors = scorer.network.projection.basis_vectors[0].cpu().numpy()
+        vectors = term.basis_vectors
         if y is not None:
-            strange = np.asarray(y, dtype=bool)
-        elif estimator.calibration_ is not None:
-            strange = estimator.predict(X) < 0
+            anomalous = np.asarray(y, dtype=bool)
+        elif estimator.detector_.calibration is not None:
+            anomalous = estimator.predict(X) < 0
         else:
-            strange = np.zeros(len(latent), dtype=bool)
+            anomalous = np.zeros(len(latent), dtype=bool)
         return cls(
             rows=plane.transform(latent),
             reference=plane.transform(reference),
             basis_vectors=plane.transform(vectors),
-            strange=strange,
+            anomalous=anomalous,
             explained=(float(plane.explained_variance_ratio_[0]), float(plane.explained_variance_ratio_[1])),
         ).plot(ax)
 
@@ -70,10 +73,12 @@ class ProjectionDisplay:
         """Draw on ``ax`` or on a new figure."""
         self.figure_, self.ax_ = one_axes(ax, (6.4, 5.0))
         ax = self.ax_
-        ax.scatter(*self.reference.T, s=14, color=QUIET, linewidths=0, label="training rows in the model")
-        normal, strange = self.rows[~self.strange], self.rows[self.strange]
+        ax.scatter(*self.reference.T, s=14, color=QUIET, linewidths=0, label="reference rows")
+        normal, anomalous = self.rows[~self.anomalous], self.rows[self.anomalous]
         ax.scatter(*normal.T, s=14, color=NORMAL, alpha=0.7, linewidths=0, label=f"normal: {len(normal):,} rows")
-        ax.scatter(*strange.T, s=16, color=STRANGE, alpha=0.75, linewidths=0, label=f"strange: {len(strange):,} rows")
+        ax.scatter(
+            *anomalous.T, s=16, color=ANOMALY, alpha=0.75, linewidths=0, label=f"anomalous: {len(anomalous):,} rows"
+        )
         ax.scatter(
             *self.basis_vectors.T, s=150, marker="*", color="#f2b705", edgecolors=INK, linewidths=0.8,
             label="basis vectors", zorder=3,

@@ -1,25 +1,25 @@
-"""What the detector remembers of normal rows: basis vectors and association prototypes."""
+"""What the paper's network keeps of normal rows: basis vectors and association prototypes."""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
 import numpy as np
-import torch
-from sklearn.utils.validation import check_is_fitted
 
 from ptad.estimator import PTAD
-from ptad.report.plot.canvas import grid_of_axes, name_ticks
+from ptad.report.plot.canvas import grid_of_axes, name_ticks, network_of
 
 
 class PrototypeDisplay:
     """Heat maps of the basis vectors (as strength per column) and of the association prototypes.
 
+    For models of the ``paper`` preset, whose network has them.
+
     Parameters
     ----------
     basis_vectors : ndarray of shape (n_basis_vectors, n_columns)
         Length of each basis vector's part that belongs to each column; where the P-space is one of whole rows (the
-        backbones ``dense`` and ``mlp``), how far the row that it decodes to lies from the centre in each column.
+        backbone ``mlp``), how far the row that it decodes to lies from the centre in each column.
     prototypes : ndarray of shape (n_prototypes, n_columns), optional
         Normal patterns of how much attention each column draws.
     columns : sequence of str
@@ -38,18 +38,10 @@ class PrototypeDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: PTAD, *, ax: Any = None) -> Self:
-        """Draw the atoms of the first member."""
-        check_is_fitted(estimator)
-        network, names = estimator.scorer_.network, estimator.schema_.encoded_names
-        vectors = network.projection.basis_vectors
-        if network.config.backbone in ("mlp", "dense"):
-            with torch.inference_mode():
-                strength = network.backbone.decode(vectors.unsqueeze(1), None)[0][0, 0].abs().cpu().numpy()
-        else:
-            cells = vectors[0].cpu().numpy().reshape(vectors.shape[1], len(names), -1)
-            strength = np.linalg.norm(cells, axis=2)
-        atoms = None if network.prototypes is None else network.prototypes.prototypes[0].cpu().numpy()
-        return cls(basis_vectors=strength, prototypes=atoms, columns=names).plot(ax)
+        """Draw the atoms of the network."""
+        term = network_of(estimator, "PrototypeDisplay")
+        names = _encoded_names(estimator, term)
+        return cls(basis_vectors=term.basis_strength, prototypes=term.prototypes, columns=names).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on an array of one axes per panel or on a new figure."""
@@ -74,3 +66,15 @@ class PrototypeDisplay:
             bar.outline.set_visible(False)
         name_ticks(self.ax_[-1, 0].xaxis, self.columns, rotation=90, fontsize="small")
         return self
+
+
+def _encoded_names(estimator: PTAD, term: Any) -> list[str]:
+    """Return a name for every input of the network, which has one for each category."""
+    schema, names = estimator.schema_, []
+    for place, code in zip(term.encoding.source.tolist(), term.encoding.code.tolist(), strict=True):
+        column = schema.columns[schema.features.column[place]]
+        if code == code:
+            names.append(f"{column.name}={[*column.values, 'unseen'][int(code)]}")
+        else:
+            names.append(schema.encoded_names[place])
+    return names

@@ -8,7 +8,9 @@ import numpy as np
 
 from ptad.errors import DataError
 from ptad.estimator import PTAD
-from ptad.report.plot.canvas import INK, NORMAL, QUIET, STRANGE, bare, one_axes
+from ptad.report.numbers import number_text
+from ptad.report.plot.canvas import ANOMALY, INK, NORMAL, QUIET, bare, one_axes
+from ptad.report.score_histogram import ScoreScale
 
 
 class ScoreHistogramDisplay:
@@ -19,9 +21,11 @@ class ScoreHistogramDisplay:
     scores : ndarray of shape (n_rows,)
         Anomaly scores, higher = more anomalous.
     threshold : float, optional
-        Scores above it are alarms.
+        Rows with scores above it are flagged.
     rate : float, optional
-        The promised false-alarm rate of that threshold.
+        The target false-alarm rate of that threshold.
+    scale : ScoreScale, optional
+        Of the score axis; without it that of the scores themselves.
     y : ndarray of bool, optional
         True for rows known to be anomalies; colours the bars by truth instead of by threshold.
 
@@ -32,9 +36,16 @@ class ScoreHistogramDisplay:
     """
 
     def __init__(
-        self, *, scores: Any, threshold: float | None = None, rate: float | None = None, y: Any = None
+        self,
+        *,
+        scores: Any,
+        threshold: float | None = None,
+        rate: float | None = None,
+        y: Any = None,
+        scale: ScoreScale | None = None,
     ) -> None:
         self.scores = np.asarray(scores, dtype=np.float64)
+        self.scale = scale or ScoreScale.of(self.scores)
         self.threshold, self.rate = threshold, rate
         self.y = None if y is None else np.asarray(y, dtype=bool)
         if self.y is not None and self.y.shape != self.scores.shape:
@@ -43,23 +54,26 @@ class ScoreHistogramDisplay:
     @classmethod
     def from_estimator(cls, estimator: PTAD, X: Any, y: Any = None, *, ax: Any = None, n_bins: int = 60) -> Self:
         """Score the rows and draw. ``y`` is True (or 1) for known anomalies."""
-        calibrated = estimator.calibration_ is not None
-        threshold = -float(estimator.offset_) if calibrated else None
-        rate = estimator.false_alarm_rate_ if calibrated else None
-        return cls(scores=estimator.anomaly_score(X), threshold=threshold, rate=rate, y=y).plot(ax, n_bins=n_bins)
+        scores = estimator.anomaly_score(X)
+        calibration = estimator.detector_.calibration
+        if calibration is None:
+            return cls(scores=scores, y=y).plot(ax, n_bins=n_bins)
+        threshold, rate = -float(estimator.offset_), estimator.false_alarm_rate_
+        scale = ScoreScale.of(calibration.scores)
+        return cls(scores=scores, threshold=threshold, rate=rate, y=y, scale=scale).plot(ax, n_bins=n_bins)
 
     def plot(self, ax: Any = None, *, n_bins: int = 60) -> Self:
-        """Draw on ``ax`` or on a new figure; the score axis is logarithmic, for strange rows lie far out."""
+        """Draw on ``ax`` or on a new figure; the score axis is logarithmic far out, where anomalies lie."""
         self.figure_, self.ax_ = one_axes(ax, (8.0, 3.6))
         ax = self.ax_
         edges = self._edges(n_bins)
         if self.y is None:
             beyond = self.scores > (np.inf if self.threshold is None else self.threshold)
-            groups = [(self.scores[~beyond], NORMAL, "normal"), (self.scores[beyond], STRANGE, "strange")]
+            groups = [(self.scores[~beyond], NORMAL, "not flagged"), (self.scores[beyond], ANOMALY, "flagged")]
         else:
             groups = [
                 (self.scores[~self.y], NORMAL, "known normal"),
-                (self.scores[self.y], STRANGE, "known anomalies"),
+                (self.scores[self.y], ANOMALY, "known anomalies"),
             ]
         groups = [group for group in groups if len(group[0])]
         ax.hist(
@@ -70,13 +84,14 @@ class ScoreHistogramDisplay:
             label=[f"{g[2]}: {len(g[0]):,} rows" for g in groups],
         )
         if self.threshold is not None:
-            promised = "" if self.rate is None else f" ({100 * self.rate:.2g} % false alarms)"
-            ax.axvline(self.threshold, color=INK, linewidth=1.2, linestyle="--", label=f"threshold{promised}")
-        ax.set_xscale("log", subs=[])
-        decades = np.log10(edges[-1] / edges[0])
-        ax.xaxis.get_major_locator().set_params(subs=(1.0, 2.0, 5.0) if decades < 4 else (1.0,))
-        ax.xaxis.set_major_formatter("{x:g}")
-        ax.set(xlabel="anomaly score", ylabel="rows", xlim=(edges[0], edges[-1]))
+            target = "" if self.rate is None else f" (target false-alarm rate {100 * self.rate:.2g} %)"
+            ax.axvline(self.threshold, color=INK, linewidth=1.2, linestyle="--", label=f"threshold{target}")
+        ax.set_xscale("function", functions=(self.scale, self.scale.inverse))
+        ax.set_xlim(edges[0], edges[-1])
+        ticks = axis_ticks(self.scale, edges[0], edges[-1])
+        ax.set_xticks(ticks, [number_text(tick) for tick in ticks])
+        ax.set_xticks([], minor=True)
+        ax.set(xlabel="anomaly score (symmetric log scale)", ylabel="count of rows")
         ax.grid(axis="y", color=QUIET, alpha=0.4, linewidth=0.6)
         ax.set_axisbelow(True)
         bare(ax)
@@ -86,12 +101,26 @@ class ScoreHistogramDisplay:
         return self
 
     def _edges(self, n_bins: int) -> np.ndarray:
-        positive = self.scores[self.scores > 0]
-        known = [] if self.threshold is None or self.threshold <= 0 else [self.threshold]
-        low, high = min([*known, positive.min(initial=np.inf)]), max([*known, positive.max(initial=0.0)])
-        if not np.isfinite(low):
-            low, high = 1e-3, 1.0
-        edges = np.geomspace(low / 1.1, high * 1.1, n_bins + 1)
+        known = [] if self.threshold is None else [self.threshold]
+        places = self.scale(np.concatenate([self.scores, known]))
+        margin = max(0.02 * float(np.ptp(places)), 1e-3)
+        grid = np.linspace(places.min() - margin, places.max() + margin, n_bins + 1)
+        edges = self.scale.inverse(grid)
         if known:  # one edge lies on the threshold, so that no bar has two meanings
-            edges[np.argmin(np.abs(np.log(edges[1:-1]) - np.log(known[0]))) + 1] = known[0]
+            edges[np.argmin(np.abs(grid[1:-1] - self.scale(np.array(known)))) + 1] = known[0]
         return edges
+
+
+def axis_ticks(scale: ScoreScale, low: float, high: float, most: int = 9) -> list[float]:
+    """Return round numbers of the axis, evenly enough spread: 0, and 1, 2 and 5 times powers of ten on both sides."""
+    powers = np.arange(-6, 16)
+    steps = np.sort(np.concatenate([10.0**powers, 2.0 * 10.0**powers, 5.0 * 10.0**powers]))
+    left, right = float(scale(np.array(low))), float(scale(np.array(high)))
+    apart = (right - left) / most
+    found: list[float] = []
+    # from the middle outwards: the round numbers nearest to normal rows are kept
+    for value in [0.0, *sorted([*steps, *-steps], key=lambda v: abs(float(scale(np.array(v)))))]:
+        place = float(scale(np.array(value)))
+        if left <= place <= right and all(abs(place - float(scale(np.array(v)))) >= apart for v in found):
+            found.append(float(value))
+    return sorted(found)

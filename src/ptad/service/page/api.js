@@ -3,7 +3,10 @@
 const KEY = 'ptad-token';
 
 export class Trouble extends Error {
-  constructor(message, status) { super(message); this.status = status; }
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
 }
 
 export const token = () => sessionStorage.getItem(KEY);
@@ -12,7 +15,11 @@ const headers = (more = {}) => (token() ? { ...more, Authorization: `Bearer ${to
 
 async function explained(response) {
   let detail = `The service answered with ${response.status}.`;
-  try { detail = (await response.json()).detail || detail; } catch { /* not a problem document */ }
+  try {
+    detail = (await response.json()).detail || detail;
+  } catch {
+    /* not a problem document */
+  }
   return new Trouble(detail, response.status);
 }
 
@@ -21,7 +28,10 @@ async function ask(path, options = {}) {
   try {
     response = await fetch(path, { ...options, headers: headers(options.headers) });
   } catch {
-    throw new Trouble('The service cannot be reached. It may have been stopped; what was under way goes on when it is started again.', 0);
+    throw new Trouble(
+      'The service cannot be reached. It may have been stopped; what was under way goes on when it is started again.',
+      0,
+    );
   }
   if (!response.ok) throw await explained(response);
   return response;
@@ -29,7 +39,10 @@ async function ask(path, options = {}) {
 
 export const get = async (path) => (await ask(path)).json();
 export const send = async (method, path, body) => {
-  const options = body === undefined ? { method } : { method, headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) };
+  const options =
+    body === undefined
+      ? { method }
+      : { method, headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) };
   const response = await ask(path, options);
   return response.status === 204 ? null : response.json();
 };
@@ -39,15 +52,26 @@ export function upload(file, onProgress, signal) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open('POST', `/v1/tables?name=${encodeURIComponent(file.name.slice(0, 150))}`);
-    for (const [name, value] of Object.entries(headers({ 'Content-Type': 'application/octet-stream' }))) request.setRequestHeader(name, value);
-    request.upload.addEventListener('progress', (event) => onProgress(event.lengthComputable ? event.loaded / event.total : null));
+    for (const [name, value] of Object.entries(headers({ 'Content-Type': 'application/octet-stream' })))
+      request.setRequestHeader(name, value);
+    request.upload.addEventListener('progress', (event) =>
+      onProgress(event.lengthComputable ? event.loaded / event.total : null),
+    );
     request.addEventListener('load', () => {
       let content = {};
-      try { content = JSON.parse(request.responseText); } catch { /* below */ }
+      try {
+        content = JSON.parse(request.responseText);
+      } catch {
+        /* below */
+      }
       if (request.status === 201) resolve(content);
       else reject(new Trouble(content.detail || `The service answered with ${request.status}.`, request.status));
     });
-    request.addEventListener('error', () => reject(new Trouble('The upload was interrupted: the service cannot be reached, or it refused a file this large.', 0)));
+    request.addEventListener('error', () =>
+      reject(
+        new Trouble('The upload was interrupted: the service cannot be reached, or it refused a file this large.', 0),
+      ),
+    );
     request.addEventListener('abort', () => resolve(null));
     signal.addEventListener('abort', () => request.abort());
     request.send(file);
@@ -62,7 +86,10 @@ export function follow(job, onEvent, onLost) {
   (async () => {
     while (!stop.signal.aborted && !ended) {
       try {
-        const response = await fetch(`/v1/jobs/${job}/events`, { headers: headers({ 'Last-Event-ID': String(last) }), signal: stop.signal });
+        const response = await fetch(`/v1/jobs/${job}/events`, {
+          headers: headers({ 'Last-Event-ID': String(last) }),
+          signal: stop.signal,
+        });
         if (!response.ok) throw await explained(response);
         onLost(null);
         const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -74,7 +101,11 @@ export function follow(job, onEvent, onLost) {
           const blocks = held.split('\n\n');
           held = blocks.pop();
           for (const block of blocks) {
-            const fields = Object.fromEntries(block.split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()]));
+            const fields = Object.fromEntries(
+              block
+                .split('\n')
+                .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()]),
+            );
             if (fields.id) last = Number(fields.id);
             if (!fields.event) continue;
             const data = JSON.parse(fields.data);
@@ -87,7 +118,10 @@ export function follow(job, onEvent, onLost) {
         onLost(error);
         if (error.status === 404 || error.status === 401) return;
       }
-      if (!ended) await new Promise((resolve) => { setTimeout(resolve, 1000); });
+      if (!ended)
+        await new Promise((resolve) => {
+          setTimeout(resolve, 1000);
+        });
     }
   })();
   return () => stop.abort();

@@ -7,19 +7,25 @@ import { showModel, showModels } from './models.js';
 import { showResult } from './result.js';
 import { showSetup } from './setup.js';
 import { attempt, hush } from './shell.js';
-import { showJob, showJobs } from './work.js';
+import { showJob, showJobs } from './jobs.js';
 
 const main = document.getElementById('main');
 const ROUTES = [
-  [/^#\/models\/([a-z0-9-]+)$/, showModel, '#/models'], [/^#\/models$/, showModels, '#/models'],
-  [/^#\/tables\/([a-z0-9-]+)$/, showSetup, '#/'], [/^#\/jobs\/([a-z0-9-]+)$/, showJob, '#/jobs'], [/^#\/jobs$/, showJobs, '#/jobs'],
-  [/^#\/results\/([a-z0-9-]+)$/, showResult, '#/jobs'], [/.*/, showHome, '#/'],
+  [/^#\/models\/([a-z0-9-]+)$/, showModel, '#/models'],
+  [/^#\/models$/, showModels, '#/models'],
+  [/^#\/tables\/([a-z0-9-]+)$/, showSetup, '#/'],
+  [/^#\/jobs\/([a-z0-9-]+)$/, showJob, '#/jobs'],
+  [/^#\/jobs$/, showJobs, '#/jobs'],
+  [/^#\/results\/([a-z0-9-]+)$/, showResult, '#/jobs'],
+  [/.*/, showHome, '#/'],
 ];
 
 let current = null;
 
 class View {
-  constructor() { this.leave = () => {}; }
+  constructor() {
+    this.leave = () => {};
+  }
 
   title(text) {
     document.title = `${text} · ptad`;
@@ -27,7 +33,9 @@ class View {
   }
 
   // a view that was left while it was being built adds nothing any more
-  add(...nodes) { if (this === current) main.append(...nodes.filter(Boolean)); }
+  add(...nodes) {
+    if (this === current) main.append(...nodes.filter(Boolean));
+  }
 }
 
 async function show() {
@@ -43,8 +51,19 @@ async function show() {
     else link.removeAttribute('aria-current');
   }
   await attempt(() => render(view, pattern.exec(hash)[1]));
-  if (view !== current) { view.leave(); return; }
-  if (!main.children.length) main.append(make('p', { class: 'sheet' }, 'There is nothing to show here. ', make('a', { text: 'Go to the start', attributes: { href: '#/' } })));
+  if (view !== current) {
+    view.leave();
+    return;
+  }
+  if (!main.children.length)
+    main.append(
+      make(
+        'p',
+        { class: 'sheet' },
+        'There is nothing to show here. ',
+        make('a', { text: 'Go to the start', attributes: { href: '#/' } }),
+      ),
+    );
   if (started && !main.querySelector(':focus')) main.querySelector('h1')?.focus({ preventScroll: true });
   started = true;
   window.scrollTo(0, 0);
@@ -53,8 +72,16 @@ async function show() {
 let started = false;
 window.addEventListener('hashchange', show);
 // the address names a view, so the skip link must not change it
-document.querySelector('.skip').addEventListener('click', (event) => { event.preventDefault(); main.focus(); });
+document.querySelector('.skip').addEventListener('click', (event) => {
+  event.preventDefault();
+  main.focus();
+});
 // a file dropped beside the zone must not replace the page
 for (const name of ['dragover', 'drop']) window.addEventListener(name, (event) => event.preventDefault());
 show();
-get('/v1/service').then((service) => { document.getElementById('footer').textContent = `ptad ${service.version}. This page loads nothing from elsewhere.`; }).catch(() => {});
+get('/v1/service')
+  .then((service) => {
+    document.getElementById('footer').textContent =
+      `ptad ${service.version}. This page loads nothing from elsewhere.`;
+  })
+  .catch(() => {});

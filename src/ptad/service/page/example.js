@@ -1,8 +1,11 @@
-// A made-up table of pumps: mostly regular, a few rows with something wrong. Made here, so that a first look needs no file.
+// A synthetic table of pumps with a few anomalies. Made here, so that a first look needs no file.
 
 export function exampleFile() {
   let state = 7;
-  const random = () => { state = (state * 48271) % 2147483647; return state / 2147483647; };
+  const random = () => {
+    state = (state * 48271) % 2147483647;
+    return state / 2147483647;
+  };
   const normal = () => Math.sqrt(-2 * Math.log(random())) * Math.cos(2 * Math.PI * random());
   const lines = ['pump,site,speed,flow,pressure,temperature,bearing,shift'];
   for (let i = 0; i < 600; i += 1) {
@@ -16,7 +19,18 @@ export function exampleFile() {
     if (i % 131 === 70) temperature += 22; // running hot
     if (i === 333) bearing = 'wood';
     if (i === 512) speed = 2400;
-    lines.push([`P-${1000 + i}`, site, speed.toFixed(0), random() < 0.02 ? '' : flow.toFixed(2), pressure.toFixed(3), temperature.toFixed(1), bearing, random() < 0.7 ? 'day' : 'night'].join(','));
+    lines.push(
+      [
+        `P-${1000 + i}`,
+        site,
+        speed.toFixed(0),
+        random() < 0.02 ? '' : flow.toFixed(2),
+        pressure.toFixed(3),
+        temperature.toFixed(1),
+        bearing,
+        random() < 0.7 ? 'day' : 'night',
+      ].join(','),
+    );
   }
   return new File([`${lines.join('\n')}\n`], 'pumps.csv', { type: 'text/csv' });
 }

@@ -1,4 +1,4 @@
-"""Addresses for long work: start it, watch it, stop it, take its results."""
+"""Addresses for jobs: start, watch, cancel and delete them, take their results."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 
 import pyarrow.parquet as pq
@@ -13,13 +14,13 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 from ptad.engines.learning import checked_detector
-from ptad.errors import DataError, SettingError
+from ptad.errors import DataError, MissingExtraError, SettingError
 from ptad.service.context import Context, context_of
 from ptad.service.formats import FORMATS, PARQUET, Encoder
 from ptad.service.jobs import FINAL
-from ptad.service.judging import CONTENT, SCORED
 from ptad.service.messages import FitRequest, Identifier, JobInfo, ScoringRequest, problems
 from ptad.service.problems import Problem
+from ptad.service.table_scores import CONTENT, SCORED
 from ptad.service.workers import Told
 
 router = APIRouter(tags=["jobs"])
@@ -39,7 +40,7 @@ _EVENT = {  # of a stream, OpenAPI 3.1 describes each event
 
 @router.post("/v1/fits", status_code=202, response_model=JobInfo, responses=problems(404, 429))
 async def start_fit(request: Request, wanted: FitRequest) -> Any:
-    """Start learning from an uploaded table; the answer is a job."""
+    """Start to fit a model on an uploaded table; the answer is a job."""
     context = context_of(request)
     table = context.uploads.get(wanted.table)
     names = [column["name"] for column in table["columns"]]
@@ -62,7 +63,9 @@ async def start_fit(request: Request, wanted: FitRequest) -> Any:
         "missing": list(wanted.missing),
         "config": wanted.config,
     }
-    checked_detector(parameters)  # a wrong setting is the caller's mistake now, not a failed job later
+    if wanted.preset == "paper" and find_spec("torch") is None:
+        raise MissingExtraError("torch", "torch", "The preset 'paper'")
+    checked_detector(parameters)  # a wrong setting is refused now, and does not become a failed job
     spec = {
         "table": wanted.table,
         "name": wanted.name,
@@ -75,7 +78,7 @@ async def start_fit(request: Request, wanted: FitRequest) -> Any:
 
 @router.post("/v1/scorings", status_code=202, response_model=JobInfo, responses=problems(404, 409, 429))
 async def start_scoring(request: Request, wanted: ScoringRequest) -> Any:
-    """Start judging an uploaded table with a model; the answer is a job."""
+    """Start to score an uploaded table with a model; the answer is a job."""
     context = context_of(request)
     context.uploads.get(wanted.table)
     schema = (await context.models.load(wanted.model)).schema_
@@ -89,9 +92,9 @@ async def start_scoring(request: Request, wanted: ScoringRequest) -> Any:
             f"{table['name']} lacks {_listed(missing)}, which the model {entry.about['name']!r} was trained with. "
             f"It has {_listed(names)}. Add or rename columns, or choose another model."
         )
-    # the promise at the time of the request: a change of it meanwhile must not make two halves of one judgement
+    # the rate at the time of the request: half of a table must not be flagged at another one
     spec = {**wanted.model_dump(), "false_alarm_rate": entry.about.get("false_alarm_rate")}
-    title = f"{table['name']} by {entry.about['name']}"
+    title = f"{table['name']} with {entry.about['name']}"
     return context.jobs.public(context.jobs.add("score", spec, title))
 
 
@@ -159,21 +162,21 @@ async def _events(context: Context, identifier: str, sent: int) -> AsyncIterator
 
 @router.post("/v1/jobs/{job}/cancel", response_model=JobInfo, responses=problems(404, 409))
 async def cancel_job(request: Request, job: Identifier) -> Any:
-    """Stop a job for good."""
+    """Cancel a job."""
     jobs = context_of(request).jobs
     return jobs.public(await jobs.cancel(job))
 
 
 @router.delete("/v1/jobs/{job}", status_code=204, responses={204: {"description": "Gone"}, **problems(404, 409)})
 async def delete_job(request: Request, job: Identifier) -> Response:
-    """Forget a job and its results; a model that it made stays."""
+    """Delete a job and its results; a model that it made stays."""
     await context_of(request).jobs.delete(job)
     return Response(status_code=204)
 
 
 @router.get("/v1/jobs/{job}/report", response_model=dict[str, Any], responses=problems(404, 409))
 async def job_report(request: Request, job: Identifier) -> Response:
-    """What a finished scoring found: histogram, strangest rows with reasons, drift, health of the model."""
+    """What a finished scoring found: histogram, highest scores with reasons, drift, health of the model."""
     context = context_of(request)
     _finished_scoring(context, job)
     return FileResponse(context.jobs.folder(job) / CONTENT, media_type="application/json")

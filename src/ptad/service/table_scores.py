@@ -1,4 +1,4 @@
-"""Judging a whole table for the page: what the report says of it, and a file with the scores, in one pass.
+"""Scoring a whole table for the page: what the report says of it, and a file with the scores, in one pass.
 
 What the model says of a batch is kept until the end, as the local engine keeps its scores: a worker that was killed
 goes on where it stood. The scored file gets its name as the last act, so where it is, everything is.
@@ -11,15 +11,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ptad._version import __version__
+from ptad.devices import resolve_device
 from ptad.engines.local import added_schema, load_model, rows_from, rows_per_batch
 from ptad.engines.resume import PartStore
 from ptad.errors import DataError, UserError
 from ptad.estimator import PTAD
 from ptad.report.content import ReportSettings, make_content
-from ptad.report.survey import Judgement, Label, Survey
+from ptad.report.cross_fit import CrossFit, Scorer
+from ptad.report.survey import BatchScores, Label, Survey
 from ptad.service.store import read_json, write_json
 from ptad.storage import MANIFEST
 from ptad.tables import TableScan, TableWriter, scan_table
@@ -31,8 +34,8 @@ MOST_ROWS = 2048  # in a batch: progress is seen, and little is lost by a kill
 Progress = Callable[[int, int | None], None]
 
 
-def judge_table(folder: Path, task: dict[str, Any], progress: Progress, note: Callable[[str], None]) -> dict[str, Any]:
-    """Judge a table; leave what the page shows and the scored rows in the folder, and return a summary.
+def score_table(folder: Path, task: dict[str, Any], progress: Progress, note: Callable[[str], None]) -> dict[str, Any]:
+    """Score a table; leave what the page shows and the scored rows in the folder, and return a summary.
 
     Parameters
     ----------
@@ -48,23 +51,23 @@ def judge_table(folder: Path, task: dict[str, Any], progress: Progress, note: Ca
     if (folder / SCORED).exists():  # killed after the last act
         return _summary(read_json(folder / CONTENT))
     model = load_model(task["bundle"], device=task["device"], false_alarm_rate=task["false_alarm_rate"])
-    if model.calibration_ is None:
+    if model.detector_.calibration is None:
         model.set_false_alarm_rate("auto")  # refuses with the reason
     settings = ReportSettings(top=task["top"], label=task["label"], normal=tuple(task["normal"]))
     label = None if settings.label is None else Label(settings.label, settings.normal)
-    # scores in the context of their batch depend on it: those batches stay as the command line has them
-    rows = rows_per_batch(model) if model.context == "batch" else min(rows_per_batch(model), MOST_ROWS)
-    scan = scan_table(task["source"], batch_rows=rows, schema=model.schema_, missing=model.schema_.missing)
+    # rows that are scored together depend on their batch: those batches stay as the command line has them
+    rows = rows_per_batch(model) if model.detector_.batch_size else min(rows_per_batch(model), MOST_ROWS)
+    scan = _scan(task, model, rows)
     schema = _output_schema(scan)
     store = PartStore(folder / SCORED, _belongs_to(task, model, scan, rows))
-    survey = Survey(model, settings.top, label)
+    survey = Survey(model, settings.top, label, _scorer(task, model, _scan(task, model, rows)))
     try:
         with TableWriter(store.staging, schema) as writer:
-            for batch, judgement in _judged(survey, scan, store, note):
+            for batch, found in _scored(survey, scan, store, note):
                 with rows_from(survey.n_rows):
-                    survey.count_in(batch, judgement)
-                found = _columns(model, judgement)
-                writer.write(pa.RecordBatch.from_arrays([*batch.columns, *found], schema=schema))
+                    survey.count_in(batch, found)
+                columns = _columns(survey, found)
+                writer.write(pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=schema))
                 progress(survey.n_rows, scan.n_rows)
         if label is not None and not survey.normal.counts.sum():
             raise DataError(f"No row is normal by the label column {label.column!r}. Name the value of normal rows.")
@@ -77,25 +80,50 @@ def judge_table(folder: Path, task: dict[str, Any], progress: Progress, note: Ca
     return _summary(content)
 
 
-def _judged(
+def _scored(
     survey: Survey, scan: TableScan, store: PartStore, note: Callable[[str], None]
-) -> Iterator[tuple[pa.RecordBatch, Judgement]]:
-    """Yield every batch with its judgement, from the store where an earlier run has left it there."""
+) -> Iterator[tuple[pa.RecordBatch, BatchScores]]:
+    """Yield every batch with its scores, from the store where an earlier run has left it there."""
     start = resumed = 0
     for batch in scan:
         kept = store.get(start, batch.num_rows)
         if kept is not None:
-            judgement = Judgement.from_batch(kept)
+            found = BatchScores.from_batch(kept)
             resumed += batch.num_rows
         else:
             if resumed:
-                note(f"goes on after the {resumed:,} rows that were judged before")
+                note(f"goes on after the {resumed:,} rows that were scored before")
                 resumed = 0
             with rows_from(start):
-                judgement = survey.judge(batch)
-            store.put(start, judgement.to_batch())
-        yield batch, judgement
+                found = survey.score(batch, start)
+            store.put(start, found.to_batch())
+        yield batch, found
         start += batch.num_rows
+
+
+def _scan(task: dict[str, Any], model: PTAD, rows: int) -> TableScan:
+    """Open the table; it is read once."""
+    return scan_table(task["source"], batch_rows=rows, schema=model.schema_, missing=model.schema_.missing)
+
+
+def _scorer(task: dict[str, Any], model: PTAD, scan: TableScan) -> Scorer:
+    """Return what scores the table: the model, or for the table that it was fitted on detectors without the rows."""
+    if task["fitted_on"] is None:
+        return Scorer(model)
+    column, normal = task["fitted_on"]["label"], tuple(task["fitted_on"]["normal"])
+    label = None if column is None else Label(column, normal)
+    reader = Survey(model, 1, label)
+
+    def training_rows() -> Iterator[tuple[Any, Any]]:
+        start = 0
+        for batch in scan:
+            with rows_from(start):
+                normal_rows = np.ones(batch.num_rows, bool) if label is None else ~label.anomalous(batch)
+                encoded = model.schema_.encode(reader.known(batch))
+            yield encoded[normal_rows], start + np.flatnonzero(normal_rows)
+            start += batch.num_rows
+
+    return CrossFit.fit(model, training_rows())
 
 
 def _output_schema(scan: TableScan) -> pa.Schema:
@@ -109,23 +137,29 @@ def _output_schema(scan: TableScan) -> pa.Schema:
 
 
 def _belongs_to(task: dict[str, Any], model: PTAD, scan: TableScan, rows: int) -> dict[str, Any]:
-    """Everything that a judgement depends on; what belongs to anything else is thrown away."""
+    """Everything that scores depend on; what was kept for anything else is deleted."""
     return {
         "ptad": __version__,
         "model": hashlib.sha256((Path(task["bundle"]) / MANIFEST).read_bytes()).hexdigest(),
-        "device": model.scorer_.device.type,
+        "device": resolve_device(task["device"]),
         "false_alarm_rate": float(model.false_alarm_rate_),
         "label": task["label"],
+        "fitted_on": task["fitted_on"],
         "batch_rows": rows,
         "sources": [list(source.state) for source in scan.sources],
     }
 
 
-def _columns(model: PTAD, judgement: Judgement) -> list[pa.Array]:
-    assert model.calibration_ is not None
-    scores = judgement.scores
-    return [pa.array(scores), pa.array(model.calibration_.p_value(scores)), pa.array(scores > -model.offset_)]
+def _columns(survey: Survey, found: BatchScores) -> list[pa.Array]:
+    scores = found.scores
+    return [pa.array(scores), pa.array(survey.calibration.p_value(scores)), pa.array(scores > survey.threshold)]
 
 
 def _summary(content: dict[str, Any]) -> dict[str, Any]:
-    return {"rows": content["n_rows"], "strange": content["n_strange"], "false_alarm_rate": content["rate"]}
+    return {
+        "rows": content["n_rows"],
+        "flagged": content["n_flagged"],
+        "false_alarm_rate": content["rate"],
+        "rows_with_missing_values": content["missing"]["rows"],
+        "rows_with_unseen_categories": content["unseen"]["rows"],
+    }

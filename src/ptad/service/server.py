@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import socket
 import sys
@@ -50,12 +49,7 @@ class _NoTracebacks(logging.Filter):
 
 def run(settings: ServiceSettings) -> None:
     """Serve until a signal comes."""
-    import torch
-
     logging.getLogger("uvicorn.error").addFilter(_NoTracebacks())
-
-    # one thread scores, one serves: more threads of torch would only fight over the processors
-    torch.set_num_threads(max(1, min(torch.get_num_threads(), (os.cpu_count() or 2) - 1)))
     sys.setswitchinterval(0.001)  # the event loop gets its turn sooner while the lane is at work
     listener = _listen(settings)
     try:

@@ -1,4 +1,4 @@
-"""Addresses that ask a model: score and explain."""
+"""Addresses that score and explain rows."""
 
 from __future__ import annotations
 
@@ -84,19 +84,24 @@ async def explain(
     model: Identifier,
     columns: Annotated[int, Query(ge=1, le=5000, description="Strongest columns to name per row")] = 5,
 ) -> Response:
-    """Say for a few rows which columns make them strange, what was observed and what was expected."""
+    """Explain the scores of a few rows: per column contribution, reason, observed and expected value."""
     context = context_of(request)
     if media_type(request) != "application/json":
         raise Problem(415, "The header Content-Type must be application/json.")
     limits = context.settings.limits
     rows, _ = parse_rows(await small_body(request, context), limits.explain_rows)
     detector = await context.models.load(model)
-    pace = Pace(max(1, 256 // len(detector.schema_.names)))
+    pace, start = Pace(), 0
     results: list[dict[str, Any]] = []
     async with asyncio.timeout(limits.request_seconds):
-        for start in range(0, len(rows), pace.rows):
+        while start < len(rows):
             part = rows[start : start + pace.rows]
-            results += await context.lane.run(partial(_explained, detector, part, start, columns))
+            found, seconds = await context.lane.run(
+                partial(_timed, partial(_explained, detector, part, start, columns))
+            )
+            results += found
+            start += len(part)
+            pace.took(seconds)
     context.metrics.rows.labels("explained").inc(len(rows))
     return json_response({"model": model, "ignored": ignored_columns(detector.schema_, rows), "results": results})
 
@@ -134,13 +139,13 @@ async def _score_rows(context: Context, identifier: str, body: bytes) -> Respons
                 scores = await _score_many(context, model, rows)
     except TimeoutError:
         raise Problem(503, "Too many rows are being scored just now. Try again later.") from None
-    judged: list[dict[str, Any]]
-    calibration = model.calibration_
+    results: list[dict[str, Any]]
+    calibration = model.detector_.calibration
     if calibration is None:
-        judged = [{"score": s, "p_value": None, "anomaly": None} for s in scores.tolist()]
+        results = [{"score": s, "p_value": None, "anomaly": None} for s in scores.tolist()]
     else:
         flags, p_values = scores > -model.offset_, calibration.p_value(scores)
-        judged = [
+        results = [
             {"score": s, "p_value": p, "anomaly": a}
             for s, p, a in zip(scores.tolist(), p_values.tolist(), flags.tolist(), strict=True)
         ]
@@ -150,14 +155,14 @@ async def _score_rows(context: Context, identifier: str, body: bytes) -> Respons
             "false_alarm_rate": None if calibration is None else float(model.false_alarm_rate_),
             "threshold": None if calibration is None else -float(model.offset_),
             "ignored": ignored_columns(model.schema_, rows),
-            "results": judged,
+            "results": results,
         }
     )
 
 
 async def _score_many(context: Context, model: PTAD, rows: Sequence[Row]) -> Array:
     x = await context.lane.run(partial(encode_rows, model.schema_, rows))
-    if model.context == "batch":
+    if model.detector_.batch_size is not None:  # scored together
         return await context.lane.run(partial(score_encoded, model, x))
     pace, parts, start = Pace(), [], 0
     while start < len(x):
@@ -228,7 +233,7 @@ async def _scored_chunks(
             batch = reader.get_batch(i)
             start = 0
             while start < batch.num_rows:
-                size = model.config_.batch_size if model.context == "batch" else pace.rows
+                size = model.detector_.batch_size or pace.rows
                 chunk = batch.slice(start, size)
                 work = partial(scored_columns, model, chunk.select(known), explain)
                 columns, seconds = await context.lane.run(partial(_timed, work))

@@ -12,10 +12,10 @@ from starlette.responses import FileResponse, Response
 
 from ptad.errors import SettingError
 from ptad.estimator import PTAD
-from ptad.service.asking import FILES, json_response, media_type
 from ptad.service.context import Context, context_of
 from ptad.service.messages import Identifier, ModelChange, ModelInfo, ModelLine, TableInfo, problems
 from ptad.service.problems import Problem
+from ptad.service.routes.scores import FILES, json_response, media_type
 from ptad.service.store import remove
 
 router = APIRouter()
@@ -34,13 +34,13 @@ async def list_models(request: Request) -> Any:
 
 @router.get("/v1/models/{model}", response_model=ModelInfo, responses=problems(404, 409), tags=["models"])
 async def describe_model(request: Request, model: Identifier) -> Response:
-    """Describe a model: columns, promise, sizes, settings, versions."""
+    """Describe a model: columns, terms, false-alarm rate, sizes, settings, versions."""
     return json_response(await context_of(request).models.describe(model))
 
 
 @router.patch("/v1/models/{model}", response_model=ModelInfo, responses=problems(404, 409), tags=["models"])
 async def change_model(request: Request, model: Identifier, change: ModelChange) -> Response:
-    """Change the false-alarm rate or the name of a model, without learning anew."""
+    """Change the false-alarm rate or the name of a model, without fitting again."""
     models = context_of(request).models
     models.get(model)
     if change.false_alarm_rate is None and change.name is None:
@@ -114,7 +114,7 @@ async def list_tables(request: Request) -> Any:
 async def add_table(
     request: Request, name: Annotated[str, Query(max_length=200, description="What to call it")] = "table"
 ) -> Any:
-    """Upload a table (CSV, TSV, Parquet, Arrow, JSON lines; compressed or not) and learn what its columns are."""
+    """Upload a table (CSV, TSV, Parquet, Arrow, JSON lines; compressed or not); the answer describes its columns."""
     if media_type(request) not in FILES:
         raise Problem(415, f"The header Content-Type must be one of: {', '.join(sorted(FILES))}.")
     return await context_of(request).uploads.add(name, request.stream())
@@ -122,7 +122,7 @@ async def add_table(
 
 @router.get("/v1/tables/{table}", response_model=TableInfo, responses=problems(404), tags=["tables"])
 async def describe_table(request: Request, table: Identifier) -> Any:
-    """Describe the columns of a table: kinds, problems, missing values, examples."""
+    """Describe the columns of a table: types, problems, missing values, examples."""
     return context_of(request).uploads.get(table)
 
 

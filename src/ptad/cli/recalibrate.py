@@ -1,0 +1,68 @@
+"""``ptad recalibrate``: a new threshold from further normal rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ptad.cli import options
+from ptad.cli.console import print_json, print_pairs, rows_progress, safe, set_up_logging
+from ptad.cli.fit import summary_lines
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+ptad recalibrate model july.csv
+
+ptad recalibrate model log.parquet --label status --normal ok --out model-july
+
+ptad recalibrate model july.csv --false-alarm-rate 0.005
+"""
+
+
+def recalibrate(
+    model: options.Model,
+    table: options.OptionalTable = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder for the model; without it, the model itself is changed.")
+    ] = None,
+    db: options.Db = None,
+    query: options.QueryText = None,
+    label: options.Label = None,
+    normal: options.Normal = None,
+    false_alarm_rate: options.Rate = None,
+    device: options.Device = "auto",
+    max_rows: Annotated[
+        int, typer.Option("--max-rows", help="Take at most this many rows, a uniform sample of the table.")
+    ] = 1_000_000,
+    encoding: options.Encoding = "utf-8",
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Take the threshold and the p-values from normal rows that the model was not fitted on.
+
+    Rows that are too few for the false-alarm rate are refused, and the model is unchanged.
+    """
+    from ptad.cli.settings import parse_rate, parse_source
+    from ptad.engines.learning import recalibrate_table
+
+    set_up_logging(quiet)
+    summary = recalibrate_table(
+        model,
+        parse_source(table, db, query),
+        model if out is None else out,
+        label=label,
+        normal=normal or (),
+        false_alarm_rate=parse_rate(false_alarm_rate),
+        max_rows=max_rows,
+        encoding=encoding,
+        device=device,
+        verbose=0 if quiet else 1,
+        reading=lambda: rows_progress("reading", quiet),
+    )
+    if as_json:
+        print_json(summary)
+    elif not quiet:
+        print_pairs(summary_lines(summary, label, "new rows"), f"Recalibrated model saved in {safe(summary['model'])}")

@@ -1,0 +1,53 @@
+"""Values of a table, written for people."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Sequence
+from typing import Any
+
+TEXT_LENGTH = 80
+LARGEST, SMALLEST = 1e15, 1e-5  # beyond them a number has more zeros than anyone counts
+
+
+def number_text(value: float, digits: int = 6) -> str:
+    """Write a number with so many significant digits at most: 50,930 and 0.0012, hardly ever 5.093e+04."""
+    if value != value:
+        return "missing"
+    if math.isinf(value) or (value and not SMALLEST <= abs(value) < LARGEST):
+        return f"{value:.{digits}g}"
+    if value == 0:
+        return "0"
+    decimals = max(digits - 1 - math.floor(math.log10(abs(value))), 0)
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def different_texts(values: Sequence[float], digits: int = 4, most: int = 12) -> list[str]:
+    """Write ascending numbers with as few digits as keep them apart."""
+    for n in range(digits, most):
+        texts = [number_text(value, n) for value in values]
+        if len(set(texts)) == len(texts):
+            break
+    return texts
+
+
+def value_text(value: Any, digits: int = 6, length: int = TEXT_LENGTH) -> str | None:
+    """Write one cell: short numbers, ISO dates, no more than a line of text; None where it is missing."""
+    if value is None or value != value:
+        return None
+    if isinstance(value, float):
+        return number_text(value, digits)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)  # an identifier or a year is no quantity: no thousands separators
+    text = _moment_text(value) if isinstance(value, dt.datetime) else str(value)
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _moment_text(moment: dt.datetime) -> str:
+    """Write a day as a day, and the seconds of a time only where there are some."""
+    if moment.tzinfo is None and moment.time() == dt.time():
+        return moment.date().isoformat()
+    exact = "minutes" if not moment.second and not moment.microsecond else "seconds"
+    return moment.isoformat(" ", "auto" if moment.microsecond else exact)
