@@ -48,7 +48,7 @@ def test_an_unknown_setting_of_a_known_group() -> None:
 
 
 def test_an_unknown_preset() -> None:
-    with pytest.raises(SettingError, match="There is no preset 'best'. Choose one of: default, paper"):
+    with pytest.raises(SettingError, match=r"There is no preset 'best'\. Choose one of: default, paper"):
         make_config("best")
 
 

@@ -13,18 +13,34 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptad.arrays import like, namespace, rounded, softplus
 from ptad.errors import SettingError
+from ptad.settings import Settings, setting
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 DEFAULT_RATE = 0.01
 FOLDED_ROWS = 50_000  # folds times rows up to which folds are cheap
 UNIT_GROUPS = 10  # a row's units come from the other groups of calibration rows
+
+
+@dataclass(frozen=True)
+class CalibrationSettings(Settings):
+    """Which rows give the threshold."""
+
+    name: ClassVar[str] = "calibration"
+
+    method: str = setting("auto", choices=("auto", "folds", "split", "none"))
+    split_from: int = setting(5_000, low=2, high=10**9)  # "auto": folds below this number of rows, a split from it on
+    folds: int = setting(10, low=2, high=1000)
+    most_folds: int = setting(100, low=2, high=1000)  # small tables take more: a fold's fit misses fewer rows then
+    share: float = setting(0.2, low=0.0, high=0.9, open_low=True)  # of the rows, kept apart by a split
+    rows: int = setting(10_000, low=1, high=10**7)  # kept apart at most
 
 
 @dataclass(frozen=True)
@@ -47,8 +63,8 @@ class Plan:
         return sum(len(rows) for rows in self.held_out)
 
 
-def plan_calibration(n_rows: int, settings: object, rng: np.random.Generator) -> Plan:
-    """Return the plan for a number of rows; ``settings`` are :class:`ptad.config.CalibrationSettings`."""
+def plan_calibration(n_rows: int, settings: CalibrationSettings, rng: np.random.Generator) -> Plan:
+    """Return the plan for a number of rows."""
     method = settings.method
     if method == "auto":
         method = "folds" if n_rows < settings.split_from else "split"
@@ -81,7 +97,7 @@ class Units:
         """Return the units of (n, n_terms) values."""
         return cls(values.mean(axis=0), values.std(axis=0) + cls.LEAST, standardised)
 
-    def __call__(self, values: Array) -> Array:
+    def __call__(self, values: Any) -> Any:
         """Return (n, n_terms): comparable values, at least 0 where a term is standardised."""
         z = (values - like(self.mean, values)) / like(self.spread, values)
         return namespace(values).where(like(self.standardised, values), 0.5 * softplus(2.0 * z), values)
@@ -115,7 +131,7 @@ def held_out_scores(
     return scores, everything
 
 
-def add_up(standard: Array, weights: Array) -> Array:
+def add_up(standard: Any, weights: Any) -> Any:
     """Return the score: the weighted sum, rounded to single precision, so that no order of additions shows."""
     return rounded((standard * weights).sum(axis=1))
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
+from ptad.calibration import CalibrationSettings
 from ptad.errors import BundleError, SettingError
 from ptad.paper.settings import NetworkSettings
 from ptad.reference import ReferenceSettings
-from ptad.settings import Settings, setting
+from ptad.settings import Settings
 from ptad.terms.base import TermSettings
 from ptad.terms.local_reconstruction import LocalReconstructionSettings
 from ptad.terms.missing_values import MissingValuesSettings
@@ -22,20 +23,6 @@ from ptad.terms.rare_pair import RarePairSettings
 from ptad.terms.tail_probability import TailProbabilitySettings
 from ptad.terms.unmatched_columns import UnmatchedColumnsSettings
 from ptad.terms.unseen_category import UnseenCategorySettings
-
-
-@dataclass(frozen=True)
-class CalibrationSettings(Settings):
-    """The rows that give the threshold: see :mod:`ptad.calibration`."""
-
-    name: ClassVar[str] = "calibration"
-
-    method: str = setting("auto", choices=("auto", "folds", "split", "none"))
-    split_from: int = setting(5_000, low=2, high=10**9)  # "auto": folds below this number of rows, a split from it on
-    folds: int = setting(10, low=2, high=1000)
-    most_folds: int = setting(100, low=2, high=1000)  # small tables take more: a fold's fit misses fewer rows then
-    share: float = setting(0.2, low=0.0, high=0.9, open_low=True)  # of the rows, kept apart by a split
-    rows: int = setting(10_000, low=1, high=10**7)  # kept apart at most
 
 
 @dataclass(frozen=True)
@@ -64,9 +51,12 @@ class Config:
                     f"'{next(iter(known))}.weight'; groups of this preset: {', '.join(known)}."
                 )
             wanted.setdefault(group, {})[name] = value
-        changed = {title: group.replace(wanted.get(title, {})) for title, group in known.items()}
-        terms = tuple(changed[term.title()] for term in self.terms)
-        return replace(self, terms=terms, reference=changed["reference"], calibration=changed["calibration"])
+        return replace(
+            self,
+            terms=tuple(term.replace(wanted.get(term.title(), {})) for term in self.terms),
+            reference=self.reference.replace(wanted.get("reference", {})),
+            calibration=self.calibration.replace(wanted.get("calibration", {})),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return all settings as plain JSON types, group by group."""

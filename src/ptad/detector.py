@@ -58,7 +58,7 @@ class Pipeline:
         found = np.empty((len(rows), len(self.terms)))
         for terms, chunked in self._groups():
 
-            def stacked(batch: Batch, terms: list[int] = terms) -> Matrix:
+            def stacked(batch: Batch, terms: list[int] = terms) -> Any:
                 return to_numpy(namespace(batch.rows).stack([self.terms[i].value(batch) for i in terms], axis=1))
 
             found[:, terms] = np.concatenate(self._each(stacked, rows, chunked))
@@ -180,7 +180,9 @@ class Detector:
             calibration = None
         return cls(config, features, pipeline, units, calibration, scores)
 
-    def update(self, rows: Matrix, *, seed: int, false_alarm_rate: float, progress: Progress | None = None) -> Detector:
+    def update(
+        self, rows: Matrix, *, seed: int, false_alarm_rate: float | str, progress: Progress | None = None
+    ) -> Detector:
         """Return a detector that also knows new normal rows: half of them join the reference rows, half calibrate.
 
         The calibration rows are new ones only: the false-alarm rate is kept for rows like these.
@@ -228,11 +230,11 @@ class Detector:
 
     def term_scores(self, rows: Matrix) -> Matrix:
         """Return (n, n_terms): what every term adds to the score."""
-        return self.units(self.pipeline.values(_some(rows))) * self.weights
+        return np.asarray(self.units(self.pipeline.values(_some(rows))) * self.weights)
 
     def scores(self, rows: Matrix) -> Matrix:
         """Return (n,): the anomaly score, higher for anomalies."""
-        return add_up(self.units(self.pipeline.values(_some(rows))), self.weights)
+        return np.asarray(add_up(self.units(self.pipeline.values(_some(rows))), self.weights))
 
     def recalibrated(self, rows: Matrix) -> Detector:
         """Return the detector with a threshold from these normal rows, which it must not have been fitted on."""

@@ -14,16 +14,16 @@ from sklearn.base import BaseEstimator, OutlierMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ptad.calibration import Calibration, Units, rows_needed
+from ptad.calibration import Calibration, rows_needed
 from ptad.config import PRESETS, Config, make_config
-from ptad.detector import Detector, Pipeline
+from ptad.detector import Detector
 from ptad.devices import resolve_device
-from ptad.errors import BundleError, DataError, SettingError
+from ptad.errors import DataError, SettingError
 from ptad.explanation import Explanation, make_explanation
+from ptad.model import Model
 from ptad.progress import fit_progress
-from ptad.reference import Reference
-from ptad.storage import plain, read_bundle, write_bundle
-from ptad.tables import Schema, fit_schema
+from ptad.storage import plain, write_bundle
+from ptad.tables import fit_schema
 from ptad.tables.borders import as_frame
 
 logger = logging.getLogger("ptad")
@@ -31,7 +31,6 @@ logger = logging.getLogger("ptad")
 BLOCK_ROWS = 2**16  # rows of an array that are encoded at a time
 # Where it runs and what it says is for the next machine to choose; settings are saved as a whole.
 SAVED_PARAMETERS = ("preset", "false_alarm_rate", "kinds", "missing", "drop", "only", "random_state")
-SAVED_ENTRIES = ("parameters", "config", "schema", "n_features_in", "feature_names_in", "n_rows", "history")
 
 Array = NDArray[np.float64]
 
@@ -221,7 +220,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
             check_random_state(self.random_state)
         except ValueError as error:
             raise SettingError(
-                "The 'random_state' parameter of PTAD must be None, a RandomState or a whole number from 0 to 2**32 - 1. "
+                "The 'random_state' parameter of PTAD must be None, a RandomState or a number from 0 to 2**32 - 1. "
                 f"Got {self.random_state!r} instead."
             ) from error
         if not isinstance(self.device, str):
@@ -339,6 +338,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
             "schema": self.schema_.to_json(),
             "n_features_in": self.n_features_in_,
             "feature_names_in": None if names is None else [str(name) for name in names],
+            "false_alarm_rate": None if detector.calibration is None else self.false_alarm_rate_,
             "n_rows": len(self.held_out_scores_),
             "history": self.history_,
         }
@@ -347,30 +347,13 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, device: str = "auto") -> Self:
         """Read a model; the same machine gives the same scores, bit for bit."""
-        content, arrays = read_bundle(folder)
-        for entry in SAVED_ENTRIES:
-            if entry not in content:
-                raise BundleError(f"'{folder}' is damaged: its manifest has no '{entry}'. Restore it or fit again.")
-        config = Config.from_json(content["config"])
-        model = cls(**content["parameters"], config=config, device=device)
-        model.schema_ = schema = Schema.from_json(content["schema"])
-        target = resolve_device(device)
-        try:
-            reference = Reference(arrays["reference"], schema.features, config.reference, target)
-            terms = []
-            for settings in config.terms:
-                prefix = f"{settings.title()}."
-                state = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-                terms.append(settings.term().from_state(state, reference, schema.features, settings, target))
-            units = Units(*arrays["units"], np.array([term.standardised for term in terms]))
-        except KeyError as error:
-            raise BundleError(f"'{folder}' is damaged: it has no array {error}. Restore it or fit again.") from error
-        calibration = Calibration(arrays["calibration"]) if "calibration" in arrays else None
-        unknown = np.full(content["n_rows"], np.nan)  # the bundle keeps the scores, not whose they are
+        saved = Model.load(folder, device=device)
+        content = saved.content
+        model = cls(**content["parameters"], config=saved.config_, device=device)
+        model.schema_ = saved.schema_
         model.n_features_in_ = content["n_features_in"]
         if content["feature_names_in"] is not None:
             model.feature_names_in_ = np.asarray(content["feature_names_in"], dtype=object)
-        pipeline = Pipeline(reference, terms)
-        model._adopt(Detector(config, schema.features, pipeline, units, calibration, unknown))
+        model._adopt(saved.detector_, rate=content["false_alarm_rate"])
         model.history_ = content["history"]
         return model

@@ -87,7 +87,7 @@ def make_explanation(table: Any, schema: Schema, detector: Detector) -> Explanat
     unchanged = found.unchanged | _same_text(observed, expected, schema)
     contributions = settled(found.contributions, unchanged, score)
 
-    def columns(array: Array) -> Any:
+    def columns(array: NDArray[Any]) -> Any:
         return same_kind(table, dict(zip(schema.names, array.T, strict=True)))
 
     return Explanation(

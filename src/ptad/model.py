@@ -19,6 +19,17 @@ from ptad.reference import Reference
 from ptad.storage import read_bundle
 from ptad.tables import Schema
 
+SAVED_ENTRIES = (
+    "parameters",
+    "config",
+    "schema",
+    "n_features_in",
+    "feature_names_in",
+    "false_alarm_rate",
+    "n_rows",
+    "history",
+)
+
 
 @dataclass
 class Model:
@@ -42,6 +53,9 @@ class Model:
     def load(cls, folder: str | os.PathLike[str], *, device: str = "auto") -> Self:
         """Read a model."""
         content, arrays = read_bundle(folder)
+        for entry in SAVED_ENTRIES:
+            if entry not in content:
+                raise BundleError(f"'{folder}' is damaged: its manifest has no '{entry}'. Restore it or fit again.")
         config, schema = Config.from_json(content["config"]), Schema.from_json(content["schema"])
         target = resolve_device(device)
         try:
@@ -59,7 +73,7 @@ class Model:
         unknown = np.full(content["n_rows"], np.nan)  # the bundle keeps the scores, not whose they are
         pipeline = Pipeline(reference, terms)
         model = cls(content, schema, Detector(config, schema.features, pipeline, units, calibration, unknown))
-        return model if calibration is None else model.set_false_alarm_rate(content["parameters"]["false_alarm_rate"])
+        return model if calibration is None else model.set_false_alarm_rate(content["false_alarm_rate"])
 
     @property
     def preset(self) -> str:

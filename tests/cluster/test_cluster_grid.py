@@ -10,8 +10,8 @@ import pytest
 
 from ptad.benchmark.cell import Cell
 from ptad.benchmark.loading import Dataset
-from ptad.benchmark.ray_workers import cluster_executor
 from ptad.benchmark.plan import RunSettings
+from ptad.benchmark.ray_workers import cluster_executor
 from ptad.benchmark.runner import run_grid
 from ptad.benchmark.store import ResultStore
 

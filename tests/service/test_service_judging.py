@@ -6,11 +6,11 @@ import io
 
 import pyarrow.parquet as pq
 import pytest
+from ptad.service.judging import CONTENT, SCORED, judge_table
 
 from ptad.errors import DataError
 from ptad.report.survey import Survey
 from ptad.service import judging
-from ptad.service.judging import CONTENT, SCORED, judge_table
 from ptad.service.store import read_json
 from ptad.tables import write_table
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ def test_a_row_off_the_affine_hull_misses_it_by_its_distance() -> None:
 def test_more_ridge_never_lowers_the_value() -> None:
     rows, train = mixed_rows(30, 1), mixed_rows(150)
     values = [fitted(train, MIXED, ridge=r).value(rows) for r in (0.0, 0.01, 0.3, 3.0)]
-    assert all((a <= b + 1e-12).all() for a, b in zip(values, values[1:], strict=False))
+    assert all((a <= b + 1e-12).all() for a, b in pairwise(values))
 
 
 def test_a_duplicate_of_a_reference_row_is_near() -> None:

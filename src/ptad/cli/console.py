@@ -137,7 +137,8 @@ def print_top_rows(entries: list[dict[str, Any]]) -> None:
     table.add_column("score", justify="right", no_wrap=True)
     table.add_column("p-value", justify="right", no_wrap=True)
     for name in ("column", "reason", "observed", "expected"):
-        table.add_column(name, max_width=32)
+        # a narrow terminal breaks names before it breaks reasons
+        table.add_column(name, min_width=len("unusual value") if name == "reason" else None, max_width=32)
     table.add_column("%", justify="right", no_wrap=True)
     for i, entry in enumerate(entries):
         if i:

@@ -41,13 +41,13 @@ class CategoryColumn:
         known = pc.index_in(text, value_set=pa.array(self.values, pa.large_string()))
         codes = known.fill_null(len(self.values)).to_numpy(zero_copy_only=False).astype(np.float64)
         codes[np.asarray(text.is_null())] = np.nan
-        return codes[:, None]
+        return np.asarray(codes[:, None])
 
     def decode(self, rows: np.ndarray) -> np.ndarray:
         """The value of every code, None where there is none."""
         values = np.array([*self.values, None], dtype=object)
         codes = np.nan_to_num(rows[:, 0], nan=len(self.values))
-        return values[np.clip(np.rint(codes), 0, len(self.values)).astype(np.int64)]
+        return np.asarray(values[np.clip(np.rint(codes), 0, len(self.values)).astype(np.int64)])
 
     def to_json(self) -> dict[str, Any]:
         """Plain types for the schema file."""

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptad.arrays import columns, largest, like, namespace
-from ptad.reference import Reference
+from ptad.reference import Batch, Reference
 from ptad.settings import Settings, setting
 from ptad.tables.features import Features
 
@@ -84,7 +84,6 @@ class TermValues:
 class Term(Protocol):
     """One additive part of the score: fitted on training rows only, the same code for calibration and new rows."""
 
-    settings: TermSettings
     #: Whether the detector standardises the value; a preset of one term may want its score as it is.
     standardised: ClassVar[bool]
     #: Whether the detector cuts the rows into small chunks and evaluates them in threads; otherwise the term does.
@@ -94,27 +93,32 @@ class Term(Protocol):
     #: What training said; empty for a term that is not trained.
     history: History
 
+    @property
+    def settings(self) -> TermSettings:
+        """What the term was made with."""
+        ...
+
     @classmethod
     def fit(
         cls,
         rows: NDArray[np.float64],
-        reference: NDArray[np.float64],
+        reference: Reference,
         features: Features,
         settings: Any,
         context: FitContext,
     ) -> Self:
-        """Fit on all training ``rows``; ``reference`` is the sample of them that the model keeps."""
+        """Fit on all training ``rows``; ``reference`` holds the sample of them that the model keeps."""
         ...
 
-    def value(self, rows: Array) -> Array:
+    def value(self, batch: Batch) -> Array:
         """Return (n,): higher is more anomalous."""
         ...
 
-    def explain(self, rows: Array) -> TermValues:
+    def explain(self, batch: Batch) -> TermValues:
         """Return the same values with the columns they come from."""
         ...
 
-    def transform(self, rows: Array) -> Array | None:
+    def transform(self, batch: Batch) -> Array | None:
         """Return (n, m), the row as the term sees it, or None if it has no such picture."""
         ...
 

@@ -97,7 +97,7 @@ class RarePair:
         widths = _widths(edges, features)
         bins = bin_rows(rows, edges, widths, features)
         counts = [np.bincount(bins[:, a] * widths[b] + bins[:, b], minlength=widths[a] * widths[b]) for a, b in pairs.T]
-        state = {
+        state: State = {
             "pairs": pairs,
             "edges": edges,
             "typical": _typical(reference.rows, bin_rows(reference.rows, edges, widths, features), int(widths.max())),
@@ -164,7 +164,7 @@ class RarePair:
         feature, other = np.concatenate([self._first, self._second]), np.concatenate([self._second, self._first])
         sides, gap = _listed(feature, len(self.features))
         beside = np.append(self.features.column[other], -1)
-        return np.where(gap, len(feature), sides), beside, ~gap.all(axis=1)
+        return np.where(gap, len(feature), sides), beside, np.asarray(~gap.all(axis=1))
 
     @cached_property
     def _members(self) -> tuple[Indices, NDArray[np.bool_]]:
@@ -259,15 +259,15 @@ def choose_pairs(rows: Matrix, features: Features, most: int, rng: np.random.Gen
     chosen = np.arange(len(features))
     if len(features) > MOST_COMPARED:
         chosen = np.sort(rng.permutation(len(features))[:MOST_COMPARED])
-    first, second = (chosen[side] for side in np.triu_indices(len(chosen), 1))
-    apart = features.column[first] != features.column[second]
+    first, second = np.triu_indices(len(chosen), 1)
+    apart = features.column[chosen[first]] != features.column[chosen[second]]
     first, second = first[apart], second[apart]
     if len(first) > most:
         sample = rows[np.sort(rng.permutation(len(rows))[:SAMPLE_ROWS])]
-        dependence = _mutual_information(sample)[first, second]
+        dependence = _mutual_information(sample[:, chosen])[first, second]
         best = np.sort(np.argsort(-dependence, kind="stable")[:most])
         first, second = first[best], second[best]
-    return np.stack([first, second])
+    return np.stack([chosen[first], chosen[second]])
 
 
 def _mutual_information(rows: Matrix) -> Matrix:
