@@ -39,7 +39,7 @@ def test_held_out_scores_are_those_of_a_fit_without_the_row() -> None:
     """Scaling, ranks, categories, reference rows, counts and units: a fold knows nothing of the rows it scores."""
     rows, config = rows_of(80), few_folds()
     detector = Detector.fit(rows, FEATURES, config, seed=3)
-    plan = plan_calibration(80, config.calibration, np.random.default_rng(3))
+    plan = plan_calibration(80, 4, config.calibration, np.random.default_rng(3))
     values = np.empty((80, len(config.terms)))
     for held in plan.held_out:
         values[held] = fit_without(rows, held, config, 3).values(rows[held])
@@ -54,7 +54,7 @@ def test_held_out_scores_are_those_of_a_fit_without_the_row() -> None:
 @pytest.mark.parametrize("change", ["value", "category", "missing"])
 def test_the_fold_that_holds_a_row_out_does_not_notice_its_change(change: str) -> None:
     rows, config = rows_of(80), few_folds()
-    plan = plan_calibration(80, config.calibration, np.random.default_rng(3))
+    plan = plan_calibration(80, 4, config.calibration, np.random.default_rng(3))
     held = plan.held_out[1]
     changed = rows.copy()
     changed[held[0], {"value": 0, "category": 2, "missing": 1}[change]] = {"value": 99.0, "category": 1.0}.get(

@@ -25,7 +25,7 @@ from ptad.settings import Settings, setting
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 DEFAULT_RATE = 0.01
-FOLDED_ROWS = 50_000  # folds times rows up to which folds are cheap
+FOLDED_ROWS, FOLDED_CELLS = 50_000, 1_000_000  # folds times rows, and times cells, up to which folds are cheap
 UNIT_GROUPS = 10  # a row's units come from the other groups of calibration rows
 
 
@@ -63,8 +63,8 @@ class Plan:
         return sum(len(rows) for rows in self.held_out)
 
 
-def plan_calibration(n_rows: int, settings: CalibrationSettings, rng: np.random.Generator) -> Plan:
-    """Return the plan for a number of rows."""
+def plan_calibration(n_rows: int, n_features: int, settings: CalibrationSettings, rng: np.random.Generator) -> Plan:
+    """Return the plan for a table of that size."""
     method = settings.method
     if method == "auto":
         method = "folds" if n_rows < settings.split_from else "split"
@@ -74,7 +74,8 @@ def plan_calibration(n_rows: int, settings: CalibrationSettings, rng: np.random.
     if method == "split":
         n_held = min(max(1, int(settings.share * n_rows)), settings.rows)
         return Plan([order[:n_held]], None)
-    n_folds = min(max(settings.folds, min(FOLDED_ROWS // n_rows, settings.most_folds)), n_rows)
+    cheap = min(FOLDED_ROWS // n_rows, FOLDED_CELLS // (n_rows * max(n_features, 1)))
+    n_folds = min(max(settings.folds, min(cheap, settings.most_folds)), n_rows)
     return Plan(np.array_split(order, n_folds), order)
 
 

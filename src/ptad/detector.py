@@ -137,7 +137,7 @@ class Detector:
         if len(rows) < 2:
             raise DataError(f"PTAD needs at least 2 rows to fit on, got n_samples = {len(rows)}. Give it more rows.")
         rng = np.random.default_rng(seed)
-        plan = plan_calibration(len(rows), config.calibration, rng)
+        plan = plan_calibration(len(rows), len(features), config.calibration, rng)
         if plan.n_calibration:
             Calibration(np.zeros(plan.n_calibration)).rate(false_alarm_rate)  # refused before the fit, not after
 
