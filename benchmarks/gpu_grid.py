@@ -38,11 +38,11 @@ from ptad.benchmark.experiments import EXPERIMENTS, MEASUREMENTS
 from ptad.benchmark.experiments.anomaly_types import synthetic_loader
 from ptad.benchmark.experiments.variants import make_cells
 from ptad.benchmark.loading import Dataset, load_file
+from ptad.benchmark.peers import make_peer
 from ptad.benchmark.plan import RunSettings, make_grid
 from ptad.benchmark.runner import Loader, run_grid
 from ptad.benchmark.store import ResultStore, Row
 from ptad.benchmark.summary import better_scaling
-from ptad.peers import make_peer
 
 DEEP = ("mcm", "dte-c", "icl", "goad", "neutralad", "deepsvdd", "autoencoder", "npt-ad", "mcm-npt")
 PAPER = "ptad-paper"

@@ -1,10 +1,10 @@
 """How fast the default is: in one run, beside PyOD's KNN on the same rows.
 
     python benchmarks/speed.py                  # two cores: a few minutes, most of them the million rows
-    python benchmarks/speed.py --device cuda    # scoring on a GPU
     python benchmarks/speed.py --scale 0.01     # a hundredth of all rows, to try the script itself
 
-Tables are random with correlated columns: a few hidden factors, mixed and bent, and noise.
+On a GPU: benchmarks/gpu_scoring.py. Tables are random with correlated columns: a few hidden factors, mixed and bent,
+and noise.
 """
 
 from __future__ import annotations
@@ -117,26 +117,11 @@ def million(scale: float) -> None:
     )
 
 
-def on_gpu(device: str, scale: float) -> None:
-    """Scoring on a GPU, arrays on the host."""
-    detector = PTAD(verbose=0, device=device).fit(correlated(int(TRAIN * scale), COLUMNS, 0))
-    batch, large = correlated(512, COLUMNS, 1), correlated(int(1_000_000 * scale), COLUMNS, 2)
-    for rows in (batch, large):
-        detector.anomaly_score(rows[:50_000])
-    print(f"score 512 x {COLUMNS} on {device}: {1000 * seconds(lambda: detector.anomaly_score(batch), 100):.2f} ms")
-    rate = len(large) / seconds(lambda: detector.anomaly_score(large), 2)
-    print(f"score {len(large):,} x {COLUMNS} on {device}: {rate:,.0f} rows/s")
-
-
 def main() -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description="How fast the default is, beside PyOD's KNN.")
-    parser.add_argument("--device", default="cpu")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the rows")
     options = parser.parse_args()
-    if options.device != "cpu":
-        on_gpu(options.device, options.scale)
-        return
     detector = against_knn(options.scale)
     growth(options.scale)
     million(options.scale)

@@ -1,6 +1,6 @@
 """Does the number of workers change what is learned? AUC of one, two and four workers on tables of the benchmark.
 
-    PTAD_DATA=... python benchmarks/worker_counts.py [--datasets wine,glass] [--seeds 3] [--preset default]
+    PTAD_DATA=... python benchmarks/worker_counts.py [--datasets wine,glass] [--seeds 3] [--set network.n_steps=100]
 
 Workers are processes joined by gloo, as on a cluster; each draws its share of every batch, its own context.
 """
@@ -34,11 +34,11 @@ def work(rank: int, size: int, folder: str, jobs: list[dict[str, Any]]) -> None:
     for job in jobs:
         data = load_dataset(Path(os.environ["PTAD_DATA"]), job["dataset"])
         split = half_split(data.y, job["seed"])
-        detector = PTAD(job["preset"], config=job["config"], random_state=job["seed"], verbose=0, device="cpu")
+        detector = PTAD("paper", config=job["config"], random_state=job["seed"], verbose=0, device="cpu")
         with data_parallel(TorchGroup()):
             detector.fit(data.X[split.train])
-        scorer = detector.scorer_
-        kept = next(iter(scorer.network.parameters())).detach().double().sum()
+        (term,) = detector.detector_.pipeline.terms
+        kept = next(iter(term.scorer.network.parameters())).detach().double().sum()
         every = [torch.zeros_like(kept) for _ in range(size)]
         torch.distributed.all_gather(every, kept)
         assert all(torch.equal(kept, other) for other in every), "the workers' parameters differ"
@@ -53,17 +53,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--datasets", default="wine,glass,wdbc,pima")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--preset", default="default")
     parser.add_argument("--workers", default="1,2,4")
     parser.add_argument("--set", action="append", default=[], help="a setting, such as network.n_steps=100")
     options = parser.parse_args()
     config = {name: float(v) if "." in v else int(v) for name, v in (s.split("=") for s in options.set)}
     names, sizes = options.datasets.split(","), [int(s) for s in options.workers.split(",")]
-    jobs = [
-        {"dataset": n, "seed": s, "preset": options.preset, "config": config or None}
-        for n in names
-        for s in range(options.seeds)
-    ]
+    jobs = [{"dataset": n, "seed": s, "config": config or None} for n in names for s in range(options.seeds)]
     with tempfile.TemporaryDirectory() as folder:
         for size in sizes:
             mp.spawn(work, args=(size, folder, jobs), nprocs=size)

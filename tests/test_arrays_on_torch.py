@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import ptad.terms
 from ptad import arrays
 from ptad.config import make_config
 from ptad.detector import Detector, Pipeline
 from ptad.reference import Batch, Reference
 from ptad.tables.features import Features
+from ptad.terms.base import TermSettings
 
 torch = pytest.importorskip("torch")
 Matrix = NDArray[np.float64]
@@ -69,11 +74,22 @@ def tables() -> dict[str, tuple[Features, Matrix, Matrix]]:
     }
 
 
+def all_terms() -> tuple[TermSettings, ...]:
+    """Settings of every term there is but the network's, which is torch in any case."""
+    for module in pkgutil.iter_modules(ptad.terms.__path__):
+        if module.name != "network":
+            importlib.import_module(f"ptad.terms.{module.name}")
+    first = make_config("default").terms
+    known = {type(settings) for settings in first}
+    others = [settings for settings in TermSettings.__subclasses__() if settings not in known]
+    return first + tuple(settings() for settings in others if settings.title() != "network")
+
+
 @pytest.fixture(scope="module", params=list(tables()))
 def both(request: pytest.FixtureRequest) -> tuple[Detector, Pipeline, Matrix]:
     """A detector, its pipeline for torch, and rows to score."""
     features, known, new = tables()[request.param]
-    config = make_config("default", {"calibration.method": "split"})
+    config = replace(make_config("default", {"calibration.method": "split"}), terms=all_terms())
     detector = Detector.fit(known, features, config, seed=0)
     reference = Reference(detector.reference, features, config.reference, ON_TORCH)
     made = [

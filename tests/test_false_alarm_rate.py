@@ -2,8 +2,8 @@
 
 Every case draws normal rows of a kind, fits the public estimator, and counts flagged new rows of the same kind. Over
 all draws the observed rate is at most the target plus two standard errors, and at least 0.7 of the target where the
-table has enough rows to be that exact. The standard error is that over fits, never below that of the new rows alone.
-The slow tests have the draws that the lower bound needs; the quick ones allow it two standard errors.
+table has enough rows to be that exact. The standard error is that over fits, and never below that of the new rows
+alone. The slow tests have the draws that the lower bound needs; the quick ones allow it two standard errors.
 """
 
 from __future__ import annotations

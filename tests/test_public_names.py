@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -85,26 +84,3 @@ def test_import_is_light() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
     assert run.stderr == ""
-
-
-def test_the_default_works_where_torch_cannot_be_imported(tmp_path: Path) -> None:
-    code = f"""
-import sys
-sys.modules["torch"] = None
-import numpy as np
-from ptad import PTAD
-rows = np.random.default_rng(0).normal(size=(60, 3))
-model = PTAD(verbose=0).fit(rows)
-model.explain(rows[:3]), model.transform(rows[:3]), model.predict(rows), model.update(np.tile(rows, (3, 1)) + 0.1)
-model.save({str(tmp_path / "model")!r})
-assert np.array_equal(PTAD.load({str(tmp_path / "model")!r}).anomaly_score(rows), model.anomaly_score(rows))
-try:
-    PTAD("paper", verbose=0).fit(rows)
-except ImportError as error:
-    print(error)
-"""
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert (
-        run.stdout.strip()
-        == "The paper's network needs the package 'torch'. Install it with: pip install 'ptad[torch]'"
-    )

@@ -34,7 +34,10 @@ def on_device(x: Any, device: str) -> Array:
         return x
     import torch
 
-    return torch.as_tensor(np.ascontiguousarray(x), device=device)
+    values = torch.as_tensor(np.ascontiguousarray(x))
+    if device.startswith("cuda"):  # a copy from memory that cannot be paged out is not waited for
+        return values.pin_memory().to(device, non_blocking=True)
+    return values.to(device)
 
 
 def to_numpy(x: Array) -> Any:

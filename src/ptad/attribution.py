@@ -86,7 +86,8 @@ def _same(rows: Array, expected: Array, features: Features) -> Array:
     """Return (n, n_columns): whether an expected value reads like the observed one."""
     xp: Any = namespace(rows)
     resolution = like(features.resolution, rows)
-    apart = xp.abs(rows - expected)
+    with np.errstate(over="ignore"):  # farther apart than any number: not the same
+        apart = xp.abs(rows - expected)
     reach = SAME * xp.maximum(xp.abs(rows), xp.abs(expected))
     return ~_any(~(apart <= xp.where(resolution > 0.0, resolution, reach)), features)
 

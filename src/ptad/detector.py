@@ -59,9 +59,10 @@ class Pipeline:
         for terms, chunked in self._groups():
 
             def stacked(batch: Batch, terms: list[int] = terms) -> Any:
-                return to_numpy(namespace(batch.rows).stack([self.terms[i].value(batch) for i in terms], axis=1))
+                return namespace(batch.rows).stack([self.terms[i].value(batch) for i in terms], axis=1)
 
-            found[:, terms] = np.concatenate(self._each(stacked, rows, chunked))
+            # On a GPU all chunks are under way before the first is waited for.
+            found[:, terms] = np.concatenate([to_numpy(values) for values in self._each(stacked, rows, chunked)])
         return found
 
     def explain(self, rows: Matrix) -> list[TermValues]:

@@ -15,11 +15,11 @@ from ptad.benchmark.experiments.masks import draw_pair, equal_rate_pair, row_mas
 from ptad.benchmark.experiments.synthetic import KINDS, synthesise
 from ptad.benchmark.experiments.variants import make_cells
 from ptad.benchmark.loading import Dataset
+from ptad.benchmark.peers import make_peer
 from ptad.benchmark.plan import RunSettings
 from ptad.benchmark.store import ResultStore
 from ptad.config import PRESETS
 from ptad.errors import SettingError
-from ptad.peers import make_peer
 
 RNG = np.random.default_rng(0)
 

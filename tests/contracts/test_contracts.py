@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ptad.benchmark import contracts
-from ptad.peers import PEERS, make_peer
+from ptad.benchmark.peers import PEERS, make_peer
 
 # Small enough for one core, large enough to learn the planted data.
 SMALL_NET = {"embedding_dim": 4, "n_heads": 2, "dropout": 0.0}

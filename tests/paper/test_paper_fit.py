@@ -91,7 +91,7 @@ def test_a_network_that_did_not_learn_is_an_error(fit_term: Fit, rows: Rows, mon
 
 
 def test_equal_scores_are_an_error(fit_term: Fit, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(NetworkTerm, "_values", lambda self, rows: np.ones(len(rows)))
+    monkeypatch.setattr(NetworkTerm, "value", lambda self, rows: np.ones(len(rows)))
     with pytest.raises(TrainingError, match="All training rows have the same score"):
         fit_term(rows)
 

@@ -21,15 +21,17 @@ from ptad import PTAD
 from ptad.tables import write_table
 from stopping import HANG, Stops, wait_until
 
+# the paper's preset, trained in no time: for jobs that take some steps and leave checkpoints
 TINY = {
-    "embedding_dim": 4,
-    "n_heads": 1,
-    "abd_width": 8,
-    "n_steps": 20,
-    "interval": 5,
-    "batch_size": 64,
-    "n_folds": 2,
-    "n_reference": 32,
+    "network.embedding_dim": 4,
+    "network.n_heads": 1,
+    "network.abd_width": 8,
+    "network.n_steps": 20,
+    "network.interval": 5,
+    "network.batch_size": 64,
+    "network.n_reference": 32,
+    "calibration.folds": 2,
+    "calibration.most_folds": 2,
 }
 
 
@@ -115,7 +117,7 @@ def csv_bytes(rows: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> bytes
 @pytest.fixture(scope="session")
 def model_folder(rows: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models") / "Tiny Model"
-    PTAD(config=TINY, drop=["state"], verbose=0, device="cpu").fit(rows).save(folder)
+    PTAD(drop=["state"], verbose=0, device="cpu").fit(rows).save(folder)
     return folder
 
 
@@ -151,4 +153,6 @@ def json_rows(rows: pa.Table) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def tiny() -> dict[str, Any]:
-    return dict(TINY)
+    """The wish for a tiny model of the paper's preset."""
+    pytest.importorskip("torch")
+    return {"preset": "paper", "config": dict(TINY)}

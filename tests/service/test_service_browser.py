@@ -47,14 +47,14 @@ def empty(start) -> Any:
     return start()
 
 
-def strange(page: Page) -> int:
-    found = re.match(r"([\d,]+) rows? of", page.text("#threshold-text"))
+def flagged(page: Page) -> int:
+    found = re.match(r"(No row|[\d,]+ rows?) of", page.text("#threshold-text"))
     assert found
-    return int(found.group(1).replace(",", ""))
+    return 0 if found.group(1) == "No row" else int(found.group(1).split()[0].replace(",", ""))
 
 
 def test_from_an_empty_start_to_explained_rows_and_files(browser, empty, csv_bytes, tmp_path):
-    """Upload, correct a column, fit with live progress, reload in the middle, slide, click, download, score again."""
+    """Upload, correct a column, watch a fit, reload and cancel it, fit, slide, click, download, score again."""
     hostile = csv_bytes + b'50,-50,3,"<img src=x onerror=alert(1)>",ok\n'
     (tmp_path / "first.csv").write_bytes(hostile)
     opened = Page(browser, empty.url, viewport={"width": 1200, "height": 900})
@@ -66,10 +66,11 @@ def test_from_an_empty_start_to_explained_rows_and_files(browser, empty, csv_byt
     page.wait_for_selector("#fit")
     assert opened.text("h1") == "first.csv"
     page.get_by_label("Use n", exact=True).uncheck()
-    page.get_by_label("Kind of colour").select_option("text")
+    page.get_by_label("Type of colour").select_option("text")
     page.select_option("#label", "state")
     assert not page.get_by_label("Use state").is_checked()
     assert page.locator(".values input:checked").input_value() == "ok"
+    page.select_option("#preset", "paper")
     page.fill("#steps", "600")
     held = empty.stops.add("*/checkpoint/*.safetensors", 5, how="hold")
     page.click("#fit")
@@ -78,22 +79,30 @@ def test_from_an_empty_start_to_explained_rows_and_files(browser, empty, csv_byt
     held.wait(empty.log.read_text)
     page.reload()  # in the middle of the fit
     page.wait_for_selector("#cancel")
-    assert page.url == address and opened.text("h1") == "Learning: first"
+    assert page.url == address and opened.text("h1") == "Fitting first"
     page.wait_for_selector("#loss svg path")  # the curve is back from its beginning
     held.release()
+    page.click("#cancel")
+    page.get_by_role("link", name="Back to the table").click()
+
+    page.wait_for_selector("#fit")
+    page.get_by_label("Use n", exact=True).uncheck()
+    page.select_option("#label", "state")
+    page.click("#fit")  # the default preset
     page.wait_for_selector("#threshold")
+    assert "fitted without it" in opened.text("#held-out")
 
     assert "known anomalies are found" in opened.text("#threshold-text")
-    before = strange(opened)
+    before = flagged(opened)
     edge = page.locator("#beyond rect")
     x = float(edge.get_attribute("x"))
     page.focus("#threshold")
     page.keyboard.press("Home")
-    assert strange(opened) > before and float(edge.get_attribute("x")) < x
+    assert flagged(opened) > before and float(edge.get_attribute("x")) < x
     page.keyboard.press("End")
-    assert strange(opened) <= 1
+    assert flagged(opened) <= 1
     page.click("#reset")
-    assert strange(opened) == before
+    assert flagged(opened) == before
     page.keyboard.press("Tab")
     first = page.locator("#top tr.row").first
     assert "<img src=x onerror=alert(1)>" in first.inner_text()
@@ -101,10 +110,10 @@ def test_from_an_empty_start_to_explained_rows_and_files(browser, empty, csv_byt
     first.locator("button").focus()
     page.keyboard.press("Enter")
     shown = opened.text("#top tr.explanation")
-    assert "times the alarm level" in shown and "Expected" in shown
+    assert "the threshold of" in shown and "Expected" in shown and "Reason" in shown
     first.click()
     assert page.locator("#top tr.explanation").count() == 0
-    assert "changed" in opened.text("[aria-label='Has the table changed since training?']")
+    assert "drifted" in opened.text("[aria-label='Drift since training']")
 
     for label, name in (("Download as CSV", "scored.csv"), ("Download as Parquet", "scored.parquet")):
         with page.expect_download() as download:
@@ -121,7 +130,7 @@ def test_from_an_empty_start_to_explained_rows_and_files(browser, empty, csv_byt
     page.fill("#rate", "20")
     page.get_by_role("button", name="Change").click()
     page.wait_for_selector("#news:not([hidden])")
-    assert "promises at most 20" in opened.text("#news")
+    assert "target false-alarm rate is now 20" in opened.text("#news")
     (tmp_path / "other.csv").write_bytes(b"a,x\n1,2\n")
     page.set_input_files("#second-file", tmp_path / "other.csv")
     page.locator("#news", has_text="lacks").wait_for()
@@ -130,12 +139,12 @@ def test_from_an_empty_start_to_explained_rows_and_files(browser, empty, csv_byt
     (tmp_path / "second.csv").write_bytes(csv_bytes)
     page.set_input_files("#second-file", tmp_path / "second.csv")
     page.wait_for_selector("#threshold")
-    assert opened.text("h1") == "second.csv: what is strange"
+    assert opened.text("h1") == "second.csv: anomalies"
     assert "20\u00a0%" in opened.text(".cards")
     result = page.url
     page.click("nav a[href='#/jobs']")
-    page.get_by_role("button", name="Forget first", exact=True).click()  # the fit; its model stays
-    page.locator("#news", has_text="first is forgotten").wait_for()
+    page.get_by_role("button", name="Delete first", exact=True).first.click()  # a fit; its model stays
+    page.locator("#news", has_text="first is deleted").wait_for()
     opened.close()
 
     for scheme, colour in (("light", "rgb(245, 246, 248)"), ("dark", "rgb(17, 21, 27)")):
@@ -173,7 +182,7 @@ def test_a_broken_file_is_explained_and_the_page_goes_on(browser, empty, tmp_pat
     opened.close()
 
 
-def test_of_one_row_nothing_is_learned_and_the_page_says_so(browser, empty, tmp_path):
+def test_one_row_is_too_few_for_a_fit_and_the_page_says_so(browser, empty, tmp_path):
     (tmp_path / "one.csv").write_bytes(b"a,b\n1,2\n")
     opened = Page(browser, f"{empty.url}/#/")
     opened.page.wait_for_selector("#file", state="attached")
@@ -184,7 +193,7 @@ def test_of_one_row_nothing_is_learned_and_the_page_says_so(browser, empty, tmp_
     opened.close()
 
 
-def test_an_upload_can_be_stopped_and_is_forgotten_when_one_goes_elsewhere(browser, empty, csv_bytes, tmp_path):
+def test_an_upload_can_be_stopped_and_ends_when_one_goes_elsewhere(browser, empty, csv_bytes, tmp_path):
     (tmp_path / "rows.csv").write_bytes(csv_bytes)
     opened = Page(browser, f"{empty.url}/#/")
     page = opened.page
@@ -205,7 +214,7 @@ def test_an_upload_can_be_stopped_and_is_forgotten_when_one_goes_elsewhere(brows
     wait_for_requests(2)
     page.wait_for_selector("#stop-upload")
     page.click("nav a[href='#/jobs']")
-    page.get_by_role("heading", name="Work", exact=True).wait_for()
+    page.get_by_role("heading", name="Jobs", exact=True).wait_for()
     assert not page.locator("#news").is_visible() and page.url.endswith("#/jobs")
     assert len(held) == 2
     opened.close()

@@ -1,4 +1,4 @@
-"""Jobs: from an upload to a model and a judged table; stopped, killed and resumed."""
+"""Jobs: from an upload to a model and a scored table; stopped, killed and resumed."""
 
 from __future__ import annotations
 
@@ -38,13 +38,18 @@ def events(service, job, after=0):
     return found
 
 
+def longer(tiny, n_steps):
+    """The wish with so many steps in every training, none of which ends early."""
+    return {**tiny, "config": {**tiny["config"], "network.n_steps": n_steps, "network.patience": None}}
+
+
 @pytest.fixture(scope="module")
 def table(service, csv_bytes):
     return service.upload(csv_bytes, "rows.csv").json()["id"]
 
 
-def test_from_upload_to_model_to_judged_table(service, table, tiny, csv_bytes, tmp_path):
-    wanted = {"table": table, "name": "mine", "label": "state", "normal": ["ok"], "config": tiny, "seed": 3}
+def test_from_upload_to_model_to_scored_table(service, table, tiny, csv_bytes, tmp_path):
+    wanted = {"table": table, "name": "mine", "label": "state", "normal": ["ok"], "seed": 3, **tiny}
     answer = service.http.post("/v1/fits", json=wanted)
     assert answer.status_code == 202
     job = answer.json()
@@ -52,12 +57,12 @@ def test_from_upload_to_model_to_judged_table(service, table, tiny, csv_bytes, t
     steps = [entry["step"] for kind, entry in told if kind == "progress" and "step" in entry]
     assert steps[:4] == [5, 10, 15, 20] and all(e["loss"] > 0 for k, e in told if k == "progress" and "step" in e)
     kind, final = told[-1]
-    assert (kind, final["state"], final["summary"]["rows_learned"]) == ("state", "done", 180)
+    assert (kind, final["state"], final["summary"]["training_rows"]) == ("state", "done", 180)
     assert len(events(service, job["id"], after=2)) < len(told)
 
     # the model is the one that the command line would have made
     (tmp_path / "rows.csv").write_bytes(csv_bytes)
-    parameters = {"config": tiny, "random_state": 3, "device": "auto", "verbose": 0}
+    parameters = {**tiny, "random_state": 3, "device": "auto", "verbose": 0}
     fit_table(tmp_path / "rows.csv", tmp_path / "model", parameters, label="state", normal=["ok"])
     blob = service.http.get(f"/v1/models/{job['model']}/download").content
     with zipfile.ZipFile(io.BytesIO(blob)) as archive:
@@ -90,16 +95,18 @@ def test_from_upload_to_model_to_judged_table(service, table, tiny, csv_bytes, t
     assert not (service.store / "jobs" / scoring["id"]).exists()
 
 
-def test_wrong_wishes_are_refused_at_once_or_end_in_words(service, table, tiny):
+def test_wrong_wishes_are_refused_at_once_or_end_in_words(service, table):
     for wish, says in (
         ({"drop": ["zzz"]}, "no column 'zzz'"),
         ({"label": "state"}, "belong together"),
-        ({"config": {"n_stepz": 3}}, "n_stepz"),
-        ({"config": {"n_steps": -3}}, "n_steps"),
+        ({"config": {"reference.rowz": 3}}, "rowz"),
+        ({"config": {"reference.rows": -3}}, "reference.rows"),
+        ({"config": {"rows": 3}}, "group and a dot"),
+        ({"preset": "paper", "config": {"local_reconstruction.ridge": 3}}, "groups of this preset"),
     ):
         answer = service.http.post("/v1/fits", json={"table": table, **wish})
         assert answer.status_code == 400 and says in answer.json()["detail"]
-    wish = {"table": table, "label": "state", "normal": ["fine"], "config": tiny}
+    wish = {"table": table, "label": "state", "normal": ["fine"]}
     failed = service.wait(service.http.post("/v1/fits", json=wish).json()["id"])
     assert failed["state"] == "failed"
     assert failed["error"].startswith("rows.csv has no normal rows") and "'ok', 'bad'" in failed["error"]
@@ -107,7 +114,7 @@ def test_wrong_wishes_are_refused_at_once_or_end_in_words(service, table, tiny):
 
 def test_cancel_leaves_nothing(service, table, tiny):
     held = service.stops.add(CHECKPOINT, 2, how="hold")
-    job = service.http.post("/v1/fits", json={"table": table, "preset": "paper", "config": tiny}).json()
+    job = service.http.post("/v1/fits", json={"table": table, **tiny}).json()
     held.wait(service.log.read_text)
     assert service.http.get(f"/v1/jobs/{job['id']}").json()["state"] == "running"
     assert service.http.post(f"/v1/jobs/{job['id']}/cancel").json()["state"] == "cancelled"
@@ -119,11 +126,11 @@ def test_cancel_leaves_nothing(service, table, tiny):
 
 
 def test_killed_and_stopped_services_resume_a_fit(start, csv_bytes, tiny):
-    steps = {**tiny, "n_steps": 100, "patience": None}
+    steps = longer(tiny, 100)
     service = start("--grace", 0)
     table = service.upload(csv_bytes).json()["id"]
     held = service.stops.add(CHECKPOINT, 5, how="hold")
-    job = service.http.post("/v1/fits", json={"table": table, "preset": "paper", "config": steps}).json()["id"]
+    job = service.http.post("/v1/fits", json={"table": table, **steps}).json()["id"]
     progress = service.store / "jobs" / job / "progress.jsonl"
     held.wait(service.log.read_text)
     service.stop(signal.SIGKILL)
@@ -140,7 +147,7 @@ def test_killed_and_stopped_services_resume_a_fit(start, csv_bytes, tiny):
     assert [m["id"] for m in service.http.get("/v1/models").json()] == [done["model"]]
     assert not any(path.name.startswith(".") for path in service.store.rglob("*"))
     (service.store.parent / "rows.csv").write_bytes(csv_bytes)
-    undisturbed = {"preset": "paper", "config": steps, "verbose": 0}
+    undisturbed = {**steps, "verbose": 0}
     fit_table(service.store.parent / "rows.csv", service.store.parent / "model", undisturbed)
     rows = pcsv.read_csv(io.BytesIO(csv_bytes))
     ours = PTAD.load(service.store.parent / "model").anomaly_score(rows)
@@ -151,7 +158,7 @@ def test_killed_and_stopped_services_resume_a_fit(start, csv_bytes, tiny):
 
 def test_a_killed_worker_is_started_again(service, table, tiny):
     held = service.stops.add(CHECKPOINT, 2, how="hold")
-    job = service.http.post("/v1/fits", json={"table": table, "preset": "paper", "config": tiny}).json()["id"]
+    job = service.http.post("/v1/fits", json={"table": table, **tiny}).json()["id"]
     worker = psutil.Process(held.wait(service.log.read_text))
     assert worker.ppid() == service.process.pid and str(service.store / "jobs" / job) in worker.cmdline()
     worker.kill()
@@ -161,8 +168,8 @@ def test_a_killed_worker_is_started_again(service, table, tiny):
 
 
 def test_attempts_that_get_further_are_not_counted_against_a_fit(tmp_path):
-    (tmp_path / "checkpoint").mkdir()
-    checkpoint = tmp_path / "checkpoint" / "members-0.safetensors"
+    (tmp_path / "checkpoint" / "fold-0").mkdir(parents=True)
+    checkpoint = tmp_path / "checkpoint" / "fold-0" / "network.safetensors"
     checkpoint.touch()
     os.utime(checkpoint, (1, 1))
     (tmp_path / "task.json").touch()  # written when an attempt begins

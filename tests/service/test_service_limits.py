@@ -8,7 +8,7 @@ import sys
 import httpx
 import pytest
 
-from ptad.service import judging, worker
+from ptad.service import table_scores, worker
 from ptad.service.app import create_app
 from ptad.service.settings import Limits, ServiceSettings
 from ptad.service.store import write_json
@@ -83,7 +83,7 @@ def test_a_worker_that_breaks_says_where_and_quotes_nothing(tmp_path, monkeypatc
     def broken(*_):
         raise ValueError("cell 'secret 42'")
 
-    monkeypatch.setattr(judging, "judge_table", broken)
+    monkeypatch.setattr(table_scores, "score_table", broken)
     monkeypatch.setattr(sys, "argv", ["worker", str(tmp_path)])
     write_json(tmp_path / "task.json", {"kind": "score", "source": "x", "source_name": "y"})
     with pytest.raises(SystemExit) as left:

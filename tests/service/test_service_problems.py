@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
+import subprocess
+import sys
 
 import httpx
 import pytest
@@ -13,10 +16,11 @@ from ptad.cli import app
 from ptad.errors import SettingError
 from ptad.service import ServiceSettings
 from ptad.service.app import create_app
-from ptad.service.store import Store
+from ptad.service.store import Store, write_json
 
 SCORE = "/v1/models/tiny-model/score"
 JSON = {"Content-Type": "application/json"}
+ROWS = {"rows": [{"a": 0.1, "b": 0.2, "n": 3, "colour": "red"}]}
 
 
 def detail(answer, status):
@@ -89,14 +93,14 @@ def test_other_sites_are_kept_out(service):
     detail(service.http.post(SCORE, content=b"{}", headers=own), 400)
 
 
-def test_rate_is_changed_without_learning_and_a_rate_without_support_is_refused(service, json_rows):
+def test_rate_is_changed_without_a_fit_and_a_rate_without_support_is_refused(service, json_rows):
     url = "/v1/models/tiny-model"
     before = service.http.get(url).json()
     changed = service.http.patch(url, json={"false_alarm_rate": 0.2}).json()
     assert changed["false_alarm_rate"] == 0.2 and changed["threshold"] < before["threshold"]
     assert service.http.post(SCORE, json={"rows": json_rows[:1]}).json()["threshold"] == changed["threshold"]
     refused = service.http.patch(url, json={"false_alarm_rate": 1e-6})
-    assert "cannot be promised" in detail(refused, 400)
+    assert "calibration rows" in detail(refused, 400)
     assert service.http.patch(url, json={"false_alarm_rate": "auto"}).json()["threshold"] == before["threshold"]
     assert "named when the service was started" in detail(service.http.delete(url), 409)
 
@@ -155,3 +159,70 @@ def test_one_service_per_store(service):
 def test_help_has_examples():
     done = CliRunner().invoke(app, ["serve", "--help"])
     assert done.exit_code == 0 and "ptad serve model --port 9000" in done.stdout
+
+
+def test_models_describe_their_terms_and_rows(service, model):
+    about = service.http.get("/v1/models/tiny-model").json()
+    assert [term["name"] for term in about["terms"]] == [term.title() for term in model.config_.terms]
+    assert about["reference_rows"] == len(model.detector_.reference)
+    assert about["calibration_rows"] == len(model.detector_.calibration.scores)
+    assert (about["training_rows"], about["excluded"]) == (200, {"state": "dropped by the user"})
+    assert "default" in service.http.get("/v1/service").json()["presets"]
+
+
+def test_a_model_of_an_older_version_is_refused_with_the_reason(model_folder, tmp_path):
+    bundle = tmp_path / "s" / "models" / "m-old" / "bundle"
+    shutil.copytree(model_folder, bundle)
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    (bundle / "manifest.json").write_text(json.dumps({**manifest, "format_version": 1, "ptad_version": "0.1.0"}))
+    write_json(bundle.parent / "about.json", {"name": "old", "created": 1.0, "false_alarm_rate": None})
+    app = create_app(ServiceSettings(tmp_path / "s", device="cpu"))
+
+    async def ask():
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client,
+        ):
+            for answer in (
+                await client.get("/v1/models/m-old"),
+                await client.post("/v1/models/m-old/score", json=ROWS),
+            ):
+                said = detail(answer, 409)
+                assert "'old' was written by ptad 0.1.0" in said and said.endswith("Fit again.")
+                assert str(tmp_path) not in said
+
+    asyncio.run(ask())
+
+
+def test_the_service_starts_and_scores_without_torch(model_folder, tmp_path):
+    """In a process of its own, in which importing torch fails."""
+    code = f"""
+import asyncio, sys
+from pathlib import Path
+
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "torch":
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, NoTorch())
+import httpx
+from ptad.service import ServiceSettings
+from ptad.service.app import create_app
+import ptad.service.server, ptad.service.table_scores, ptad.service.worker
+
+app = create_app(ServiceSettings(Path({str(tmp_path / "s")!r}), (Path({str(model_folder)!r}),)))
+
+async def ask():
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client,
+    ):
+        for what in ("score", "explain"):
+            answer = await client.post("/v1/models/tiny-model/" + what, json={ROWS!r})
+            assert answer.status_code == 200, answer.text
+
+asyncio.run(ask())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

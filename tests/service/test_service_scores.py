@@ -158,7 +158,7 @@ def test_own_columns_and_reasons_come_along_and_formulas_are_harmless(service, c
         headers={"Content-Type": "text/csv"},
     )
     lines = answer.text.splitlines()
-    assert lines[0].startswith('"a","b","n","colour","state","score","p_value","anomaly","why_1","why_1_expected"')
+    assert lines[0].startswith('"a","b","n","colour","state","score","p_value","anomaly","why_1","why_1_reason"')
     assert "'=1+1" in answer.text and ',"=1+1"' not in answer.text
     assert '"\'@SUM(A1)"' in lines[-2]
     assert '"-5"' in lines[-1]  # a number written as text stays
@@ -173,12 +173,19 @@ def test_a_wrong_value_in_a_file_is_named_before_anything_is_answered(service, c
     assert str(service.store) not in answer.text
 
 
-def test_explanations_are_those_of_the_library(service, model, rows, json_rows):
-    strange = {**json_rows[0], "b": 50.0}
-    answer = post_rows(service, [json_rows[1], strange], EXPLAIN + "?columns=2").json()["results"]
-    assert [entry["row"] for entry in answer] == [0, 1]
+def test_explanations_are_those_of_the_library(service, model, json_rows):
+    odd = {**json_rows[0], "b": 50.0}
+    unseen = {**json_rows[0], "colour": "violet"}
+    answer = post_rows(service, [json_rows[1], odd, unseen], EXPLAIN + "?columns=4").json()["results"]
+    assert [entry["row"] for entry in answer] == [0, 1, 2]
     first = answer[1]["columns"][0]
     assert first["column"] == "b" and first["observed"] == 50.0 and first["expected"] < 10
-    expected = model.explain(pa.Table.from_pylist([{k: v for k, v in strange.items() if k != "state"}]))
+    assert first["reason"].startswith("unusual")
+    expected = model.explain(pa.Table.from_pylist([{k: v for k, v in odd.items() if k != "state"}]))
     assert first["contribution"] == pytest.approx(expected.contribution_values[0].max())
     assert answer[1]["score"] == expected.score[0]
+    for entry in answer:
+        assert sum(column["contribution"] for column in entry["columns"]) == pytest.approx(entry["score"], rel=1e-5)
+        assert sum(column["percentage"] for column in entry["columns"]) == pytest.approx(100.0)
+    first = answer[2]["columns"][0]
+    assert (first["column"], first["reason"], first["observed"]) == ("colour", "unseen category", "violet")

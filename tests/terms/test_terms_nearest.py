@@ -1,15 +1,14 @@
-"""Terms that look at single neighbours: the nearest row, the columns that changed, the tail among neighbours."""
+"""Terms that look at single neighbours: the nearest row, and columns whose value none of them has."""
 
 from __future__ import annotations
 
 import numpy as np
-from ptad.terms.changed_columns import ChangedColumnsSettings
-from ptad.terms.local_tail import LocalTailSettings
 from tables_for_terms import MIXED, fit_term, mixed_rows
 
 from ptad.reference import ReferenceSettings
 from ptad.tables.features import Features
 from ptad.terms.nearest_row import NearestRowSettings
+from ptad.terms.unmatched_columns import UnmatchedColumnsSettings
 
 
 def test_the_nearest_row_is_measured_by_values_alone() -> None:
@@ -37,26 +36,26 @@ def test_the_nearest_row_names_the_column_that_differs() -> None:
     assert (shares.argmax(axis=1) == np.arange(8) % 4).all() and (shares.max(axis=1) > 0.99).all()
 
 
-def test_changed_columns_counts_the_columns_in_which_the_most_similar_neighbour_differs() -> None:
+def test_unmatched_columns_counts_the_columns_whose_value_no_neighbour_has() -> None:
     rng = np.random.default_rng(0)
-    train = rng.integers(3, size=(200, 6)).astype(np.float64)
-    rows = rng.integers(3, size=(40, 6)).astype(np.float64)
-    term = fit_term(ChangedColumnsSettings(), train, Features.numeric(6), reference=ReferenceSettings(neighbours=200))
-    fewest = (train[None] != rows[:, None]).sum(axis=2).min(axis=1)
-    assert np.allclose(term.value(rows), np.log(fewest + 0.5))
+    train = rng.integers(5, size=(60, 6)).astype(np.float64)
+    rows = rng.integers(7, size=(40, 6)).astype(np.float64)
+    term = fit_term(UnmatchedColumnsSettings(), train, Features.numeric(6), reference=ReferenceSettings(neighbours=60))
+    unmatched = (train[None] != rows[:, None]).all(axis=1)
+    assert np.allclose(term.value(rows), np.log(unmatched.sum(axis=1) + 0.5))
+    expected = unmatched / np.maximum(unmatched.sum(axis=1, keepdims=True), 1)
+    assert np.allclose(term.explain(rows).shares, expected)
 
 
-def test_a_changed_category_is_one_changed_column() -> None:
+def test_a_category_that_no_neighbour_has_is_one_unmatched_column() -> None:
     features = Features(np.arange(3), np.array([3, 3, 0]))
-    train = np.array([[i % 3, i // 3 % 3, i] for i in range(9)], dtype=np.float64)
-    term = fit_term(ChangedColumnsSettings(), train, features)
-    assert np.allclose(term.value(train), np.log(0.5))
-    assert np.allclose(term.value(np.array([[1.0, 0.0, 0.0]])), np.log(1.5))
+    train = np.array([[i % 2, i // 2 % 2, i % 3] for i in range(12)] + [[2.0, 2.0, 1.0]])
+    term = fit_term(UnmatchedColumnsSettings(), train, features, reference=ReferenceSettings(neighbours=4))
+    assert np.allclose(term.value(train[:12]), np.log(0.5))
+    assert np.allclose(term.value(np.array([[2.0, 0.0, 0.0]])), np.log(1.5))  # only a far row has it
 
 
-def test_the_local_tail_counts_neighbours_beyond_the_value() -> None:
-    train = np.arange(16.0)[:, None]
-    term = fit_term(LocalTailSettings(neighbours=16), train, Features.numeric(1))
-    # 16 neighbours: none beyond 99, one at or beyond 14.5, eight on either side of 7.5
-    expected = -np.log(np.minimum(np.array([1.0, 3.0, 17.0]) / 17.0, 1.0))
-    assert np.allclose(term.value(np.array([[99.0], [14.5], [7.5]])), expected)
+def test_where_every_value_is_unique_all_columns_are_unmatched() -> None:
+    train = np.random.default_rng(0).normal(size=(50, 4))
+    term = fit_term(UnmatchedColumnsSettings(), train, Features.numeric(4))
+    assert np.allclose(term.value(np.random.default_rng(1).normal(size=(20, 4))), np.log(4.5))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tables_for_terms import MIXED, Fitted, fit_term, mixed_rows
 
 from ptad.tables.features import Features
-from ptad.terms.rare_pair import RarePairSettings, bin_rows
+from ptad.terms.rare_pair import RarePairSettings
 
 Matrix = NDArray[np.float64]
 
@@ -20,15 +20,25 @@ def fitted(rows: Matrix, features: Features, *, seed: int = 0, n_rows: int | Non
     return fit_term(RarePairSettings(**changes), rows, features, seed=seed, n_rows=n_rows)
 
 
+def bins_of(fit: Fitted, rows: Matrix) -> Matrix:
+    """Return a label for the bin of every cell, one by one: the number of borders up to it, its code, or -1."""
+    edges, features = fit.term.state()["edges"], fit.term.features
+    labels = np.empty(rows.shape)
+    for (i, j), value in np.ndenumerate(rows):
+        label = value if features.n_categories[j] else (edges[j] <= value).sum()
+        labels[i, j] = -1.0 if np.isnan(value) else label
+    return labels
+
+
 def naive(fit: Fitted, train: Matrix, rows: Matrix) -> Matrix:
     """Count for every row and pair the training rows that share both bins, one by one."""
-    term = fit.term
-    counted, whole = term.state()["n_rows"].tolist()
-    known, bins = (bin_rows(x, term._edges, term.features) for x in (train, rows))
+    state = fit.term.state()
+    counted, whole = state["n_rows"].tolist()
+    known, bins = bins_of(fit, train), bins_of(fit, rows)
     surprise = []
-    for a, b in term.state()["pairs"].T:
+    for a, b in state["pairs"].T:
         same = (known[None, :, a] == bins[:, None, a]) & (known[None, :, b] == bins[:, None, b])
-        surprise.append(-np.log(same.sum(axis=1) / counted + term.settings.smoothing / whole))
+        surprise.append(-np.log(same.sum(axis=1) / counted + fit.term.settings.smoothing / whole))
     return np.max(surprise, axis=0)
 
 
@@ -75,21 +85,26 @@ def test_wide_tables_use_the_most_dependent_pairs() -> None:
     assert {(i, i + 20) for i in range(20)} <= pairs
 
 
-def test_bins_of_few_values_are_the_values_and_missing_cells_have_one_of_their_own() -> None:
-    values = np.tile([0.0, 1.0, 5.0, np.nan], 20)
-    rows = np.column_stack([values, np.arange(80.0)])
-    term = fitted(rows, Features.numeric(2))
-    bins = bin_rows(rows, term.term._edges, term.term.features)
-    assert bins[:4, 0].tolist() == [0, 1, 2, 3]
-    assert np.bincount(bins[:, 1]).max() <= 80 / 4 + 2  # quantiles: about equally many rows in each
+def test_bins_of_few_values_are_the_values() -> None:
+    rows = np.column_stack([np.tile([0.0, 1.0, 5.0, np.nan], 20), np.arange(80.0)])
+    bins = bins_of(fitted(rows, Features.numeric(2)), rows)
+    assert bins[:4, 0].tolist() == [0, 1, 2, -1]
 
 
-def test_an_unseen_category_has_a_bin_of_its_own() -> None:
+def test_bins_of_many_values_hold_about_equally_many_rows() -> None:
+    rows = np.exp(np.random.default_rng(0).normal(size=(1000, 2)))
+    count = np.bincount(bins_of(fitted(rows, Features.numeric(2)), rows)[:, 0].astype(int))
+    assert len(count) == 10 and np.abs(count - 100).max() <= 2
+
+
+@pytest.mark.parametrize("code", [4.0, np.nan], ids=["unseen", "missing"])
+def test_unseen_categories_and_missing_cells_have_bins_of_their_own(code: float) -> None:
+    """With no such cell in training, every pair with it is one that never occurred."""
     rows = mixed_rows(100)
-    term = fitted(rows, MIXED)
-    new = rows[:2].copy()
-    new[:, 4] = [4, np.nan]
-    assert bin_rows(new, term.term._edges, MIXED)[:, 4].tolist() == [4, 5]
+    rows[np.isnan(rows[:, 4]), 4] = 0.0
+    new = rows[:5].copy()
+    new[:, 4] = code
+    assert np.allclose(fitted(rows, MIXED).value(new), -np.log(0.5 / 100))
 
 
 def test_a_combination_that_never_occurred_is_the_most_surprising_there_is() -> None:

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ptad.benchmark.peers import CHEAP_PEERS, make_peer
+from ptad.benchmark.peers.protocol import CalibratedPeer
 from ptad.devices import resolve_device
-from ptad.peers import CHEAP_PEERS, make_peer
-from ptad.peers.protocol import CalibratedPeer
 
 
 @dataclass(frozen=True)

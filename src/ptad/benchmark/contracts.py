@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from ptad.benchmark.peers.protocol import FloatArray, Peer
 from ptad.errors import PtadError
-from ptad.peers.protocol import FloatArray, Peer
 
 PeerFactory = Callable[[int], Peer]
 #: The score of a row may move by this share of the scores' spread and still count as independent of the batch.

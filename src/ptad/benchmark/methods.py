@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 
-from ptad.peers import make_peer, peer_names
+from ptad.benchmark.peers import make_peer, peer_names
 
 _SECTION = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
 

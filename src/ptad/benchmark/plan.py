@@ -9,10 +9,10 @@ from typing import Any
 
 from ptad.benchmark.catalogue import catalogue
 from ptad.benchmark.cell import Cell, config_hash
+from ptad.benchmark.peers import make_peer
 from ptad.benchmark.scaling import OWN, SCALINGS
 from ptad.benchmark.store import MEASURED, ResultStore, Row, cell_key
 from ptad.errors import SettingError, UserError
-from ptad.peers import make_peer
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ptad.benchmark.peers import CHEAP_PEERS, DEEP_PEERS, PAPER_PEERS, make_peer, peer_names
 from ptad.benchmark.scaling import SCALINGS
 from ptad.errors import SettingError
-from ptad.peers import CHEAP_PEERS, DEEP_PEERS, PAPER_PEERS, make_peer, peer_names
 
 #: Words that stand for several methods.
 METHOD_GROUPS = {

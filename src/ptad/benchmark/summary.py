@@ -10,8 +10,8 @@ from importlib.resources import files
 
 import numpy as np
 
+from ptad.benchmark.peers import peer_names
 from ptad.benchmark.store import MEASURED, Row
-from ptad.peers import peer_names
 
 #: The share of the tables that a method must be measured on to take part in averages, ranks and tests.
 MOST = 0.5

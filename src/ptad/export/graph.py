@@ -49,9 +49,10 @@ class DetectorGraph(nn.Module):
         with PlainOperations():
             batch = Batch(rows, detector.pipeline.reference)
             said = [term.explain(batch) for term in detector.pipeline.terms]
-            standard = detector.units(torch.stack([part.value for part in said], dim=1))
+            units: Any = detector.units
+            standard = units(torch.stack([part.value for part in said], dim=1))
             weights = like(detector.weights, rows)
-            score = add_up(standard, weights)
+            score: Any = add_up(standard, weights)
             by_term = standard * weights
             found = attribute(rows, said, by_term, detector.features)
             contributions = settled(found.contributions, found.unchanged, score)

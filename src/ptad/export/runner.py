@@ -22,6 +22,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -225,19 +226,14 @@ def _number(cell: Any, origin: int, row: int, entry: dict[str, Any]) -> float:
     if origin and isinstance(text, str) and re.fullmatch(r"[+-]?\d+", text, flags=re.ASCII):
         return float(int(text) - origin)  # as a float it would lose its last digits
     if not isinstance(text, str) or NUMBER.fullmatch(text):
-        try:
+        with suppress(TypeError, ValueError):
             return float(text) - origin
-        except (TypeError, ValueError):
-            pass
     raise _wrong(cell, row, entry, "a number")
 
 
 def _truths(cells: np.ndarray, entry: dict[str, Any]) -> np.ndarray:
-    if cells.dtype.kind == "O":
-        words = [TRUTHS.get(c.strip().lower(), 2.0) if isinstance(c, str) else c for c in cells]
-        values = _numbers(np.array(words, dtype=object), entry)
-    else:
-        values = cells.astype(np.float64)
+    words = [TRUTHS.get(c.strip().lower(), 2.0) if isinstance(c, str) else c for c in cells.tolist()]
+    values = _numbers(np.array(words, dtype=object), entry)
     wrong = ~((values == 0.0) | (values == 1.0) | np.isnan(values))
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
@@ -294,11 +290,9 @@ def main(arguments: Iterable[str]) -> None:
     except (RunnerError, OSError, UnicodeError) as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(2)
-    columns = {"score": scored.score, "p_value": scored.p_value, "anomaly": scored.anomaly}
-    known = {name: values.tolist() for name, values in columns.items() if values is not None}
-    out = csv.writer(sys.stdout)
-    out.writerow(known)
-    out.writerows(zip(*known.values(), strict=True))
+    columns = [("score", scored.score), ("p_value", scored.p_value), ("anomaly", scored.anomaly)]
+    known = {name: values.tolist() for name, values in columns if values is not None}
+    csv.writer(sys.stdout).writerows([known, *zip(*known.values(), strict=True)])
 
 
 if __name__ == "__main__":

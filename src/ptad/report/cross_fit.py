@@ -107,20 +107,19 @@ class CrossFit(Scorer):
 def _sampled(parts: Iterable[tuple[Array, Numbers]], most: int) -> tuple[Array, Numbers]:
     """Return at most so many rows, drawn at random whatever the batches, in the order of the table."""
     rng = np.random.default_rng(0)
-    kept: tuple[Array, Numbers, Array] | None = None
+    kept: list[tuple[Array, Numbers, Array]] = []
     for rows, numbers in parts:
-        found = (rows, numbers, rng.random(len(rows)))
-        kept = found if kept is None else tuple(np.concatenate(pair) for pair in zip(kept, found, strict=True))
-        if len(kept[2]) > 2 * most:
-            kept = _smallest(kept, most)
-    if kept is None:
+        kept.append((rows, numbers, rng.random(len(rows))))
+        if sum(len(part[2]) for part in kept) > 2 * most:
+            kept = [_smallest(kept, most)]
+    if not kept:
         return np.empty((0, 0)), np.empty(0, dtype=np.int64)
     rows, numbers, _ = _smallest(kept, most)
     return rows, numbers
 
 
-def _smallest(kept: Any, most: int) -> Any:
-    if len(kept[2]) <= most:
-        return kept
-    places = np.sort(np.argpartition(kept[2], most)[:most])
-    return tuple(array[places] for array in kept)
+def _smallest(parts: list[tuple[Array, Numbers, Array]], most: int) -> tuple[Array, Numbers, Array]:
+    """Put the parts together, and keep the rows with the smallest draws."""
+    rows, numbers, draws = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    places = np.sort(np.argsort(draws, kind="stable")[:most])
+    return rows[places], numbers[places], draws[places]

@@ -67,7 +67,7 @@ class Feature:
     def verdict(self) -> Verdict:
         """What can be said with this number of rows."""
         n, m = float(self.reference.sum()), float(self.counts.sum())
-        freedom = max(np.count_nonzero(self.reference + self.counts) - 1, 1)
+        freedom = max(int(np.count_nonzero(self.reference + self.counts)) - 1, 1)
         noise = (n + m) / max(n * m, 1.0)
         chance = float(chi2.isf(CHANCE, freedom) * noise)
         if self.psi >= max(SOME, chance):

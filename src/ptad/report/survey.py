@@ -180,7 +180,8 @@ class Survey:
         looked_at = flagged[:: -(-len(flagged) // EXPLAINED_PER_BATCH)]
         explanation = self.scorer.explain(rows.take(pa.array(looked_at)), numbers[looked_at])
         weight = len(flagged) / len(looked_at)
-        first = np.bincount(np.argmax(explanation.contribution_values, axis=1), minlength=n_columns)
+        main = np.argmax(explanation.contribution_values, axis=1)
+        first = np.bincount(main, minlength=n_columns).astype(np.float64)
         return weight * first, weight * explanation.percentages.sum(axis=0) / 100.0
 
     def _keep_top(self, rows: pa.RecordBatch, scores: Array, anomalous: NDArray[np.bool_]) -> None:

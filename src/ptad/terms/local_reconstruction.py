@@ -98,9 +98,12 @@ class LocalReconstruction(NeighbourTerm):
         gone = xp.isnan(values)
         held = xp.where(gone, 0.0, weights[:, :, None])
         total = held.sum(axis=1)
-        mean = (held * xp.where(gone, 0.0, values)).sum(axis=1) / xp.where(xp.abs(total) > 1e-9, total, 1.0)
+        with np.errstate(over="ignore", invalid="ignore"):  # the range below takes in what overflows
+            mean = (held * xp.where(gone, 0.0, values)).sum(axis=1) / xp.where(xp.abs(total) > 1e-9, total, 1.0)
         low, high = -largest(-xp.where(gone, np.inf, values)), largest(xp.where(gone, -np.inf, values))
-        expected = xp.where(gone.all(axis=1), np.nan, xp.minimum(xp.maximum(mean, low), high))
+        expected = xp.where(
+            gone.all(axis=1), np.nan, xp.minimum(xp.maximum(xp.where(xp.isnan(mean), low, mean), low), high)
+        )
         found, place = [expected], np.arange(len(self.features))
         for i, j in enumerate(self.features.categories.tolist()):
             codes = like(np.arange(int(self.features.n_categories[j])), weights)

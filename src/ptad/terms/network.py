@@ -220,14 +220,14 @@ class NetworkTerm:
     def _gather(self, batch: Batch | Array, take: Callable[[Scores], tuple[Tensor, ...]]) -> list[Array]:
         """Take something from every chunk; it has to be rounded to single precision, so that chunks leave no trace."""
         rows = _rows(batch)
-        if not len(rows):
+        if rows.shape[0] == 0:
             raise DataError("There are 0 rows to score. Give at least one.")
         step = self.scorer.chunk_rows
-        found = []
+        # Tensors are one chunk: a graph is traced for any number of them.
+        chunks = [rows] if is_tensor(rows) else (rows[i : i + step] for i in range(0, len(rows), step))
         with torch.no_grad():
-            for start in range(0, len(rows), step):
-                chunk = torch.as_tensor(rows[start : start + step], dtype=torch.float64, device=self.device)
-                found.append(take(self.scores(chunk)))
+            tensors = (torch.as_tensor(chunk, dtype=torch.float64, device=self.device) for chunk in chunks)
+            found = [take(self.scores(tensor)) for tensor in tensors]
         joined = [torch.cat(values) for values in zip(*found, strict=True)]
         joined = [values.double() if values.is_floating_point() else values for values in joined]
         return [values.to(rows.device) if is_tensor(rows) else values.cpu().numpy() for values in joined]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ptad.arrays import Array, namespace
+from ptad.arrays import Array, floats, namespace
 from ptad.reference import Batch
 from ptad.terms.base import Reason, TermSettings, TermValues, cell_states
 from ptad.terms.neighbour_term import NeighbourTerm, normalised
@@ -32,10 +32,10 @@ class UnmatchedColumns(NeighbourTerm):
     settings: UnmatchedColumnsSettings
 
     def _unmatched(self, batch: Batch) -> Array:
-        """Return (n, n_columns): whether every neighbour differs in the column."""
+        """Return (n, n_columns): 1 where every neighbour differs in the column, 0 elsewhere."""
         differences = batch.neighbourhood.differences[:, :, : self._n_by_value]
         differs = (differences != 0.0).all(axis=1)
-        return (differs * 1.0) @ self._member[: self._n_by_value] > 0.0
+        return floats(floats(differs) @ self._member[: self._n_by_value] > 0.0)
 
     def value(self, batch: Batch) -> Array:
         """Return (n,): the logarithm of the number of columns plus one half."""
@@ -44,7 +44,7 @@ class UnmatchedColumns(NeighbourTerm):
     def explain(self, batch: Batch) -> TermValues:
         """Return the values, shared evenly by the unmatched columns."""
         xp: Any = namespace(batch.rows)
-        unmatched = self._unmatched(batch) * 1.0
+        unmatched = self._unmatched(batch)
         missing, unseen = cell_states(batch.rows, self.features)
         reason = xp.where(missing, int(Reason.MISSING), xp.where(unseen, int(Reason.UNSEEN_CATEGORY), 0))
         return TermValues(

@@ -23,6 +23,7 @@ from ptad.benchmark.experiments.masks import mask_tables
 from ptad.benchmark.experiments.typed_tables import typed_tables
 from ptad.benchmark.experiments.variants import Experiment, make_cells
 from ptad.benchmark.experiments.weights import WEIGHTS
+from ptad.benchmark.leaderboard import make_board, means_table
 from ptad.benchmark.plan import RunSettings
 from ptad.benchmark.report import experiment_tables
 from ptad.benchmark.runner import run_grid
@@ -89,6 +90,8 @@ def run_experiment(
     loader = collection.load if experiment.make_loader is None else experiment.make_loader(collection.load)
     cells = make_cells(experiment, seeds, datasets or experiment.datasets or collection.names)
     run_grid(cells, store, loader, settings, on_row)
+    if collection.name != "paper":  # hundreds of tables: their means by group
+        return [means_table(make_board(store.read(), collection.name, name), experiment.title)]
     further = [] if experiment.further is None else experiment.further(collection.directory, store.path, settings)
     return [*experiment_tables(store.read(), name, variant_order(name)), *further]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ptad.benchmark.experiments.synthetic import KINDS, synthesise
 from ptad.benchmark.experiments.variants import Experiment, Variant
 from ptad.benchmark.loading import Dataset
+from ptad.benchmark.peers import peer_names
 from ptad.benchmark.runner import Loader
-from ptad.peers import peer_names
 
 
 def synthetic_loader(real: Loader) -> Loader:

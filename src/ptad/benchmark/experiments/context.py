@@ -14,10 +14,10 @@ from typing import Any
 from ptad.benchmark.collections import load_dataset
 from ptad.benchmark.contracts import batch_dependence
 from ptad.benchmark.experiments.variants import Experiment, paper_variant
+from ptad.benchmark.peers import make_peer
 from ptad.benchmark.plan import RunSettings
 from ptad.benchmark.split import half_split
 from ptad.benchmark.tables import Table, TableCell
-from ptad.peers import make_peer
 
 MOVEMENT_TABLE = "cardio"
 _ROWS = 400

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from ptad.benchmark.cell import Cell
+from ptad.benchmark.peers import make_peer
 from ptad.benchmark.plan import RunSettings
 from ptad.benchmark.runner import Loader
 from ptad.benchmark.scaling import OWN, SCALINGS
 from ptad.benchmark.tables import Table
-from ptad.peers import make_peer
 
 #: The four tables of the paper's figures on counts and weights.
 FOUR_TABLES = ("campaign", "cardio", "wbc", "thyroid")

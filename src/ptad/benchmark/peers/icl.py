@@ -24,11 +24,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ptad.benchmark.peers.deep import DeepPeer
+from ptad.benchmark.peers.layers import linear
+from ptad.benchmark.peers.protocol import check_choice
+from ptad.benchmark.peers.training import TrainingSettings
 from ptad.errors import DataError
-from ptad.peers.deep import DeepPeer
-from ptad.peers.layers import linear
-from ptad.peers.protocol import check_choice
-from ptad.peers.training import TrainingSettings
 
 
 class Icl(DeepPeer):

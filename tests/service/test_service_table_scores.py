@@ -1,4 +1,4 @@
-"""A judged table survives a kill: finished batches are not scored again, and what comes out is the same."""
+"""A scored table survives a kill: finished batches are not scored again, and what comes out is the same."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import io
 
 import pyarrow.parquet as pq
 import pytest
-from ptad.service.judging import CONTENT, SCORED, judge_table
 
 from ptad.errors import DataError
 from ptad.report.survey import Survey
-from ptad.service import judging
+from ptad.service import table_scores
 from ptad.service.store import read_json
+from ptad.service.table_scores import CONTENT, SCORED, score_table
 from ptad.tables import write_table
 
 
@@ -32,16 +32,22 @@ def task(model_folder, rows, tmp_path):
         "source": str(tmp_path / "data.csv"),
         "source_name": "data.csv",
         "model_name": "tiny",
+        "fitted_on": None,
     }
 
 
 @pytest.fixture
-def judged_batches(monkeypatch):
+def scored_batches(monkeypatch):
     """The numbers of rows of every batch that the model was asked about; batches have 30 rows."""
     found: list[int] = []
-    judge = Survey.judge
-    monkeypatch.setattr(judging, "MOST_ROWS", 30)
-    monkeypatch.setattr(Survey, "judge", lambda self, batch: (found.append(batch.num_rows), judge(self, batch))[1])
+    score = Survey.score
+
+    def counted(self, batch, start):
+        found.append(batch.num_rows)
+        return score(self, batch, start)
+
+    monkeypatch.setattr(table_scores, "MOST_ROWS", 30)
+    monkeypatch.setattr(Survey, "score", counted)
     return found
 
 
@@ -54,7 +60,7 @@ def run(folder, task, kill_after=None):
         if done == kill_after:
             raise Killed
 
-    return judge_table(folder, task, progress, notes.append), notes
+    return score_table(folder, task, progress, notes.append), notes
 
 
 def result(folder):
@@ -63,38 +69,66 @@ def result(folder):
     return content, pq.read_table(folder / SCORED)
 
 
-def test_a_killed_judgement_goes_on_where_it_stood(task, judged_batches, tmp_path):
+def test_a_killed_scoring_goes_on_where_it_stood(task, scored_batches, tmp_path):
     whole, notes = run(tmp_path / "whole", task)
-    assert judged_batches == [30] * 6 + [20] and notes == []
-    judged_batches.clear()
+    assert scored_batches == [30] * 6 + [20] and notes == []
+    scored_batches.clear()
     with pytest.raises(Killed):
         run(tmp_path / "job", task, kill_after=120)
-    assert judged_batches == [30] * 4
+    assert scored_batches == [30] * 4
     assert not (tmp_path / "job" / SCORED).exists()
-    judged_batches.clear()
+    scored_batches.clear()
     resumed, notes = run(tmp_path / "job", task)
-    assert judged_batches == [30, 30, 20]
-    assert notes == ["goes on after the 120 rows that were judged before"]
+    assert scored_batches == [30, 30, 20]
+    assert notes == ["goes on after the 120 rows that were scored before"]
     assert resumed == whole and result(tmp_path / "job") == result(tmp_path / "whole")
     assert sorted(path.name for path in (tmp_path / "job").iterdir()) == [CONTENT, SCORED]
 
-    judged_batches.clear()  # killed after all was done, before the service heard of it
-    assert run(tmp_path / "job", task) == (whole, []) and judged_batches == []
+    scored_batches.clear()  # killed after all was done, before the service heard of it
+    assert run(tmp_path / "job", task) == (whole, []) and scored_batches == []
 
 
 @pytest.mark.parametrize("change", [{"false_alarm_rate": 0.2}, {"label": None, "normal": []}])
-def test_parts_of_another_wish_are_not_used(task, judged_batches, tmp_path, change):
+def test_parts_of_another_wish_are_not_used(task, scored_batches, tmp_path, change):
     with pytest.raises(Killed):
         run(tmp_path / "job", task, kill_after=120)
-    judged_batches.clear()
+    scored_batches.clear()
     _, notes = run(tmp_path / "job", task | change)
-    assert len(judged_batches) == 7 and notes == []
+    assert len(scored_batches) == 7 and notes == []
 
 
 def test_a_mistake_leaves_nothing(task, tmp_path):
     with pytest.raises(DataError, match="No row is normal"):
         run(tmp_path / "job", task | {"normal": ["fine"]})
     assert list((tmp_path / "job").iterdir()) == []
+
+
+def test_missing_values_and_unseen_categories_are_in_the_summary(task, tmp_path):
+    lines = (tmp_path / "data.csv").read_text().splitlines()
+    lines[3] = "0.1,,3,violet,ok"
+    lines[4] = "0.1,0.2,,red,ok"
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+    summary, _ = run(tmp_path / "job", task)
+    assert (summary["rows_with_missing_values"], summary["rows_with_unseen_categories"]) == (2, 1)
+    content, _ = result(tmp_path / "job")
+    assert content["missing"]["columns"] == [["b", 1], ["n", 1]]
+    assert content["unseen"]["columns"] == [["colour", 1]]
+
+
+def test_the_table_that_a_model_was_fitted_on_is_scored_without_its_own_rows(task, rows, model, tmp_path):
+    plain, _ = run(tmp_path / "plain", task)
+    own = {"table": "t", "label": None, "normal": []}
+    held_out, _ = run(tmp_path / "held-out", task | {"fitted_on": own})
+    known = rows.drop_columns(["state"])
+    content, scored = result(tmp_path / "plain")
+    assert scored["score"].to_pylist() == model.anomaly_score(known).tolist() and not content["held_out"]
+    content, again = result(tmp_path / "held-out")
+    assert content["held_out"]
+    assert sum(again["score"].to_pylist()) > sum(scored["score"].to_pylist())  # no row finds itself
+    assert plain["flagged"] < held_out["flagged"] < 0.25 * 200  # at a rate of 0.1
+    assert [row["score"] for row in content["top"]["rows"]] == pytest.approx(
+        sorted(again["score"].to_pylist(), reverse=True)[:20]
+    )
 
 
 @pytest.mark.slow
@@ -107,7 +141,7 @@ def test_a_killed_worker_does_not_score_again(service, rows, model, tmp_path):
     done = service.wait(job)
     assert stop.pid is not None
     assert (done["state"], done["attempts"]) == ("done", 2)
-    assert f'"goes on after the {2 * judging.MOST_ROWS:,} rows' in (folder / "progress.jsonl").read_text()
+    assert f'"goes on after the {2 * table_scores.MOST_ROWS:,} rows' in (folder / "progress.jsonl").read_text()
     blob = service.http.get(f"/v1/jobs/{job}/scores", params={"format": "parquet"}).content
     assert pq.read_table(io.BytesIO(blob))["score"].to_pylist() == model.anomaly_score(rows).tolist() * 60
     assert not list(service.store.glob("jobs/*/.*"))

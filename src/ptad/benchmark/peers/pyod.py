@@ -15,8 +15,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from ptad.benchmark.peers.protocol import FloatArray, check_matrix
 from ptad.errors import DataError, MissingExtraError, SettingError
-from ptad.peers.protocol import FloatArray, check_matrix
 
 
 class PyodPeer:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ptad.peers.deep import DeepPeer
-from ptad.peers.layers import mlp
-from ptad.peers.training import TrainingSettings
+from ptad.benchmark.peers.deep import DeepPeer
+from ptad.benchmark.peers.layers import mlp
+from ptad.benchmark.peers.training import TrainingSettings
 
 
 class Autoencoder(DeepPeer):

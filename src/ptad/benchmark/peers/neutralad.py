@@ -19,9 +19,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ptad.peers.deep import DeepPeer
-from ptad.peers.layers import mlp, stacked_weight
-from ptad.peers.training import TrainingSettings
+from ptad.benchmark.peers.deep import DeepPeer
+from ptad.benchmark.peers.layers import mlp, stacked_weight
+from ptad.benchmark.peers.training import TrainingSettings
 
 
 class NeutralAD(DeepPeer):

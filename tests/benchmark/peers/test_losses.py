@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from ptad.peers.deepsvdd import DeepSVDD, push_from_zero
-from ptad.peers.dte import DteC, noise_scale
-from ptad.peers.goad import Goad, centre_score, triplet_centre_loss
-from ptad.peers.icl import matching_loss, run_indices, run_length
-from ptad.peers.mcm import MaskGenerators, Mcm, diversity_loss, reconstruction_error
-from ptad.peers.neutralad import NeutralAD, contrastive_loss
-from ptad.peers.nptad import masked_error
-from ptad.peers.training import TrainingSettings
+from ptad.benchmark.peers.deepsvdd import DeepSVDD, push_from_zero
+from ptad.benchmark.peers.dte import DteC, noise_scale
+from ptad.benchmark.peers.goad import Goad, centre_score, triplet_centre_loss
+from ptad.benchmark.peers.icl import matching_loss, run_indices, run_length
+from ptad.benchmark.peers.mcm import MaskGenerators, Mcm, diversity_loss, reconstruction_error
+from ptad.benchmark.peers.neutralad import NeutralAD, contrastive_loss
+from ptad.benchmark.peers.nptad import masked_error
+from ptad.benchmark.peers.training import TrainingSettings
 
 RNG = np.random.default_rng(0)
 

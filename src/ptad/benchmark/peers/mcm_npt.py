@@ -21,15 +21,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ptad.benchmark.peers.deep import DeepPeer
+from ptad.benchmark.peers.mcm import MaskGenerators, diversity_loss, reconstruction_error
+from ptad.benchmark.peers.nptad import ATTENTION_CELLS, fit_batch, lamb_factory, row_attention_cap
+from ptad.benchmark.peers.training import RuleFactory, TrainingSettings
 from ptad.paper.attention import KeysValues
 from ptad.paper.embedding import FeatureEmbedding, FeatureReadout
 from ptad.paper.layers import Noise
 from ptad.paper.npt import NPTLayer
 from ptad.paper.settings import NetworkSettings
-from ptad.peers.deep import DeepPeer
-from ptad.peers.mcm import MaskGenerators, diversity_loss, reconstruction_error
-from ptad.peers.nptad import ATTENTION_CELLS, fit_batch, lamb_factory, row_attention_cap
-from ptad.peers.training import RuleFactory, TrainingSettings
 
 Reference = tuple[KeysValues | None, KeysValues | None]
 

@@ -20,9 +20,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ptad.peers.deep import DeepPeer
-from ptad.peers.layers import linear, mlp
-from ptad.peers.training import TrainingSettings
+from ptad.benchmark.peers.deep import DeepPeer
+from ptad.benchmark.peers.layers import linear, mlp
+from ptad.benchmark.peers.training import TrainingSettings
 
 _OWN_MAP = 1e6  # pushes a view's own centre out of the search for the nearest other one
 

@@ -21,9 +21,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ptad.peers.deep import DeepPeer
-from ptad.peers.layers import LocalDropout, mlp
-from ptad.peers.training import TrainingSettings
+from ptad.benchmark.peers.deep import DeepPeer
+from ptad.benchmark.peers.layers import LocalDropout, mlp
+from ptad.benchmark.peers.training import TrainingSettings
 
 
 class DteC(DeepPeer):

@@ -10,11 +10,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from ptad.benchmark.peers.layers import count_parameters
+from ptad.benchmark.peers.protocol import FloatArray, check_matrix
+from ptad.benchmark.peers.training import RuleFactory, TrainingSettings, train
 from ptad.devices import resolve_device
 from ptad.errors import DataError
-from ptad.peers.layers import count_parameters
-from ptad.peers.protocol import FloatArray, check_matrix
-from ptad.peers.training import RuleFactory, TrainingSettings, train
 
 
 class DeepPeer(ABC):

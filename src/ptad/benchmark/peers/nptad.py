@@ -26,6 +26,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ptad.benchmark.peers.deep import DeepPeer
+from ptad.benchmark.peers.training import RuleFactory, StepRule, TrainingSettings
 from ptad.paper.attention import KeysValues
 from ptad.paper.embedding import FeatureEmbedding, FeatureReadout
 from ptad.paper.layers import Noise
@@ -33,8 +35,6 @@ from ptad.paper.npt import FALLBACK_ABD_WIDTH, NPTLayer
 from ptad.paper.optimizer import Optimizer
 from ptad.paper.schedule import learning_rates
 from ptad.paper.settings import NetworkSettings
-from ptad.peers.deep import DeepPeer
-from ptad.peers.training import RuleFactory, StepRule, TrainingSettings
 
 # Cells of one attention matrix between columns, over all rows and heads: 0.8 GB in float32.
 ATTENTION_CELLS = 200_000_000

@@ -9,17 +9,17 @@ import pytest
 import torch
 from torch import nn
 
+from ptad.benchmark.peers import CHEAP_PEERS, DEEP_PEERS, PAPER_PEERS, PEERS, make_peer
+from ptad.benchmark.peers.layers import LocalDropout, mlp
+from ptad.benchmark.peers.mcm import diversity_loss
+from ptad.benchmark.peers.mcm_npt import McmNpt
+from ptad.benchmark.peers.neighbours import nearest_distances
+from ptad.benchmark.peers.nptad import NptAD, fit_batch
+from ptad.benchmark.peers.protocol import Peer
+from ptad.benchmark.peers.pyod import PyodPeer
+from ptad.benchmark.peers.training import TrainingSettings, train
 from ptad.errors import DataError, SettingError, TrainingError
 from ptad.paper.attention import KeysValues
-from ptad.peers import CHEAP_PEERS, DEEP_PEERS, PAPER_PEERS, PEERS, make_peer
-from ptad.peers.layers import LocalDropout, mlp
-from ptad.peers.mcm import diversity_loss
-from ptad.peers.mcm_npt import McmNpt
-from ptad.peers.neighbours import nearest_distances
-from ptad.peers.nptad import NptAD, fit_batch
-from ptad.peers.protocol import Peer
-from ptad.peers.pyod import PyodPeer
-from ptad.peers.training import TrainingSettings, train
 
 RNG = np.random.default_rng(1)
 TRAIN, TEST = RNG.normal(size=(80, 5)), RNG.normal(size=(30, 5)) * 1.5

@@ -16,9 +16,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from ptad.benchmark.peers.protocol import FloatArray, check_choice, check_matrix
 from ptad.devices import resolve_device
 from ptad.errors import DataError, SettingError
-from ptad.peers.protocol import FloatArray, check_choice, check_matrix
 
 # Cells of one block of the distance matrix: 256 MB in float64.
 _BLOCK = 32_000_000

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from ptad.peers import make_peer
+from ptad.benchmark.peers import make_peer
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 

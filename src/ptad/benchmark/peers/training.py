@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from ptad.benchmark.peers.layers import LocalDropout
 from ptad.errors import SettingError, TrainingError
-from ptad.peers.layers import LocalDropout
 
 logger = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from ptad.benchmark.peers.protocol import FloatArray, check_matrix
 from ptad.config import make_config
 from ptad.errors import DataError, SettingError
 from ptad.paper.settings import NetworkSettings
-from ptad.peers.protocol import FloatArray, check_matrix
 
 
 class PtadPeer:
@@ -85,7 +85,7 @@ class PtadPeer:
 
     def _describe(self, term: Any) -> None:
         """Say how large the network is, and where it is narrower than the table asks for."""
-        from ptad.peers.nptad import row_attention_cap
+        from ptad.benchmark.peers.nptad import row_attention_cap
 
         self.n_parameters_ += term.scorer.network.n_parameters
         if term.settings.backbone == "npt":

@@ -1,6 +1,6 @@
 """The compared methods: one file each, one small protocol, one explicit registry.
 
->>> from ptad.peers import make_peer
+>>> from ptad.benchmark.peers import make_peer
 >>> make_peer("knn").fit(normal_rows).anomaly_score(rows)  # doctest: +SKIP
 
 ``PEERS`` maps every name to a factory ``(random_state, device, **settings) -> Peer``; any detector of PyOD is
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ptad.benchmark.peers.protocol import Peer
 from ptad.errors import SettingError
-from ptad.peers.protocol import Peer
 
 __all__ = ["CHEAP_PEERS", "DEEP_PEERS", "PAPER_PEERS", "PEERS", "Peer", "make_peer", "peer_names"]
 
@@ -22,7 +22,7 @@ Factory = Callable[..., Peer]
 
 def _neighbours(name: str, **fixed: Any) -> Factory:
     def make(**settings: Any) -> Peer:
-        from ptad.peers.neighbours import NearestNeighbours
+        from ptad.benchmark.peers.neighbours import NearestNeighbours
 
         return NearestNeighbours(name=name, **{**fixed, **settings})
 
@@ -31,7 +31,7 @@ def _neighbours(name: str, **fixed: Any) -> Factory:
 
 def _pyod(name: str | None, detector: str, max_rows: int | None = None, **options: Any) -> Factory:
     def make(random_state: int = 0, device: str = "cpu", max_rows: int | None = max_rows, **settings: Any) -> Peer:
-        from ptad.peers.pyod import PyodPeer
+        from ptad.benchmark.peers.pyod import PyodPeer
 
         chosen = {**options, **settings}
         return PyodPeer(detector, chosen, max_rows=max_rows, random_state=random_state, device=device, name=name)
@@ -44,7 +44,7 @@ def _deep(module: str, cls: str) -> Factory:
         import importlib
         from dataclasses import replace
 
-        kind = getattr(importlib.import_module(f"ptad.peers.{module}"), cls)
+        kind = getattr(importlib.import_module(f"ptad.benchmark.peers.{module}"), cls)
         # A mapping changes single numbers of the method's own training settings.
         if isinstance(training, dict):
             training = replace(kind.default_training, **training)
@@ -55,14 +55,14 @@ def _deep(module: str, cls: str) -> Factory:
 
 
 def _pca(**settings: Any) -> Peer:
-    from ptad.peers.residual import PrincipalResidual
+    from ptad.benchmark.peers.residual import PrincipalResidual
 
     return PrincipalResidual(**settings)
 
 
 def _ptad(name: str, preset: str, fixed: dict[str, Any] | None = None) -> Factory:
     def make(config: Any = None, **settings: Any) -> Peer:
-        from ptad.peers.own import PtadPeer
+        from ptad.benchmark.peers.own import PtadPeer
 
         return PtadPeer(name=name, config={**(fixed or {}), **(config or {})}, **{"preset": preset, **settings})
 
