@@ -1,1 +1,1 @@
-"""The parts that the score is a sum of: one protocol (``base``), one file for each term."""
+"""The terms that the score is a sum of: one protocol (``base``), one file for each term."""

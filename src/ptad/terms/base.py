@@ -43,7 +43,7 @@ class Reason(IntEnum):
 
 @dataclass(frozen=True)
 class TermSettings(Settings):
-    """What all terms have; a term's own settings extend it, and ``build`` names the term."""
+    """What all terms have; a term's own settings extend it, and ``term`` names the class."""
 
     name: ClassVar[str]
 
