@@ -124,10 +124,10 @@ def test_a_gap_in_a_column_without_gaps_is_named_as_missing(shop_detector: PTAD)
     assert np.isfinite(found.expected["price"].to_numpy(dtype=float)).all()
 
 
-def test_a_gap_where_gaps_are_usual_is_hardly_ever_the_first_reason(shop_detector: PTAD) -> None:
+def test_a_gap_where_gaps_are_usual_flags_no_more_rows_than_the_rate(shop_detector: PTAD) -> None:
     table = shop(200, 5)
     table["note"] = None
-    assert np.mean([top[0] == "note" for top in shop_detector.explain(table).top(1)]) < 0.5
+    assert (shop_detector.predict(table) == -1).mean() < 0.05
 
 
 def test_a_combination_that_never_occurs_names_both_columns(make_detector: Make) -> None:

@@ -63,6 +63,7 @@ def make_graph(detector: Detector) -> Any:
     """Return the ``onnx.ModelProto`` of a detector whose terms are on :data:`TRACED_ON`."""
     _refuse_large(detector)
     example = torch.as_tensor(detector.reference[:3]).repeat(3, 1)[:3]
+    detector.pipeline.explain(detector.reference[:1])  # what terms work out once is there before the trace begins
     free = torch.export.Dim("n", min=1)
     return trace_module(DetectorGraph(detector), {INPUT: example}, ({0: free},), OUTPUTS)
 

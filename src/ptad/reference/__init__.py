@@ -9,11 +9,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Array, on_device
+from ptad.arrays import Array, like, on_device
 from ptad.reference.coordinates import Coordinates
 from ptad.reference.neighbours import Neighbours
 from ptad.settings import Settings, setting
 from ptad.tables.features import Features
+
+N_USUAL = 256  # reference rows that show what is usual
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,15 @@ class Reference:
         """The points of the reference rows."""
         points = self.coordinates(on_device(self.rows, self.device))
         return Neighbours(points, self.settings.neighbours)
+
+    @cached_property
+    def usual(self) -> Neighbourhood:
+        """The neighbourhood of some of the reference rows among the others: what is usual for normal rows."""
+        some = np.linspace(0, len(self.rows) - 1, min(N_USUAL, len(self.rows))).astype(np.int64)
+        near, differences = self.search(self.search.points[like(some, self.search.points)])
+        if near.shape[1] == 1:
+            return Neighbourhood(near, differences)
+        return Neighbourhood(near[:, 1:], differences[:, 1:])  # the nearest of all is the row itself, or its duplicate
 
     @cached_property
     def values(self) -> Array:

@@ -18,10 +18,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ptad.arrays import Array, cholesky, columns, floats, inverse, is_tensor, largest, like, namespace
-from ptad.reference import Batch
+from ptad.reference import Batch, Neighbourhood
 from ptad.settings import setting
-from ptad.terms.base import Reason, TermSettings, TermValues, cell_states
-from ptad.terms.neighbour_term import NeighbourTerm, normalised
+from ptad.terms.base import TermSettings, TermValues
+from ptad.terms.neighbour_term import NeighbourTerm
+
+# A small ridge lets many neighbours fit even an anomaly. To see where a row differs from them, they must not: this is
+# the ridge of the reconstruction that explanations look at.
+FIRM_RIDGE = 0.3
 
 
 @dataclass(frozen=True)
@@ -45,19 +49,19 @@ class LocalReconstruction(NeighbourTerm):
 
     def value(self, batch: Batch) -> Array:
         """Return (n,): the logarithm of the penalised squared residual."""
-        return self._logarithm(self._factor(batch.neighbourhood.differences))
+        return self._logarithm(self._factor(batch.neighbourhood.differences, self.settings.ridge))
 
     def _logarithm(self, factor: Array) -> Array:
         y = factor[:, -1, :-1]
         return -namespace(y).log((y * y).sum(axis=1))
 
-    def _factor(self, differences: Array) -> Array:
+    def _factor(self, differences: Array, ridge_share: float) -> Array:
         """Return the Cholesky factor of D D' + lambda I bordered by a row of ones: its last row holds y."""
         xp: Any = namespace(differences)
         n, k, _ = differences.shape
         gram = differences @ (differences.mT if is_tensor(differences) else differences.swapaxes(1, 2))
         identity = like(np.eye(k), differences)
-        ridge = self.settings.ridge * (gram * identity).sum(axis=(1, 2)) / k + self.settings.floor
+        ridge = ridge_share * (gram * identity).sum(axis=(1, 2)) / k + self.settings.floor
         ones = like(np.ones((1, k, 1)), differences) + 0.0 * ridge[:, None, None]
         # Any corner above 1' (D D' + lambda I)^-1 1, which is at most k / lambda, keeps the whole positive definite.
         corner = (2.0 * k / ridge)[:, None, None]
@@ -65,27 +69,28 @@ class LocalReconstruction(NeighbourTerm):
         lower = xp.concatenate([ones.reshape(n, 1, k), corner], axis=2)
         return cholesky(xp.concatenate([upper, lower], axis=1))
 
-    def _residual(self, factor: Array, differences: Array) -> tuple[Array, Array]:
+    def _residual(self, found: Neighbourhood, ridge_share: float) -> tuple[Array, Array]:
         """Return the weights of the reconstruction, (n, k), and what it misses, (n, c)."""
+        factor, differences = self._factor(found.differences, ridge_share), found.differences
         weights = (factor[:, -1:, :-1] @ inverse(factor[:, :-1, :-1]))[:, 0]
         weights = weights / weights.sum(axis=1)[:, None]
         return weights, (weights[:, None, :] @ differences)[:, 0]
 
     def explain(self, batch: Batch) -> TermValues:
         """Return the values, the columns of the residual, and the values that the neighbours make likely."""
-        xp: Any = namespace(batch.rows)
         found = batch.neighbourhood
-        factor = self._factor(found.differences)
-        weights, residual = self._residual(factor, found.differences)
-        missing, unseen = cell_states(batch.rows, self.features)
-        reason = xp.where(missing, int(Reason.MISSING), xp.where(unseen, int(Reason.UNSEEN_CATEGORY), 0))
+        weights, residual = self._residual(found, FIRM_RIDGE)
+        reason, partner = self._reasons(batch.rows)
         return TermValues(
-            value=self._logarithm(factor),
-            shares=normalised(residual**2 @ self._member),
+            value=self.value(batch),
+            shares=self._shares(residual**2 @ self._member),
             reason=reason,
-            partner=xp.zeros_like(reason) - 1,
+            partner=partner,
             expected=self._expected(weights, self.reference.values[found.near]),
         )
+
+    def _cells(self, found: Neighbourhood) -> Array:
+        return self._residual(found, FIRM_RIDGE)[1] ** 2 @ self._member
 
     def _expected(self, weights: Array, values: Array) -> Array:
         """Return the neighbours' weighted mean within their range; for categories the heaviest one.
@@ -114,8 +119,7 @@ class LocalReconstruction(NeighbourTerm):
 
     def transform(self, batch: Batch) -> Array:
         """Return (n, n_columns): how far the reconstruction misses every column, in widths of its range."""
-        differences = batch.neighbourhood.differences
-        residual = self._residual(self._factor(differences), differences)[1][:, : self._n_by_value]
+        residual = self._residual(batch.neighbourhood, self.settings.ridge)[1][:, : self._n_by_value]
         return (residual**2 @ self._member[: self._n_by_value]) ** 0.5
 
     def transform_names(self) -> list[str]:

@@ -7,12 +7,12 @@ term is the logarithm of the squared distance to it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ptad.arrays import Array, gather, largest, namespace, pick
 from ptad.reference import Batch
 from ptad.settings import setting
-from ptad.terms.base import Reason, TermSettings, TermValues, cell_states
+from ptad.terms.base import TermSettings, TermValues
 from ptad.terms.neighbour_term import NeighbourTerm, normalised
 
 
@@ -45,15 +45,13 @@ class NearestRow(NeighbourTerm):
 
     def explain(self, batch: Batch) -> TermValues:
         """Return the values and the columns in which the nearest row differs."""
-        xp: Any = namespace(batch.rows)
         squared = self._squared(batch)
         place = squared.argmin(axis=1)[:, None]
         difference = pick(batch.neighbourhood.differences, place)[:, 0, : self._n_by_value]
-        missing, unseen = cell_states(batch.rows, self.features)
-        reason = xp.where(missing, int(Reason.MISSING), xp.where(unseen, int(Reason.UNSEEN_CATEGORY), 0))
+        reason, partner = self._reasons(batch.rows)
         return TermValues(
-            value=xp.log(gather(squared, place)[:, 0] + self.settings.floor),
+            value=namespace(squared).log(gather(squared, place)[:, 0] + self.settings.floor),
             shares=normalised(difference**2 @ self._member[: self._n_by_value]),
             reason=reason,
-            partner=xp.zeros_like(reason) - 1,
+            partner=partner,
         )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptad.arrays import Array, namespace, on_device
-from ptad.reference import Batch, Reference
+from ptad.reference import Batch, Neighbourhood, Reference
 from ptad.tables.features import Features
-from ptad.terms.base import FitContext, History, State
+from ptad.terms.base import FitContext, History, Reason, State, cell_states
+
+LEAST_USUAL = 0.05  # of the average column, added to what is usual in a column
 
 
 class NeighbourTerm:
@@ -41,6 +44,31 @@ class NeighbourTerm:
     ) -> Self:
         """Look at the reference rows; there is nothing to train."""
         return cls(reference, features, settings)
+
+    def _cells(self, found: Neighbourhood) -> Array:
+        """Return (n, n_columns): how much each column has to do with the value, in units of its own."""
+        raise NotImplementedError
+
+    @cached_property
+    def _usual(self) -> Array:
+        """What a column has to do with the values of normal rows; a fraction of the average at least."""
+        usual = self._cells(self.reference.usual).mean(axis=0)
+        return usual + LEAST_USUAL * usual.mean() + 1e-12
+
+    def _shares(self, cells: Array) -> Array:
+        """Return (n, n_columns): the columns in proportion to how far they exceed what is usual for normal rows.
+
+        Normal rows differ from their neighbours too, in some columns always: what speaks for an anomaly is a
+        difference in a column where neighbours usually agree.
+        """
+        return normalised(cells / self._usual)
+
+    def _reasons(self, rows: Array) -> tuple[Array, Array]:
+        """Return (n, n_columns) reasons, and that no column has a partner."""
+        xp: Any = namespace(rows)
+        missing, unseen = cell_states(rows, self.features)
+        reason = xp.where(missing, int(Reason.MISSING), xp.where(unseen, int(Reason.UNSEEN_CATEGORY), 0))
+        return reason, xp.zeros_like(reason) - 1
 
     def transform(self, batch: Batch) -> Array | None:
         """Return None, unless a term has a picture of the row."""

@@ -7,12 +7,12 @@ has. Where every value is unique the term says nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ptad.arrays import Array, floats, namespace
-from ptad.reference import Batch
-from ptad.terms.base import Reason, TermSettings, TermValues, cell_states
-from ptad.terms.neighbour_term import NeighbourTerm, normalised
+from ptad.reference import Batch, Neighbourhood
+from ptad.terms.base import TermSettings, TermValues
+from ptad.terms.neighbour_term import NeighbourTerm
 
 
 @dataclass(frozen=True)
@@ -31,25 +31,22 @@ class UnmatchedColumns(NeighbourTerm):
 
     settings: UnmatchedColumnsSettings
 
-    def _unmatched(self, batch: Batch) -> Array:
+    def _cells(self, found: Neighbourhood) -> Array:
         """Return (n, n_columns): 1 where every neighbour differs in the column, 0 elsewhere."""
-        differences = batch.neighbourhood.differences[:, :, : self._n_by_value]
-        differs = (differences != 0.0).all(axis=1)
+        differs = (found.differences[:, :, : self._n_by_value] != 0.0).all(axis=1)
         return floats(floats(differs) @ self._member[: self._n_by_value] > 0.0)
 
     def value(self, batch: Batch) -> Array:
         """Return (n,): the logarithm of the number of columns plus one half."""
-        return namespace(batch.rows).log(self._unmatched(batch).sum(axis=1) + 0.5)
+        return namespace(batch.rows).log(self._cells(batch.neighbourhood).sum(axis=1) + 0.5)
 
     def explain(self, batch: Batch) -> TermValues:
-        """Return the values, shared evenly by the unmatched columns."""
-        xp: Any = namespace(batch.rows)
-        unmatched = self._unmatched(batch)
-        missing, unseen = cell_states(batch.rows, self.features)
-        reason = xp.where(missing, int(Reason.MISSING), xp.where(unseen, int(Reason.UNSEEN_CATEGORY), 0))
+        """Return the values and the unmatched columns."""
+        unmatched = self._cells(batch.neighbourhood)
+        reason, partner = self._reasons(batch.rows)
         return TermValues(
-            value=xp.log(unmatched.sum(axis=1) + 0.5),
-            shares=normalised(unmatched),
+            value=namespace(batch.rows).log(unmatched.sum(axis=1) + 0.5),
+            shares=self._shares(unmatched),
             reason=reason,
-            partner=xp.zeros_like(reason) - 1,
+            partner=partner,
         )
