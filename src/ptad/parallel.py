@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-CHUNK_ROWS = 256
+CHUNK_ROWS = 128
 
 
 def n_processors() -> int:

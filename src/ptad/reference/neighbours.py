@@ -20,7 +20,7 @@ from ptad.arrays import Array, floats, gather, is_tensor, like, namespace, pick,
 
 TIE_STEP = 1e-11  # added to the squared distance per place among the reference rows
 BLOCK = 16  # reference rows whose smallest distance decides whether they are looked at one by one
-SPARE = 16  # candidates beyond k that single precision gives
+SPARE = 6  # candidates beyond k that single precision gives
 ROUNDING = 2.0**-18  # bound on the relative error of a squared distance in single precision
 
 
