@@ -41,6 +41,8 @@ def attribute(rows: Array, said: list[TermValues], by_term: Array, features: Fea
     for i, term in enumerate(said[1:], start=1):
         reason = xp.where(leading == i, term.reason, reason)
         partner = xp.where(leading == i, term.partner, partner)
+    for term in said:  # a term that sees a combination without its other column asks the others
+        partner = xp.where((partner < 0) & (reason == int(Reason.UNUSUAL_COMBINATION)), term.partner, partner)
     expected = _expected(rows, said, leading, features)
     unchanged = leading < 0
     if expected is not None:

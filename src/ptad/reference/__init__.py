@@ -96,6 +96,11 @@ class Batch:
         return len(self.rows)
 
     @cached_property
+    def points(self) -> Array:
+        """The rows as points."""
+        return self.reference.coordinates(self.rows)
+
+    @cached_property
     def neighbourhood(self) -> Neighbourhood:
         """The nearest reference rows."""
-        return Neighbourhood(*self.reference.search(self.reference.coordinates(self.rows)))
+        return Neighbourhood(*self.reference.search(self.points))

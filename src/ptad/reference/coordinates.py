@@ -23,6 +23,7 @@ from ptad.tables.features import Features
 Matrix = NDArray[np.float64]
 
 CLIP = 1.0  # how far a value may lie outside the training range, in widths of that range
+COMMON = 0.05  # share of the rows from which on a category is common; numbers in the outer such share are not
 N_KNOTS = 1024  # ranks are counted among this many quantiles of the training rows
 
 
@@ -40,6 +41,8 @@ class Coordinates:
         Median, which stands in for a missing value.
     corners : (n_known,)
         Length of the coordinate of every category; 0 for those that no reference row has, which are unseen.
+    common : (n_known,)
+        1 for categories that are common among the reference rows, 0 for the others.
     """
 
     features: Features
@@ -49,6 +52,7 @@ class Coordinates:
     knots: Array
     middle: Array
     corners: Array
+    common: Array
 
     @classmethod
     def fit(cls, rows: Matrix, features: Features, rank_weight: float, category_weight: float) -> Self:
@@ -69,13 +73,14 @@ class Coordinates:
                 middle[j] = present[(len(present) - 1) // 2]
             else:
                 knots[j] = 0.0
-        seen = [(rows[:, j, None] == np.arange(features.n_categories[j])).any(axis=0) for j in features.categories]
-        corners = category_weight * np.concatenate([*seen, np.empty(0)])
-        return cls(features, rank_weight, low, width, knots, middle, corners)
+        seen = [(rows[:, j, None] == np.arange(features.n_categories[j])).mean(axis=0) for j in features.categories]
+        share = np.concatenate([*seen, np.empty(0)])
+        corners, common = category_weight * (share > 0.0), (share >= COMMON) * 1.0
+        return cls(features, rank_weight, low, width, knots, middle, corners, common)
 
     def to(self, device: str) -> Coordinates:
         """Return the same map for rows on that device."""
-        held = (self.low, self.width, self.knots, self.middle, self.corners)
+        held = (self.low, self.width, self.knots, self.middle, self.corners, self.common)
         return Coordinates(self.features, self.rank_weight, *(on_device(x, device) for x in held))
 
     @cached_property
@@ -96,6 +101,17 @@ class Coordinates:
     def n_by_value(self) -> int:
         """How many coordinates, the first ones, are not ranks."""
         return len(self.column) - len(self.features.numbers)
+
+    def is_common(self, points: Array) -> Array:
+        """Return (n, n_columns): whether a value alone is a common one: amid the ranks, or a common category."""
+        n_numbers, end = len(self.features.numbers), self.n_by_value
+        member = like((self.column[:, None] == np.arange(self.features.n_columns)).astype(np.float64), points)
+        apart = namespace(points).abs(points[:, end:] - 0.5 * self.rank_weight)
+        rare = floats(apart > (0.5 - 0.5 * COMMON) * self.rank_weight) @ member[end:]
+        known = floats(points[:, n_numbers:end] > 0.0) * self.common @ member[n_numbers:end]
+        category = np.zeros(self.features.n_columns)
+        category[self.features.column[self.features.categories]] = 1.0
+        return (rare == 0.0) & (known >= like(category, points))
 
     def __call__(self, rows: Array) -> Array:
         """Return the rows as points."""

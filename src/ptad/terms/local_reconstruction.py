@@ -80,7 +80,7 @@ class LocalReconstruction(NeighbourTerm):
         """Return the values, the columns of the residual, and the values that the neighbours make likely."""
         found = batch.neighbourhood
         weights, residual = self._residual(found, FIRM_RIDGE)
-        reason, partner = self._reasons(batch.rows)
+        reason, partner = self._reasons(batch)
         return TermValues(
             value=self.value(batch),
             shares=self._shares(residual**2 @ self._member),

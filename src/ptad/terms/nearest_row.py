@@ -48,7 +48,7 @@ class NearestRow(NeighbourTerm):
         squared = self._squared(batch)
         place = squared.argmin(axis=1)[:, None]
         difference = pick(batch.neighbourhood.differences, place)[:, 0, : self._n_by_value]
-        reason, partner = self._reasons(batch.rows)
+        reason, partner = self._reasons(batch)
         return TermValues(
             value=namespace(squared).log(gather(squared, place)[:, 0] + self.settings.floor),
             shares=normalised(difference**2 @ self._member[: self._n_by_value]),

@@ -63,11 +63,16 @@ class NeighbourTerm:
         """
         return normalised(cells / self._usual)
 
-    def _reasons(self, rows: Array) -> tuple[Array, Array]:
-        """Return (n, n_columns) reasons, and that no column has a partner."""
-        xp: Any = namespace(rows)
-        missing, unseen = cell_states(rows, self.features)
-        reason = xp.where(missing, int(Reason.MISSING), xp.where(unseen, int(Reason.UNSEEN_CATEGORY), 0))
+    def _reasons(self, batch: Batch) -> tuple[Array, Array]:
+        """Return (n, n_columns) reasons, and that the term knows no partner of a column.
+
+        A common value that differs from the neighbours' is unusual beside the row's other values, not by itself.
+        """
+        xp: Any = namespace(batch.rows)
+        missing, unseen = cell_states(batch.rows, self.features)
+        common = self.reference.coordinates.is_common(batch.points)
+        alone = xp.where(common, int(Reason.UNUSUAL_COMBINATION), int(Reason.UNUSUAL_VALUE))
+        reason = xp.where(missing, int(Reason.MISSING), xp.where(unseen, int(Reason.UNSEEN_CATEGORY), alone))
         return reason, xp.zeros_like(reason) - 1
 
     def transform(self, batch: Batch) -> Array | None:
