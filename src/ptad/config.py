@@ -82,10 +82,10 @@ PRESETS: dict[str, Config] = {
     "default": Config(
         terms=(
             LocalReconstructionSettings(weight=3.0),
-            NearestRowSettings(weight=2.5),
+            NearestRowSettings(weight=3.0),
             UnmatchedColumnsSettings(weight=2.0),
-            TailProbabilitySettings(weight=1.5),
-            RarePairSettings(weight=1.0),
+            TailProbabilitySettings(weight=1.0),
+            RarePairSettings(weight=0.75),
             MissingValuesSettings(weight=0.5),
             UnseenCategorySettings(weight=1.0),
         )
