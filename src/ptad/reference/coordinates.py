@@ -107,7 +107,9 @@ class Coordinates:
         n_numbers, end = len(self.features.numbers), self.n_by_value
         member = like((self.column[:, None] == np.arange(self.features.n_columns)).astype(np.float64), points)
         apart = namespace(points).abs(points[:, end:] - 0.5 * self.rank_weight)
-        rare = floats(apart > (0.5 - 0.5 * COMMON) * self.rank_weight) @ member[end:]
+        # a hair beyond the border, so that a rank on it is common whatever the last digit
+        border = like(np.array((0.5 - 0.5 * COMMON) * self.rank_weight + 1e-9), points)
+        rare = floats(apart > border) @ member[end:]
         known = floats(points[:, n_numbers:end] > 0.0) * self.common @ member[n_numbers:end]
         category = np.zeros(self.features.n_columns)
         category[self.features.column[self.features.categories]] = 1.0
