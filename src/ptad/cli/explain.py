@@ -38,12 +38,12 @@ def explain(
     """
     from ptad.cli.settings import parse_rate
     from ptad.engines.local import load_light
-    from ptad.engines.strangest import strangest_rows
+    from ptad.engines.top_rows import top_rows
 
     set_up_logging(quiet)
     with rows_progress("scoring", quiet) as progress:
         loaded = load_light(model, device=device, false_alarm_rate=parse_rate(false_alarm_rate))
-        entries = strangest_rows(loaded, table, top=top, columns=columns, encoding=encoding, progress=progress)
+        entries = top_rows(loaded, table, top=top, columns=columns, encoding=encoding, progress=progress)
     if as_json:
         print_json(entries)
     else:

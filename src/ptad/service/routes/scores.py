@@ -17,7 +17,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from ptad.engines.local import added_schema, scored_columns
-from ptad.engines.strangest import explained_rows
+from ptad.engines.top_rows import explained_rows
 from ptad.errors import DataError
 from ptad.estimator import PTAD
 from ptad.service.context import Context, context_of

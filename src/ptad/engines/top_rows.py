@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ptad.engines.local import AnyModel
 
 
-def strangest_rows(
+def top_rows(
     model: AnyModel,
     source: Any,
     *,
@@ -56,7 +56,7 @@ def strangest_rows(
 
 
 def explained_rows(model: AnyModel, rows: pa.Table, numbers: list[int], columns: int) -> list[dict[str, Any]]:
-    """Return one entry per row, as :func:`strangest_rows` does."""
+    """Return one entry per row, as :func:`top_rows` does."""
     explanation = model.explain(rows)
     scored = {name: array.to_pylist() for name, array in scored_columns(model, rows).items()}
     reasons = row_reasons(explanation, columns)
