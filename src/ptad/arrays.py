@@ -150,3 +150,32 @@ def count_below(knots: Array, values: Array) -> tuple[Array, Array]:
         below[:, j] = known.searchsorted(values[:, j], side="left")
         up_to[:, j] = known.searchsorted(values[:, j], side="right")
     return below, up_to
+
+
+class GroupSum:
+    """Adds up the columns of a matrix by group, in memory that grows with their number and not with its square.
+
+    Parameters
+    ----------
+    groups : ndarray of shape (n_cells,)
+        The group of every column.
+    n_groups : int
+    device : str
+        Where the matrices are that will be added up.
+    """
+
+    def __init__(self, groups: Any, n_groups: int, device: str) -> None:
+        self._member: Any = None
+        if len(groups) == n_groups and (groups == np.arange(n_groups)).all():
+            return  # every column is a group of its own
+        if device == "cpu":
+            from scipy.sparse import csr_array
+
+            places = np.arange(len(groups))
+            self._member = csr_array((np.ones(len(groups)), (places, groups)), shape=(len(groups), n_groups))
+        else:
+            self._member = on_device((groups[:, None] == np.arange(n_groups)).astype(np.float64), device)
+
+    def __call__(self, cells: Array) -> Array:
+        """Return (n, n_groups)."""
+        return cells if self._member is None else cells @ self._member

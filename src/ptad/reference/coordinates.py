@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Array, columns, count_below, floats, like, namespace, on_device
+from ptad.arrays import Array, GroupSum, columns, count_below, floats, is_tensor, like, namespace, on_device
 from ptad.tables.features import Features
 
 Matrix = NDArray[np.float64]
@@ -25,6 +25,19 @@ Matrix = NDArray[np.float64]
 CLIP = 1.0  # how far a value may lie outside the training range, in widths of that range
 COMMON = 0.05  # share of the rows from which on a category is common; numbers in the outer such share are not
 N_KNOTS = 1024  # ranks are counted among this many quantiles of the training rows
+
+
+@dataclass(frozen=True)
+class ColumnSums:
+    """Adds up coordinates by column: all of them, or the first ones, which are by value."""
+
+    n_by_value: int
+    by_value: GroupSum
+    every: GroupSum
+
+    def __call__(self, cells: Array) -> Array:
+        """Return (n, n_columns)."""
+        return self.by_value(cells) if cells.shape[1] == self.n_by_value else self.every(cells)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,15 +115,28 @@ class Coordinates:
         """How many coordinates, the first ones, are not ranks."""
         return len(self.column) - len(self.features.numbers)
 
+    def sums(self, device: str) -> ColumnSums:
+        """Return what adds up coordinates, all of them or those by value, by column."""
+        every = GroupSum(self.column, self.features.n_columns, device)
+        by_value = GroupSum(self.column[: self.n_by_value], self.features.n_columns, device)
+        return ColumnSums(self.n_by_value, by_value, every)
+
+    @cached_property
+    def _sums(self) -> tuple[GroupSum, GroupSum]:
+        device = f"{self.low.device.type}:{self.low.device.index or 0}" if is_tensor(self.low) else "cpu"
+        parts = self.column[self.n_by_value :], self.column[len(self.features.numbers) : self.n_by_value]
+        first, second = (GroupSum(part, self.features.n_columns, device) for part in parts)
+        return first, second
+
     def is_common(self, points: Array) -> Array:
         """Return (n, n_columns): whether a value alone is a common one: amid the ranks, or a common category."""
         n_numbers, end = len(self.features.numbers), self.n_by_value
-        member = like((self.column[:, None] == np.arange(self.features.n_columns)).astype(np.float64), points)
+        numbers, categories = self._sums
         apart = namespace(points).abs(points[:, end:] - 0.5 * self.rank_weight)
         # a hair beyond the border, so that a rank on it is common whatever the last digit
         border = like(np.array((0.5 - 0.5 * COMMON) * self.rank_weight + 1e-9), points)
-        rare = floats(apart > border) @ member[end:]
-        known = floats(points[:, n_numbers:end] > 0.0) * self.common @ member[n_numbers:end]
+        rare = numbers(floats(apart > border))
+        known = categories(floats(points[:, n_numbers:end] > 0.0) * self.common)
         category = np.zeros(self.features.n_columns)
         category[self.features.column[self.features.categories]] = 1.0
         return (rare == 0.0) & (known >= like(category, points))

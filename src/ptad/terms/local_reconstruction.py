@@ -83,14 +83,14 @@ class LocalReconstruction(NeighbourTerm):
         reason, partner = self._reasons(batch)
         return TermValues(
             value=self.value(batch),
-            shares=self._shares(residual**2 @ self._member),
+            shares=self._shares(self._by_column(residual**2)),
             reason=reason,
             partner=partner,
             expected=self._expected(weights, self.reference.values[found.near]),
         )
 
     def _cells(self, found: Neighbourhood) -> Array:
-        return self._residual(found, FIRM_RIDGE)[1] ** 2 @ self._member
+        return self._by_column(self._residual(found, FIRM_RIDGE)[1] ** 2)
 
     def _expected(self, weights: Array, values: Array) -> Array:
         """Return the neighbours' weighted mean within their range; for categories the heaviest one.
@@ -120,7 +120,7 @@ class LocalReconstruction(NeighbourTerm):
     def transform(self, batch: Batch) -> Array:
         """Return (n, n_columns): how far the reconstruction misses every column, in widths of its range."""
         residual = self._residual(batch.neighbourhood, self.settings.ridge)[1][:, : self._n_by_value]
-        return (residual**2 @ self._member[: self._n_by_value]) ** 0.5
+        return self._by_column(residual**2) ** 0.5
 
     def transform_names(self) -> list[str]:
         return [f"residual_{{{i}}}" for i in range(self.features.n_columns)]

@@ -51,7 +51,7 @@ class NearestRow(NeighbourTerm):
         reason, partner = self._reasons(batch)
         return TermValues(
             value=namespace(squared).log(gather(squared, place)[:, 0] + self.settings.floor),
-            shares=normalised(difference**2 @ self._member[: self._n_by_value]),
+            shares=normalised(self._by_column(difference**2)),
             reason=reason,
             partner=partner,
         )

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Array, namespace, on_device
+from ptad.arrays import Array, namespace
 from ptad.reference import Batch, Neighbourhood, Reference
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext, History, Reason, State, cell_states
@@ -28,9 +28,8 @@ class NeighbourTerm:
         self.features = features
         self.reference = reference
         self.history: History = []
-        member = reference.coordinates.column[:, None] == np.arange(features.n_columns)
-        self._member = on_device(member.astype(np.float64), reference.device)  # sums coordinates by column
         self._n_by_value = reference.coordinates.n_by_value
+        self._by_column = reference.coordinates.sums(reference.device)
         reference.search  # noqa: B018  made here, once, and not by several threads of a scoring
 
     @classmethod

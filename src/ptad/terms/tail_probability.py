@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Array, count_below, floats, like, namespace, on_device
+from ptad.arrays import Array, GroupSum, count_below, floats, like, namespace, on_device
 from ptad.reference import Batch, Reference
 from ptad.settings import setting
 from ptad.tables.features import Features
@@ -77,8 +77,7 @@ class TailProbability:
         self._discrete = on_device(np.array([listed for _, _, listed in columns]), device)
         self._count = on_device(np.array([max(len(values), 1.0) for values, _, _ in columns], dtype=np.float64), device)
         self._missing = on_device(np.isnan(reference.rows).mean(axis=0), device)
-        member = features.column[:, None] == np.arange(features.n_columns)
-        self._member = on_device(member.astype(np.float64), device)
+        self._by_column = GroupSum(features.column, features.n_columns, device)
 
     @classmethod
     def fit(
@@ -117,7 +116,7 @@ class TailProbability:
         reason = xp.where(missing, int(Reason.MISSING), xp.where(unseen, int(Reason.UNSEEN_CATEGORY), 0))
         return TermValues(
             value=log_mean_exp(surprise),
-            shares=softmax(surprise) @ self._member,
+            shares=self._by_column(softmax(surprise)),
             reason=reason,
             partner=xp.zeros_like(reason) - 1,
         )

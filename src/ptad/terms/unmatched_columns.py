@@ -34,7 +34,7 @@ class UnmatchedColumns(NeighbourTerm):
     def _cells(self, found: Neighbourhood) -> Array:
         """Return (n, n_columns): 1 where every neighbour differs in the column, 0 elsewhere."""
         differs = (found.differences[:, :, : self._n_by_value] != 0.0).all(axis=1)
-        return floats(floats(differs) @ self._member[: self._n_by_value] > 0.0)
+        return floats(self._by_column(floats(differs)) > 0.0)
 
     def value(self, batch: Batch) -> Array:
         """Return (n,): the logarithm of the number of columns plus one half."""
