@@ -83,7 +83,7 @@ def test_json_round_trip(preset: str) -> None:
 def test_damaged_settings_are_refused(harm: Any) -> None:
     content = json.loads(json.dumps(PRESETS["default"].to_json()))
     harm(content)
-    with pytest.raises(BundleError, match="settings of the model are damaged"):
+    with pytest.raises(BundleError, match="damaged"):
         Config.from_json(content)
 
 

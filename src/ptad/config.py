@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from ptad.calibration import CalibrationSettings
 from ptad.errors import BundleError, SettingError
+from ptad.layout import Anything, Mapped, Record, damaged, shown
 from ptad.paper.settings import NetworkSettings
 from ptad.reference import ReferenceSettings
 from ptad.settings import Settings
@@ -23,6 +24,9 @@ from ptad.terms.rare_pair import RarePairSettings
 from ptad.terms.tail_probability import TailProbabilitySettings
 from ptad.terms.unmatched_columns import UnmatchedColumnsSettings
 from ptad.terms.unseen_category import UnseenCategorySettings
+
+
+_GROUP = Mapped(Anything())  # every group of settings checks its own
 
 
 @dataclass(frozen=True)
@@ -70,12 +74,17 @@ class Config:
     def from_json(cls, content: Any) -> Self:
         """Read back what :meth:`to_json` wrote."""
         known = {type(term).title(): type(term) for preset in PRESETS.values() for term in preset.terms}
+        groups = {"terms": Mapped(_GROUP), "reference": _GROUP, "calibration": _GROUP}
+        Record(groups).check(content, "its manifest.config")
+        if not content["terms"]:
+            raise damaged("its manifest.config.terms", "at least one term")
         try:
             terms = tuple(known[name](**values) for name, values in content["terms"].items())
             reference = ReferenceSettings(**content["reference"])
             return cls(terms, reference, CalibrationSettings(**content["calibration"]))
-        except (KeyError, TypeError, AttributeError, SettingError) as error:
-            raise BundleError(f"The settings of the model are damaged: {error}. Fit again.") from error
+        except (KeyError, TypeError, SettingError) as error:
+            reason = shown(str(error).rstrip("."))
+            raise BundleError(f"The settings of the model are damaged: {reason}. Fit again.") from error
 
 
 PRESETS: dict[str, Config] = {

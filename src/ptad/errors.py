@@ -7,6 +7,7 @@
     │   ├── DataError               the table itself: columns, types, values, too few rows
     │   ├── SettingError            a parameter, an option or a configuration file
     │   ├── BundleError             a model folder that is damaged, foreign or too new
+    │   ├── BusyError               another process is writing the same output
     │   └── MissingExtraError       an optional package is not installed (also an ImportError)
     └── TrainingError (RuntimeError) the data are fine, yet training came to nothing
 
@@ -33,6 +34,10 @@ class SettingError(UserError):
 
 class BundleError(UserError):
     """A model folder cannot be read."""
+
+
+class BusyError(UserError):
+    """Another process is writing the same output."""
 
 
 class MissingExtraError(UserError, ImportError):

@@ -10,25 +10,60 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptad.calibration import Calibration, Units
-from ptad.config import Config
+from ptad.config import PRESETS, Config
 from ptad.detector import Detector, Pipeline
 from ptad.devices import resolve_device
 from ptad.errors import BundleError, SettingError
 from ptad.explanation import Explanation, make_explanation
-from ptad.reference import Reference
-from ptad.storage import read_bundle
-from ptad.tables import Schema
-
-SAVED_ENTRIES = (
-    "parameters",
-    "config",
-    "schema",
-    "n_features_in",
-    "feature_names_in",
-    "false_alarm_rate",
-    "n_rows",
-    "history",
+from ptad.layout import (
+    MOST_ROWS,
+    AnyOf,
+    Anything,
+    ArrayLayout,
+    Listed,
+    Mapped,
+    Number,
+    Record,
+    Text,
+    Whole,
+    damaged,
+    require,
 )
+from ptad.reference import Reference
+from ptad.storage import FORMAT_VERSION, open_bundle
+from ptad.tables import Schema
+from ptad.tables.features import Features
+
+_NAMES = Listed(AnyOf((Whole(-(2**63), 2**63), Text())))  # columns of arrays are numbered
+_RATE = Number(0.0, 1.0)
+MANIFEST_LAYOUT = Record(
+    {
+        "format": Text(),
+        "format_version": Whole(FORMAT_VERSION, FORMAT_VERSION),
+        "ptad_version": Text(),
+        "tensors_sha256": Text(),
+        "parameters": Record(
+            {
+                "preset": Text(tuple(PRESETS)),
+                "false_alarm_rate": AnyOf((Text(("auto",)), _RATE)),
+                "kinds": AnyOf((None, Mapped(Text()))),
+                "missing": AnyOf((Text(), Listed(AnyOf((Number(), Text()))))),
+                "drop": AnyOf((Text(), _NAMES)),
+                "only": AnyOf((None, Text(), _NAMES)),
+                "random_state": AnyOf((None, Whole(0, 2**32 - 1))),
+            }
+        ),
+        "config": Mapped(Anything()),
+        "schema": Mapped(Anything()),
+        "n_features_in": Whole(1, 2**31),
+        "feature_names_in": AnyOf((None, Listed(Text()))),
+        "false_alarm_rate": AnyOf((None, _RATE)),
+        "n_rows": Whole(1, MOST_ROWS),
+        "history": Listed(Mapped(Number())),
+    }
+)
+MOST_UNIT = 1e30  # of a term's mean and spread: a score then stays finite in single precision
+N_PROBES = 2  # reference rows that a model scores when it is loaded
 
 
 @dataclass
@@ -39,6 +74,8 @@ class Model:
     ----------
     content : dict
         The manifest of the bundle.
+    digest : str
+        What tells this model from any other.
     schema_, detector_, false_alarm_rate_, offset_
         As in :class:`ptad.PTAD`; the rate and the offset are NaN without calibration.
     """
@@ -46,34 +83,33 @@ class Model:
     content: dict[str, Any]
     schema_: Schema
     detector_: Detector
+    digest: str
     false_alarm_rate_: float = float("nan")
     offset_: float = float("nan")
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, device: str = "auto") -> Self:
         """Read a model."""
-        content, arrays = read_bundle(folder)
-        for entry in SAVED_ENTRIES:
-            if entry not in content:
-                raise BundleError(f"'{folder}' is damaged: its manifest has no '{entry}'. Restore it or fit again.")
-        config, schema = Config.from_json(content["config"]), Schema.from_json(content["schema"])
         target = resolve_device(device)
+        with open_bundle(folder) as bundle, np.errstate(all="ignore"):
+            content = bundle.content
+            MANIFEST_LAYOUT.check(content, "its manifest")
+            config, schema = Config.from_json(content["config"]), Schema.from_json(content["schema"])
+            names = content["feature_names_in"]
+            if content["n_features_in"] != len(schema.inputs) or len(names or schema.inputs) != len(schema.inputs):
+                raise damaged("its manifest.n_features_in", "the number of its columns")
+            shapes = bundle.shapes()
+            arrays = bundle.arrays(_layouts(config, schema.features, shapes))
+            detector = _detector(config, schema.features, arrays, content["n_rows"], target)
+        model = cls(content, schema, detector, bundle.digest)
+        return model if detector.calibration is None else model._with_rate(content["false_alarm_rate"])
+
+    def _with_rate(self, rate: Any) -> Self:
         try:
-            reference = Reference(arrays["reference"], schema.features, config.reference, target)
-            terms = []
-            for settings in config.terms:
-                prefix = f"{settings.title()}."
-                state = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-                terms.append(settings.term().from_state(state, reference, schema.features, settings, target))
-            mean, spread = arrays["units"]
-            units = Units(mean, spread, np.array([term.standardised for term in terms]))
-        except KeyError as error:
-            raise BundleError(f"'{folder}' is damaged: it has no array {error}. Restore it or fit again.") from error
-        calibration = Calibration(arrays["calibration"]) if "calibration" in arrays else None
-        unknown = np.full(content["n_rows"], np.nan)  # the bundle keeps the scores, not whose they are
-        pipeline = Pipeline(reference, terms)
-        model = cls(content, schema, Detector(config, schema.features, pipeline, units, calibration, unknown))
-        return model if calibration is None else model.set_false_alarm_rate(content["false_alarm_rate"])
+            return self.set_false_alarm_rate(rate)
+        except (SettingError, TypeError) as error:
+            wanted = "a rate that its calibration rows support"
+            raise damaged("its manifest.false_alarm_rate", wanted) from error
 
     @property
     def preset(self) -> str:
@@ -102,3 +138,46 @@ class Model:
     def explain(self, table: Any) -> Explanation:
         """Return for every row and column what it adds to the score, why, what was observed and what was expected."""
         return make_explanation(table, self.schema_, self.detector_)
+
+
+def _layouts(config: Config, features: Features, shapes: dict[str, tuple[int, ...]]) -> dict[str, ArrayLayout]:
+    """Return what the arrays of a bundle have to be; ``shapes`` say how many reference rows there are."""
+    n_features, n_terms = len(features), len(config.terms)
+    n_reference = shapes["reference"][0] if len(shapes.get("reference", ())) == 2 else 1
+    found = {
+        "reference": ArrayLayout("float64", ((1, config.reference.rows), n_features), gaps=True),
+        "units": ArrayLayout("float64", (2, n_terms), low=-MOST_UNIT, high=MOST_UNIT),
+    }
+    if "calibration" in shapes:
+        limit = float(np.finfo(np.float32).max)
+        found["calibration"] = ArrayLayout("float64", ((1, MOST_ROWS),), low=-limit, high=limit)
+    for settings in config.terms:
+        own = settings.term().layouts(features, settings, n_reference)
+        found |= {f"{settings.title()}.{name}": layout for name, layout in own.items()}
+    return found
+
+
+def _detector(
+    config: Config, features: Features, arrays: dict[str, NDArray[Any]], n_rows: int, device: str
+) -> Detector:
+    """Put a detector together from arrays that are as their layouts say, and see that it works."""
+    rows = arrays["reference"]
+    codes = rows[:, features.categories]
+    known = (codes >= 0) & (codes <= features.n_categories[features.categories]) & (codes == np.floor(codes))
+    require((known | np.isnan(codes)).all(), "reference", "holds categories that the schema does not know")
+    reference = Reference(rows, features, config.reference, device)
+    terms = []
+    for settings in config.terms:
+        prefix = f"{settings.title()}."
+        state = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+        terms.append(settings.term().from_state(state, reference, features, settings, device))
+    mean, spread = arrays["units"]
+    require((spread >= 0.5 * Units.LEAST).all(), "units", "has a spread that is none")
+    units = Units(mean, spread, np.array([term.standardised for term in terms]))
+    calibration = Calibration(arrays["calibration"]) if "calibration" in arrays else None
+    # the bundle keeps the scores, not whose they are; so many NaN take no memory here
+    unknown = np.broadcast_to(np.nan, (n_rows,))
+    detector = Detector(config, features, Pipeline(reference, terms), units, calibration, unknown)
+    if not np.isfinite(detector.scores(rows[:N_PROBES])).all():
+        raise BundleError("The model is damaged: its scores are not finite. Restore it or fit again.")
+    return detector

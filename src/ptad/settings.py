@@ -107,7 +107,8 @@ def _checked(title: str, item: dataclasses.Field[Any], value: Any) -> Any:
 
 def _number(name: str, kind: type, limits: Mapping[str, Any], value: Any) -> Any:
     whole = kind is int
-    fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool) and math.isfinite(value)
+    fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+    fits = fits and -math.inf < value < math.inf  # no number of Python's is too large to be compared
     low, high = limits["low"], limits["high"]
     if fits and low is not None:
         fits = value > low if limits["open_low"] else value >= low

@@ -1,7 +1,9 @@
 """A model bundle: a folder with ``manifest.json`` and ``tensors.safetensors``; nothing in it is ever executed.
 
 The manifest names the format, carries settings and schema in readable JSON, and the checksums of both files. A bundle
-is written beside its final place and renamed, so a reader finds a whole bundle or none.
+is written beside its final place and changes places with what is there: a reader finds the old bundle or the new one.
+Checksums find accidents, not intent. What a bundle may hold is declared (:mod:`ptad.layout`) and checked before memory
+is taken for it.
 """
 
 from __future__ import annotations
@@ -9,11 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+import secrets
 import shutil
-import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import safetensors.numpy
@@ -22,17 +27,106 @@ from numpy.typing import NDArray
 
 from ptad._version import __version__
 from ptad.errors import BundleError
+from ptad.files import (
+    NotPlainError,
+    exchange,
+    lock,
+    locked_folder,
+    open_plain,
+    read_exactly,
+    sync_folder,
+    unwritable,
+    write_synced,
+)
+from ptad.layout import ArrayLayout, check_arrays, check_shapes, shown
 
 FORMAT = "ptad-bundle"
 FORMAT_VERSION = 3
 MANIFEST, TENSORS = "manifest.json", "tensors.safetensors"
+MOST_BYTES = 32 * 2**20  # of a manifest
+MOST_ENTRIES = 2_000_000  # of a manifest: brackets, commas and colons, each of which may cost memory
+MOST_HEADER = 2**20  # bytes that name the arrays
+DTYPES = {"F64": "float64", "F32": "float32", "I64": "int64", "I32": "int32"}  # what a model is made of
+_ATTEMPTS = 1000  # a reader that meets a saver looks again
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A bundle that is open for reading: its manifest, and its arrays once it is known what they have to be.
+
+    Attributes
+    ----------
+    content : dict
+        The manifest, whose format, version and checksum are right.
+    digest : str
+        SHA-256 of the manifest, which names the checksum of the arrays: two bundles with the same digest are the same.
+    """
+
+    content: dict[str, Any]
+    digest: str
+    _tensors: int  # the open file
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return name and shape of every array; nothing else is read."""
+        return {name: shape for name, (_, shape) in self._header()[0].items()}
+
+    def arrays(self, layouts: Mapping[str, ArrayLayout]) -> dict[str, NDArray[Any]]:
+        """Return the arrays; none is read before all are declared with the right types and shapes."""
+        found, start = self._header()
+        check_shapes(layouts, found)
+        size = start + sum(dtype.itemsize * _count(shape) for dtype, shape in found.values())
+        if os.fstat(self._tensors).st_size != size:
+            raise _truncated()
+        os.lseek(self._tensors, 0, os.SEEK_SET)
+        blob = read_exactly(self._tensors, size)
+        if hashlib.sha256(blob).hexdigest() != self.content["tensors_sha256"]:
+            raise _truncated()
+        try:
+            arrays = safetensors.numpy.load(blob)
+        except Exception as error:  # whatever the parser finds, it is the file's fault
+            raise _truncated() from error
+        check_arrays(layouts, arrays)
+        return arrays
+
+    def _header(self) -> tuple[dict[str, tuple[np.dtype[Any], tuple[int, ...]]], int]:
+        """Return type and shape of every array, and where the first one begins."""
+        os.lseek(self._tensors, 0, os.SEEK_SET)
+        length = int.from_bytes(read_exactly(self._tensors, 8), "little")
+        if length > MOST_HEADER:
+            raise _truncated()
+        try:
+            entries = json.loads(read_exactly(self._tensors, length))
+            entries.pop("__metadata__", None)
+            found = {
+                name: (np.dtype(DTYPES[entry["dtype"]]), _shape(entry["shape"])) for name, entry in entries.items()
+            }
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise _truncated() from error
+        return found, 8 + length
+
+
+@contextmanager
+def open_bundle(folder: str | os.PathLike[str]) -> Iterator[Bundle]:
+    """Open a bundle; the message of a refusal says what is wrong with it."""
+    source = Path(folder)
+    recover(source)
+    manifest, tensors = _open_files(source)
+    try:
+        content, digest = _read_manifest(manifest, source)
+        yield Bundle(content, digest, tensors)
+    except OSError as error:
+        raise BundleError(f"The model '{source}' cannot be read: {error.strerror or error}.") from error
+    except MemoryError as error:
+        raise BundleError(f"The model '{source}' cannot be read: it takes more memory than there is.") from error
+    finally:
+        os.close(manifest)
+        os.close(tensors)
 
 
 def write_bundle(folder: str | os.PathLike[str], content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
     """Write a bundle; an older bundle at the same place is replaced, anything else there is refused."""
-    target = Path(folder)
-    if target.exists() and not _is_bundle(target):
-        raise BundleError(f"'{target}' exists and is not a ptad model: it is left alone. Name another folder.")
+    named = Path(folder)
+    target = named.resolve()  # a link to a model stays a link
     blob = safetensors.numpy.save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
     manifest = {
         "format": FORMAT,
@@ -42,63 +136,47 @@ def write_bundle(folder: str | os.PathLike[str], content: dict[str, Any], arrays
         **content,
     }
     manifest["manifest_sha256"] = _digest(manifest)
+    text = json.dumps(manifest, indent=1, ensure_ascii=False).encode()
+    if _too_large(text):
+        raise BundleError(
+            "The model cannot be saved: its columns have too many categories or texts. Exclude the columns with most."
+        )
+    staging: Path | None = None
+    handle = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    except OSError as error:
-        raise BundleError(f"The model cannot be written to '{target}': {error}. Name a writable folder.") from error
-    try:
-        _write(staging / TENSORS, blob)
-        _write(staging / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())
+        with locked_folder(target.parent):
+            _sweep(target)
+            _refuse_foreign(target, named)
+            staging = target.with_name(f".{target.name}.{secrets.token_hex(8)}.saving")
+            staging.mkdir(mode=0o755)
+            handle = _claimed(staging)
+        write_synced(staging / TENSORS, blob)
+        write_synced(staging / MANIFEST, text)
         staging.chmod(0o755)
-        if target.exists():
-            previous = staging.with_name(staging.name + "-previous")
-            target.rename(previous)
-            try:
-                staging.rename(target)
-            except OSError:
-                previous.rename(target)
-                raise
-            shutil.rmtree(previous)
-        else:
-            staging.rename(target)
+        sync_folder(staging)
+        with locked_folder(target.parent):
+            _refuse_foreign(target, named)
+            _put(staging, target)
+        sync_folder(target.parent)
     except OSError as error:
-        raise BundleError(f"The model cannot be written to '{target}': {error}. Free some space or move it.") from error
+        raise unwritable(named, error, BundleError) from error
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        if staging is not None:
+            shutil.rmtree(staging, ignore_errors=True)
+        if handle is not None:
+            os.close(handle)
 
 
-def read_bundle(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read and check a bundle; the message of a refusal says what is wrong with it."""
-    source = Path(folder)
-    if not source.is_dir():
-        raise BundleError(f"There is no model folder at '{source}'.")
-    try:
-        manifest = json.loads((source / MANIFEST).read_bytes())
-        blob = (source / TENSORS).read_bytes()
-    except FileNotFoundError as error:
-        missing = Path(str(error.filename)).name
-        raise BundleError(f"'{source}' is not a ptad model: it has no file '{missing}'.") from error
-    except ValueError as error:
-        raise BundleError(f"'{source / MANIFEST}' is not valid JSON ({error}): the model is damaged.") from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise BundleError(f"'{source}' is not a ptad model: its manifest does not say format '{FORMAT}'.")
-    version = manifest.get("format_version")
-    if isinstance(version, int) and 0 < version < FORMAT_VERSION:
-        raise BundleError(
-            f"'{source}' was written by ptad {manifest.get('ptad_version')}, a format of the past. Fit again."
-        )
-    if version != FORMAT_VERSION:
-        raise BundleError(
-            f"'{source}' has format version {version}, written by ptad {manifest.get('ptad_version')}; this is "
-            f"ptad {__version__}, which reads version {FORMAT_VERSION}. Upgrade ptad to read it."
-        )
-    expected = manifest.pop("manifest_sha256", None)
-    if expected != _digest(manifest):
-        raise BundleError(f"'{source / MANIFEST}' was edited or damaged: its checksum does not match. Save it again.")
-    if hashlib.sha256(blob).hexdigest() != manifest["tensors_sha256"]:
-        raise BundleError(f"'{source / TENSORS}' is truncated or damaged: its checksum does not match the manifest.")
-    return manifest, safetensors.numpy.load(blob)
+def recover(folder: Path) -> None:
+    """Clear up after savers that were killed; a model that one of them had put aside gets its name back."""
+    target = folder.resolve()
+    if not _left_overs(target):
+        return
+    # a saver that is at work finishes first only if nothing is there: otherwise the model can be read meanwhile
+    with suppress(OSError), locked_folder(target.parent, wait=not target.exists()) as held:
+        if held:
+            _sweep(target)
 
 
 def plain(value: Any) -> Any:
@@ -112,20 +190,182 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _is_bundle(folder: Path) -> bool:
+# reading ----------------------------------------------------------------------------------------------------------------
+
+
+def _open_files(source: Path) -> tuple[int, int]:
+    """Open both files of one and the same folder, although a saver may put another one in its place meanwhile."""
+    for _ in range(_ATTEMPTS):
+        try:
+            place = _open_folder(source)
+        except OSError as error:
+            if isinstance(error, FileNotFoundError) and _left_overs(source.resolve()):
+                recover(source)  # a saver is between two steps, or was killed there
+                continue
+            reason = f": {error.strerror}" if isinstance(error, PermissionError) else ""
+            raise BundleError(f"There is no model folder at '{source}'{reason}.") from error
+        opened: list[int] = []
+        try:
+            for name in (MANIFEST, TENSORS):
+                opened.append(open_plain(source / name if place is None else name, place))
+            return opened[0], opened[1]
+        except OSError as error:
+            for handle in opened:
+                os.close(handle)
+            with suppress(FileNotFoundError):
+                if place is None or os.path.samestat(os.fstat(place), source.stat()):
+                    raise _not_a_model(source, name, error) from error
+        finally:
+            if place is not None:
+                os.close(place)
+    raise BundleError(f"The model '{source}' is being replaced all the time. Try again.")
+
+
+def _open_folder(source: Path) -> int | None:
+    """Return the open folder, which stays the same when another one takes its name; None where there is no such way."""
+    if os.open in os.supports_dir_fd:
+        return os.open(source, os.O_RDONLY | os.O_DIRECTORY)
+    if not source.is_dir():
+        raise FileNotFoundError(source)
+    return None
+
+
+def _not_a_model(source: Path, name: str, error: OSError) -> BundleError:
+    if isinstance(error, NotPlainError):
+        return BundleError(f"'{source}' is not a ptad model: its '{name}' is a link, a folder, a pipe or a device.")
+    if isinstance(error, FileNotFoundError):
+        return BundleError(f"'{source}' is not a ptad model: it has no file '{name}'.")
+    return BundleError(f"The model '{source}' cannot be read: {error.strerror or error}.")
+
+
+def _read_manifest(handle: int, source: Path) -> tuple[dict[str, Any], str]:
+    blob = read_exactly(handle, MOST_BYTES + 1)
+    if _too_large(blob):
+        raise BundleError(f"'{source}' is not a ptad model: its manifest is larger than any that ptad writes.")
     try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(manifest, dict) and manifest.get("format") == FORMAT
+        manifest = json.loads(blob, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise BundleError(f"'{source / MANIFEST}' is not valid JSON ({error}): the model is damaged.") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise BundleError(f"'{source}' is not a ptad model: its manifest does not say format '{FORMAT}'.")
+    version, writer = manifest.get("format_version"), shown(str(manifest.get("ptad_version")))
+    if type(version) is int and 0 < version < FORMAT_VERSION:
+        raise BundleError(f"'{source}' was written by ptad {writer}, a format of the past. Fit again.")
+    if type(version) is not int or version != FORMAT_VERSION:
+        raise BundleError(
+            f"'{source}' has format version {shown(str(version))}, written by ptad {writer}; this is ptad "
+            f"{__version__}, which reads version {FORMAT_VERSION}. Upgrade ptad to read it."
+        )
+    expected = manifest.pop("manifest_sha256", None)
+    if expected != _digest(manifest):
+        raise BundleError(f"'{source / MANIFEST}' was edited or damaged: its checksum does not match. Save it again.")
+    return manifest, hashlib.sha256(blob).hexdigest()
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")
+
+
+def _too_large(blob: bytes) -> bool:
+    return len(blob) > MOST_BYTES or sum(map(blob.count, (b"[", b"{", b",", b":"))) > MOST_ENTRIES
+
+
+def _truncated() -> BundleError:
+    return BundleError(
+        f"The model is damaged: its '{TENSORS}' is truncated or damaged, or does not belong to the manifest. Restore "
+        "it or fit again."
+    )
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list) or any(type(length) is not int or length < 0 for length in value):
+        raise TypeError("a shape is a list of whole numbers")
+    return tuple(value)
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    product = 1
+    for length in shape:
+        product *= length
+    return product
 
 
 def _digest(manifest: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(manifest, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    try:
+        text = json.dumps(manifest, sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+    except (UnicodeEncodeError, RecursionError) as error:  # half a character: JSON can spell it, no file can hold it
+        raise BundleError("The manifest of the model holds text that cannot be written. Rename the columns.") from error
 
 
-def _write(path: Path, blob: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(blob)
-        file.flush()
-        os.fsync(file.fileno())
+# saving -----------------------------------------------------------------------------------------------------------------
+
+
+def _put(staging: Path, target: Path) -> None:
+    """Give a finished bundle its name; what was there before is afterwards under the name of ``staging``, or gone.
+
+    Where two folders cannot change places in one step, the old one is put aside first. A saver that is killed in
+    between leaves it there, and whoever comes next gives it its name back (:func:`recover`).
+    """
+    if not target.exists():
+        staging.rename(target)
+    elif not exchange(staging, target):
+        previous = staging.with_suffix(".previous")
+        target.rename(previous)
+        try:
+            staging.rename(target)
+        except OSError:
+            previous.rename(target)
+            raise
+        shutil.rmtree(previous, ignore_errors=True)
+
+
+def _refuse_foreign(target: Path, named: Path) -> None:
+    if (target.exists() or target.is_symlink()) and not _is_bundle(target):
+        raise BundleError(f"'{named}' exists and is not a ptad model: it is left alone. Name another folder.")
+
+
+def _is_bundle(folder: Path) -> bool:
+    try:
+        handle = open_plain(folder / MANIFEST)
+    except OSError:
+        return False
+    try:
+        manifest = json.loads(read_exactly(handle, MOST_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return False
+    finally:
+        os.close(handle)
+    return isinstance(manifest, dict) and manifest.get("format") == FORMAT
+
+
+def _claimed(folder: Path) -> int | None:
+    """Return the open folder, locked for this process; None if it is another's, or cannot be locked."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return None
+    if lock(handle, wait=False):
+        return handle
+    os.close(handle)
+    return None
+
+
+def _left_overs(target: Path) -> list[Path]:
+    """Return the folders that savers have made beside the target, of those at work and of those that were killed."""
+    pattern = re.compile(re.escape(f".{target.name}.") + r"[0-9a-f]{16}\.(saving|previous)")
+    try:
+        with os.scandir(target.parent) as entries:
+            return [Path(entry.path) for entry in entries if pattern.fullmatch(entry.name)]
+    except OSError:
+        return []
+
+
+def _sweep(target: Path) -> None:
+    """Remove what killed savers have left, while the parent folder is locked."""
+    for left in _left_overs(target):
+        if left.suffix == ".previous" and not target.exists():
+            left.rename(target)
+        elif (handle := _claimed(left)) is not None:  # otherwise its saver is at work
+            shutil.rmtree(left, ignore_errors=True)
+            os.close(handle)

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ptad.errors import BundleError
+from ptad.layout import check_arrays
 from ptad.reference import Reference, ReferenceSettings
 from ptad.tables.features import Features
 from ptad.terms.network import NetworkTerm
@@ -60,6 +61,5 @@ def test_a_state_that_does_not_fit_is_refused(term: NetworkTerm, rows: NDArray[n
         (state, rows[:, :3], Features.numeric(3)),
     ]
     for arrays, reference, columns in damaged:
-        with pytest.raises(BundleError, match=r"does not belong to its settings .*Fit again"):
-            kept = Reference(reference, columns, ReferenceSettings())
-            NetworkTerm.from_state(arrays, kept, columns, term.settings, "cpu")
+        with pytest.raises(BundleError, match=r"The model is damaged: it.* array .*[Ff]it again"):
+            check_arrays(NetworkTerm.layouts(columns, term.settings, len(reference)), arrays)

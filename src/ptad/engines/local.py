@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import re
 from collections.abc import Callable, Iterator
@@ -20,7 +19,6 @@ from ptad.engines.resume import PartStore
 from ptad.engines.why import why_columns, why_fields
 from ptad.errors import DataError, SettingError, UserError
 from ptad.model import Model
-from ptad.storage import MANIFEST
 from ptad.tables import Query, TableScan, TableWriter, scan_table
 
 if TYPE_CHECKING:
@@ -133,7 +131,7 @@ def score_table(
     # standard output
     keep = not isinstance(source, Query) and str(source) != "-" and str(out) != "-"
     settings = {
-        "model": hashlib.sha256((Path(model_folder) / MANIFEST).read_bytes()).hexdigest(),
+        "model": model.digest,
         "device": model.detector_.pipeline.reference.device,
         "false_alarm_rate": None if model.detector_.calibration is None else model.false_alarm_rate_,
         "columns": added.names,

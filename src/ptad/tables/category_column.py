@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ptad.layout import Listed, Record, Text
 from ptad.tables.values import texts
 
 
@@ -52,6 +53,11 @@ class CategoryColumn:
     def to_json(self) -> dict[str, Any]:
         """Plain types for the schema file."""
         return {"values": list(self.values)}
+
+    @classmethod
+    def layout(cls, kind: str) -> Record:
+        """What :meth:`to_json` writes."""
+        return Record({"values": Listed(Text(), low=1, distinct=True)})
 
     @classmethod
     def from_json(cls, name: str, kind: str, state: dict[str, Any]) -> CategoryColumn:

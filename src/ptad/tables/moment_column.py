@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ptad.layout import Listed, Record, Text, Truth, Whole, damaged
 from ptad.tables.values import (
     DAY,
     FIRST_SECOND,
@@ -119,8 +120,17 @@ class MomentColumn:
         return {"first": self.first, "last": self.last, "cycles": list(self.cycles), "zoned": self.zoned}
 
     @classmethod
+    def layout(cls, kind: str) -> Record:
+        """What :meth:`to_json` writes."""
+        moment = Whole(0, DAY) if kind == "time" else Whole(FIRST_SECOND, LAST_SECOND)
+        cycles = Listed(Text(tuple(_STEPS)), distinct=True)
+        return Record({"first": moment, "last": moment, "cycles": cycles, "zoned": Truth()})
+
+    @classmethod
     def from_json(cls, name: str, kind: str, state: dict[str, Any]) -> MomentColumn:
         """Read back what :meth:`to_json` wrote."""
+        if state["first"] > state["last"]:
+            raise damaged("the range of a column of dates", "in order")
         return cls(name, kind, int(state["first"]), int(state["last"]), tuple(state["cycles"]), bool(state["zoned"]))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ptad.layout import Record, Truth, Whole
 from ptad.tables.values import decoded, is_text, looks_like, numbers, truths
 
 EXACT = 2**53  # beyond it float64 skips integers
@@ -84,6 +85,11 @@ class NumberColumn:
         if self.kind != "number":
             return {}
         return {"integer": self.integer} | ({"origin": self.origin} if self.origin else {})
+
+    @classmethod
+    def layout(cls, kind: str) -> Record:
+        """What :meth:`to_json` writes."""
+        return Record({"integer": Truth()} if kind == "number" else {}, {"origin": Whole(-(2**64), 2**64)})
 
     @classmethod
     def from_json(cls, name: str, kind: str, state: dict[str, Any]) -> NumberColumn:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import BundleError, DataError
+from ptad.layout import Anything, Listed, Mapped, Number, Record, Text, Truth, Whole, damaged, shown
 from ptad.tables.borders import Frame, as_frame
 from ptad.tables.features import Features
 from ptad.tables.kinds import CONSTANT, KINDS, Column
@@ -23,6 +24,18 @@ from ptad.tables.values import decoded, shifted, without_missing, without_named
 
 FORMAT, VERSION = "ptad-schema", 2
 CELLS_AT_ONCE = 2**24  # encoded cells held as float64 at one time
+_LAYOUT = Record(
+    {
+        "format": Text(),
+        "version": Whole(VERSION, VERSION),
+        "from_array": Truth(),
+        "missing": Listed(Text()),
+        "inputs": Listed(Text(), low=1, distinct=True),
+        "left_out": Mapped(Text()),
+        "columns": Listed(Mapped(Anything()), low=1),
+    }
+)
+_COLUMN = Record({"name": Text(), "kind": Text(tuple(KINDS)), "missing_rate": Number(0.0, 1.0)})  # and what its kind has
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -143,23 +156,31 @@ class Schema:
     @classmethod
     def from_json(cls, state: dict[str, Any]) -> Schema:
         """Read back what :meth:`to_json` wrote; the result encodes to the same bits."""
-        try:
-            if state["format"] != FORMAT or state["version"] != VERSION:
-                raise BundleError(
-                    f"The schema has format {state['format']!r} version {state['version']!r}; this release reads "
-                    f"{FORMAT!r} version {VERSION}. Fit again."
-                )
-            entries = state["columns"]
-            return cls(
-                tuple(state["inputs"]),
-                tuple(KINDS[e["kind"]].from_json(e["name"], e["kind"], e) for e in entries),
-                np.array([float(e["missing_rate"]) for e in entries]),
-                tuple(state["missing"]),
-                dict(state["left_out"]),
-                bool(state["from_array"]),
+        place = "its schema"
+        Mapped(Anything()).check(state, place)
+        if state.get("format") != FORMAT or state.get("version") != VERSION:
+            found = shown(f"{state.get('format')!r} version {state.get('version')!r}")
+            raise BundleError(
+                f"The schema has format {found}; this release reads {FORMAT!r} version {VERSION}. Fit again."
             )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise BundleError(f"The schema is damaged: {error!r}. Restore the file or fit again.") from error
+        _LAYOUT.check(state, place)
+        entries = state["columns"]
+        for i, entry in enumerate(entries):
+            where = f"{place}.columns[{i}]"
+            _COLUMN.check({key: entry.get(key) for key in _COLUMN.entries}, where)
+            own = {key: value for key, value in entry.items() if key not in _COLUMN.entries}
+            KINDS[entry["kind"]].layout(entry["kind"]).check(own, where)
+        names = [entry["name"] for entry in entries]
+        if len(set(names)) < len(names) or not set(names) <= set(state["inputs"]):
+            raise damaged(f"{place}.columns", "some of its inputs, each once")
+        return cls(
+            tuple(state["inputs"]),
+            tuple(KINDS[e["kind"]].from_json(e["name"], e["kind"], e) for e in entries),
+            np.array([float(e["missing_rate"]) for e in entries]),
+            tuple(state["missing"]),
+            dict(state["left_out"]),
+            state["from_array"],
+        )
 
     def _matched(self, table: Any) -> Frame:
         """The used columns of ``table``, in the schema's order."""

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ptad.layout import MOST_ROWS, Mapped, Record, Whole
 from ptad.tables.values import texts
 
 KEPT_VALUES = 1000  # repeated values that the schema remembers
@@ -74,6 +75,11 @@ class TextColumn:
     def to_json(self) -> dict[str, Any]:
         """Plain types for the schema file."""
         return {"n_rows": self.n_rows, "counts": self.counts}
+
+    @classmethod
+    def layout(cls, kind: str) -> Record:
+        """What :meth:`to_json` writes."""
+        return Record({"n_rows": Whole(0, MOST_ROWS), "counts": Mapped(Whole(1, MOST_ROWS))})
 
     @classmethod
     def from_json(cls, name: str, kind: str, state: dict[str, Any]) -> TextColumn:

@@ -22,12 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptad.arrays import columns, largest, like, namespace
+from ptad.layout import ArrayLayout
 from ptad.reference import Batch, Reference
 from ptad.settings import Settings, setting
 from ptad.tables.features import Features
 
 Array = Any  # numpy array or torch tensor: the same code serves both
 State = dict[str, NDArray[Any]]
+Layouts = dict[str, ArrayLayout]  # what every array of a state has to be
 History = list[dict[str, float]]  # what a training loop tells at every interval
 Progress = Callable[[int, int, dict[str, float]], None]  # step, steps in all, entry of the history
 
@@ -131,8 +133,13 @@ class Term(Protocol):
         ...
 
     @classmethod
+    def layouts(cls, features: Features, settings: Any, n_reference: int) -> Layouts:
+        """Return what the arrays of a state have to be, given what is known without them."""
+        ...
+
+    @classmethod
     def from_state(cls, state: State, reference: Reference, features: Features, settings: Any, device: str) -> Self:
-        """Return the term that ``state`` was taken from, on the device given."""
+        """Return the term that ``state``, which is as its layouts say, was taken from, on the device given."""
         ...
 
 

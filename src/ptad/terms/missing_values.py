@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptad.arrays import Array
+from ptad.layout import MOST_ROWS, ArrayLayout
 from ptad.reference import Reference
 from ptad.tables.features import Features
-from ptad.terms.base import FitContext, Reason, State, TermSettings, cell_states
+from ptad.terms.base import FitContext, Layouts, Reason, State, TermSettings, cell_states
 from ptad.terms.surprise import Surprise
 
 Matrix = NDArray[np.float64]
@@ -55,6 +56,10 @@ class MissingValues(Surprise):
 
     def state(self) -> State:
         return {"chance": self._chance}
+
+    @classmethod
+    def layouts(cls, features: Features, settings: MissingValuesSettings, n_reference: int) -> Layouts:
+        return {"chance": ArrayLayout("float64", (features.n_columns,), low=0.1 / MOST_ROWS, high=1.0)}
 
     @classmethod
     def from_state(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ptad.arrays import Array, namespace
 from ptad.reference import Batch, Neighbourhood, Reference
 from ptad.tables.features import Features
-from ptad.terms.base import FitContext, History, Reason, State, cell_states
+from ptad.terms.base import FitContext, History, Layouts, Reason, State, cell_states
 
 LEAST_USUAL = 0.05  # of the average column, added to what is usual in a column
 
@@ -83,6 +83,10 @@ class NeighbourTerm:
 
     def state(self) -> State:
         """Return nothing: all follows from the reference rows."""
+        return {}
+
+    @classmethod
+    def layouts(cls, features: Features, settings: Any, n_reference: int) -> Layouts:
         return {}
 
     @classmethod

@@ -16,6 +16,7 @@ from torch import Tensor
 from ptad.arrays import is_tensor, namespace
 from ptad.devices import resolve_device
 from ptad.errors import BundleError, DataError, TrainingError
+from ptad.layout import ArrayLayout, require
 from ptad.paper.cells import Cells
 from ptad.paper.encoding import Encoding
 from ptad.paper.network import Network, context_rows
@@ -25,11 +26,12 @@ from ptad.paper.settings import NetworkSettings
 from ptad.paper.training import train_network
 from ptad.reference import Batch, Reference
 from ptad.tables.features import Features
-from ptad.terms.base import Array, FitContext, History, Reason, State, TermValues, cell_states
+from ptad.terms.base import Array, FitContext, History, Layouts, Reason, State, TermValues, cell_states
 
 #: Share of the fit's steps and of its learning rate in a continuation: enough to follow, too little to forget.
 STEP_SHARE, RATE_SHARE = 0.25, 0.25
 N_PROBES = 256  # training rows whose scores are checked after a fit
+MOST_MEMBERS = 2**27  # encoded columns times columns, which a network holds as one matrix
 
 
 class NetworkTerm:
@@ -266,6 +268,24 @@ class NetworkTerm:
         return {**network, **encoding, "reference_index": self.reference_index}
 
     @classmethod
+    def layouts(cls, features: Features, settings: NetworkSettings, n_reference: int) -> Layouts:
+        """Return the arrays of a network with these settings, which is not made for that."""
+        encoding = Encoding(features, settings)
+        if encoding.n_encoded * features.n_columns > MOST_MEMBERS:
+            raise BundleError(f"The model has {encoding.n_encoded:,} encoded columns: too many for a network.")
+        found = {
+            f"network.{name}": ArrayLayout(_dtype(tensor), tuple(tensor.shape))
+            for name, tensor in _empty_network(encoding, settings).state_dict().items()
+        }
+        found |= {
+            "encoding.centre": ArrayLayout("float64", (encoding.n_encoded,)),
+            "encoding.scale": ArrayLayout("float64", (encoding.n_encoded,), low=float(np.finfo(np.float64).smallest_subnormal)),
+            "encoding.missing_rate": ArrayLayout("float64", (encoding.n_encoded,), low=0.0, high=1.0),
+        }
+        most = min(context_rows(settings.n_reference, encoding.n_encoded), n_reference)
+        return found | {"reference_index": ArrayLayout("int64", ((1, most),), low=0, high=n_reference - 1)}
+
+    @classmethod
     def from_state(
         cls,
         state: State,
@@ -277,17 +297,23 @@ class NetworkTerm:
         """Return the term that ``state`` was taken from; its history is the caller's to keep."""
         target = torch.device(resolve_device(device))
         encoding = Encoding(features, settings)
-        network = Network(torch.Generator(), encoding.n_encoded, settings)
-        try:
-            for prefix, module in (("network.", network), ("encoding.", encoding)):
-                found = {n.removeprefix(prefix): torch.tensor(a) for n, a in state.items() if n.startswith(prefix)}
-                module.load_state_dict(found)
-            index = np.asarray(state["reference_index"])
-            return cls(settings, encoding.to(target), network.to(target), reference, index, [])
-        except (RuntimeError, KeyError, IndexError) as error:
-            reason = str(error).splitlines()[0]
-            message = f"The state of the network does not belong to its settings ({reason}). Fit again."
-            raise BundleError(message) from error
+        network = _empty_network(encoding, settings)
+        for prefix, module in (("network.", network), ("encoding.", encoding)):
+            found = {n.removeprefix(prefix): torch.tensor(a) for n, a in state.items() if n.startswith(prefix)}
+            module.load_state_dict(found, assign=True)
+        index = np.asarray(state["reference_index"])
+        require((np.diff(index) > 0).all(), "network.reference_index", "is not sorted")
+        return cls(settings, encoding.to(target), network.to(target), reference, index, [])
+
+
+def _empty_network(encoding: Encoding, settings: NetworkSettings) -> Network:
+    """Return a network without numbers, which takes no memory whatever its settings say."""
+    with torch.device("meta"):
+        return Network(torch.Generator("cpu"), encoding.n_encoded, settings)
+
+
+def _dtype(tensor: Tensor) -> str:
+    return "float32" if tensor.is_floating_point() else str(tensor.dtype).removeprefix("torch.")
 
 
 def _rows(batch: Batch | Array) -> Array:

@@ -32,10 +32,11 @@ from ptad.arrays import (
     rounded,
     to_numpy,
 )
+from ptad.layout import MOST_ROWS, ArrayLayout, require
 from ptad.reference import Batch, Reference
 from ptad.settings import setting
 from ptad.tables.features import Features
-from ptad.terms.base import FitContext, History, Reason, State, TermSettings, TermValues
+from ptad.terms.base import FitContext, History, Layouts, Reason, State, TermSettings, TermValues
 
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -197,9 +198,33 @@ class RarePair:
         return self._state
 
     @classmethod
+    def layouts(cls, features: Features, settings: RarePairSettings, n_reference: int) -> Layouts:
+        """Return the arrays; how many bins and pairs there are is for the arrays themselves to say."""
+        n, most = len(features), max(settings.bins, int(features.n_categories.max(initial=0))) + 2
+        return {
+            "pairs": ArrayLayout("int64", (2, (0, settings.pairs)), low=0, high=n - 1),
+            "edges": ArrayLayout("float64", (n, (1, settings.bins - 1))),
+            "typical": ArrayLayout("float64", (n, (2, most)), gaps=True),
+            "n_rows": ArrayLayout("int64", (2,), low=1, high=MOST_ROWS),
+            "counts": ArrayLayout("int32", ((0, settings.pairs * most * most),), low=0),
+        }
+
+    @classmethod
     def from_state(
         cls, state: State, reference: Reference, features: Features, settings: RarePairSettings, device: str
     ) -> Self:
+        (first, second), edges = state["pairs"], state["edges"]
+        widths = _widths(edges, features)
+        require((edges[:, 1:] >= edges[:, :-1]).all(), "rare_pair.edges", "is not sorted")
+        # in order and none twice: of few features there are few pairs, and each has a bounded number of partners
+        order = first * len(features) + second
+        ascending = (np.diff(order) > 0).all() and (first < second).all()
+        few = len(np.unique(state["pairs"])) <= MOST_COMPARED
+        require(ascending and few, "rare_pair.pairs", "does not hold pairs of features")
+        fits = state["typical"].shape[1] == widths.max(initial=0)
+        require(fits, "rare_pair.typical", "does not belong to its bins")
+        n_counts = int((widths[first] * widths[second]).sum())
+        require(len(state["counts"]) == n_counts, "rare_pair.counts", "does not belong to its pairs")
         return cls(state, features, settings, device)
 
 

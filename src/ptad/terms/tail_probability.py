@@ -19,12 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptad.arrays import Array, GroupSum, count_below, floats, like, namespace, on_device
+from ptad.layout import MOST_ROWS, ArrayLayout
 from ptad.reference import Batch, Reference
 from ptad.settings import setting
 from ptad.tables.features import Features
 from ptad.terms.base import (
     FitContext,
     History,
+    Layouts,
     Reason,
     State,
     TermSettings,
@@ -129,6 +131,10 @@ class TailProbability:
 
     def state(self) -> State:
         return {"n_rows": np.array([self._n_rows])}
+
+    @classmethod
+    def layouts(cls, features: Features, settings: TailProbabilitySettings, n_reference: int) -> Layouts:
+        return {"n_rows": ArrayLayout("int64", (1,), low=2, high=MOST_ROWS)}
 
     @classmethod
     def from_state(

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptad.arrays import Array, columns, floats, integers, like, namespace, on_device
+from ptad.layout import MOST_ROWS, ArrayLayout
 from ptad.reference import Reference
 from ptad.tables.features import Features
-from ptad.terms.base import FitContext, Reason, State, TermSettings
+from ptad.terms.base import FitContext, Layouts, Reason, State, TermSettings
 from ptad.terms.surprise import Surprise
 
 Matrix = NDArray[np.float64]
@@ -80,6 +81,14 @@ class UnseenCategory(Surprise):
 
     def state(self) -> State:
         return {"counts": self._counts, "n_rows": np.array([self._n_rows])}
+
+    @classmethod
+    def layouts(cls, features: Features, settings: UnseenCategorySettings, n_reference: int) -> Layouts:
+        n_codes = int((features.n_categories[features.categories] + 1).sum())
+        return {
+            "counts": ArrayLayout("int64", (n_codes,), low=0, high=MOST_ROWS),
+            "n_rows": ArrayLayout("int64", (1,), low=1, high=MOST_ROWS),
+        }
 
     @classmethod
     def from_state(

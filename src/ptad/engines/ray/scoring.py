@@ -7,7 +7,6 @@ machine that dies costs the units under way, and a job that is started again goe
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import shutil
@@ -37,7 +36,6 @@ from ptad.engines.ray.connection import connected, worker_share
 from ptad.engines.ray.plan import Unit, make_units, parquet_files, read_unit
 from ptad.errors import DataError, SettingError, UserError
 from ptad.model import Model
-from ptad.storage import MANIFEST
 from ptad.tables import Query, TableWriter, scan_table
 
 logger = logging.getLogger("ptad")
@@ -89,7 +87,7 @@ def score_on_cluster(
         folder,
         {
             "ptad": __version__,
-            "model": hashlib.sha256((Path(model_folder) / MANIFEST).read_bytes()).hexdigest(),
+            "model": model.digest,
             "sources": [[str(s.path.resolve()), *s.state] for s in scan.sources],
             "false_alarm_rate": None if model.detector_.calibration is None else model.false_alarm_rate_,
             "columns": schema.names,

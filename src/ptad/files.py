@@ -1,0 +1,220 @@
+"""Files that others may write, read or want at the same time: whole or not there, plain, and one writer each.
+
+A reader finds the old file or the new one. A writer that is killed leaves nothing that looks like a result, and no lock:
+the locks are those of the operating system, which end with the process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+
+from ptad.errors import BusyError, UserError
+
+try:
+    import fcntl
+except ImportError:  # Windows: no such locks there; two writers are the user's care
+    fcntl = None  # type: ignore[assignment]
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)  # some network drives have none
+_RENAME_EXCHANGE, _AT_FDCWD = 2, -100
+
+
+class NotPlainError(OSError):
+    """A path is a link, a pipe, a device or a folder where a file should be."""
+
+
+def open_plain(path: str | os.PathLike[str], folder: int | None = None) -> int:
+    """Open a file for reading and return its handle; nothing else than a plain file is opened.
+
+    A pipe would never end, nor would some devices, and a link leads anywhere: neither is waited for or followed.
+
+    Parameters
+    ----------
+    path : path
+        The file; relative to ``folder`` if that is given.
+    folder : int, optional
+        Handle of an open folder, which stays the same one when another takes its name.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        handle = os.open(path, flags, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+            raise NotPlainError(error.errno, "it is not a plain file") from error
+        raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise NotPlainError(errno.EINVAL, "it is not a plain file")
+    return handle
+
+
+def read_exactly(handle: int, n_bytes: int) -> bytes:
+    """Return that many bytes, or fewer if the file has come to its end."""
+    parts = []
+    while n_bytes and (part := os.read(handle, min(n_bytes, 2**28))):
+        parts.append(part)
+        n_bytes -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def write_synced(path: Path, blob: bytes) -> None:
+    """Write a file and see that its bytes are on the disk."""
+    with path.open("wb") as file:
+        file.write(blob)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def write_whole(path: Path, blob: bytes) -> None:
+    """Put a file under its name in one step; killed at any moment, the old one or the new one is there."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        write_synced(temporary, blob)
+        temporary.replace(path)
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Put a rename on the disk; where folders cannot be opened (Windows) renames are durable by themselves."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def unwritable(path: str | os.PathLike[str], error: BaseException, kind: type[UserError]) -> UserError:
+    """Return the error for something that cannot be written, with the reason in words."""
+    number = getattr(error, "errno", None)
+    text = getattr(error, "strerror", None) or str(error)
+    name = "standard output" if str(path) == "-" else f"'{path}'"
+    if number in _NO_SPACE or any(os.strerror(n) in str(error) for n in _NO_SPACE):
+        return kind(
+            f"There is no space left on the device: {name} cannot be written. Free some space or name another place; "
+            "nothing half-written was left, and what was there before is unchanged."
+        )
+    return kind(f"{name} cannot be written: {text}. Check the folder, its permissions and the free space.")
+
+
+# one writer at a time ---------------------------------------------------------------------------------------------------
+
+
+def lock(handle: int, *, wait: bool) -> bool | None:
+    """Lock an open file or folder for this process; return whether it is ours, None where there are no locks."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError as error:
+        return None if error.errno in _NO_LOCKS else False
+    return True
+
+
+@contextmanager
+def locked_folder(folder: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Hold a folder for a moment, against others who do the same; yields False if another holds it."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # it may be written to but not listed, or be of a system that opens no folders
+        yield True
+        return
+    try:
+        yield lock(handle, wait=wait) is not False
+    finally:
+        os.close(handle)
+
+
+class OutputLock:
+    """One writer per output: a second one is refused at once, with the reason.
+
+    The lock is on the hidden file ``.OUT.lock`` and belongs to the process: after ``kill -9`` the file may stay, the
+    lock does not.
+    """
+
+    def __init__(self, out: Path) -> None:
+        """Take the lock; raise :class:`BusyError` if another writer has it, ``OSError`` if nothing can be written."""
+        self._path = out.with_name(f".{out.name}.lock")
+        self._handle: int | None = None
+        while self._handle is None:
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
+            if lock(handle, wait=False) is False:
+                owner = os.read(handle, 20).decode("ascii", "replace")
+                os.close(handle)
+                who = f" (process {owner})" if owner.isdigit() else ""
+                raise BusyError(
+                    f"'{out}' is being written by another run of ptad{who}. Wait until it has ended, or name another "
+                    "output."
+                )
+            if self._is_at(handle):
+                self._handle = handle
+            else:  # the writer before has just removed it: lock the file that has the name now
+                os.close(handle)
+        with suppress(OSError):  # on a full disk the number of the process is missing, the lock is not
+            os.ftruncate(self._handle, 0)
+            os.write(self._handle, str(os.getpid()).encode())
+
+    def release(self) -> None:
+        """Let others write."""
+        if self._handle is None:
+            return
+        with suppress(OSError):
+            if self._is_at(self._handle):
+                self._path.unlink()
+        os.close(self._handle)
+        self._handle = None
+
+    def __enter__(self) -> OutputLock:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def _is_at(self, handle: int) -> bool:
+        """Whether the file that is open still has the name of the lock."""
+        try:
+            return os.path.samestat(os.fstat(handle), self._path.lstat())
+        except FileNotFoundError:
+            return False
+
+
+# two folders change places ----------------------------------------------------------------------------------------------
+
+
+def exchange(first: Path, second: Path) -> bool:
+    """Let two paths change places in one step; return False where the system or the drive cannot."""
+    call = _renameat2()
+    if call is None:
+        return False
+    sys.audit("os.rename", str(first), str(second), -1, -1)  # as for any rename: whoever watches files sees it
+    if call(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP):
+        return False
+    raise OSError(number, os.strerror(number), str(second))
+
+
+@cache
+def _renameat2() -> ctypes._NamedFuncPointer | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):  # a C library of before 2018
+        return None
+    call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+    return call
