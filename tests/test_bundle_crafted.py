@@ -19,7 +19,7 @@ import pytest
 import safetensors.numpy
 
 from ptad import PTAD, BundleError, UserError
-from tests.bundle_mutations import DEEP, Mutations, sealed
+from bundle_mutations import DEEP, Mutations, sealed
 
 Make = Callable[..., PTAD]
 SEED = 15
@@ -50,7 +50,7 @@ def bundles(make_detector: Make, table: pd.DataFrame, tmp_path_factory: pytest.T
     kinds = {"note": "text"}
     few = {"calibration.folds": 2, "calibration.most_folds": 2}
     make_detector(config=few, kinds=kinds).fit(table).save(folder / "default")
-    make_detector("paper", kinds=kinds).fit(table[["a", "count", "colour", "gap"]]).save(folder / "paper")
+    make_detector("paper").fit(table[["a", "count", "colour", "gap"]]).save(folder / "paper")
     return {name: folder / name for name in ("default", "paper")}
 
 

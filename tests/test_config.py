@@ -11,6 +11,7 @@ import pytest
 
 from ptad import BundleError, Config, SettingError
 from ptad.config import PRESETS, make_config
+from ptad.settings import setting
 
 EVERY_SETTING = [
     (preset, group.title(), item)
@@ -26,6 +27,23 @@ def test_every_setting_is_reached_by_its_dotted_name_and_checked(preset: str, gr
     assert isinstance(config, Config)
     with pytest.raises(SettingError, match=rf"The setting '{group}\.{item.name}' must be"):
         make_config(preset, {f"{group}.{item.name}": object()})
+
+
+@pytest.mark.parametrize(("preset", "group", "item"), EVERY_SETTING, ids=lambda value: getattr(value, "name", value))
+def test_every_number_is_bounded_on_both_sides(preset: str, group: str, item: Any) -> None:
+    """A setting of a stranger ends in one sentence, not in a worker that runs out of memory."""
+    if item.metadata["choices"] is not None or isinstance(item.default, bool):
+        return
+    low, high = item.metadata["low"], item.metadata["high"]
+    for value in (2 * high + 1, low - 1, 10**30, 10**400, 10**5000, 1e30, -(10**5000), np.inf, -np.inf, np.nan, "1e30"):
+        with pytest.raises(SettingError, match=rf"The setting '{group}\.{item.name}' must be") as refusal:
+            make_config(preset, {f"{group}.{item.name}": value})
+        assert len(str(refusal.value)) < 250
+
+
+def test_a_number_without_bounds_cannot_be_declared() -> None:
+    with pytest.raises(TypeError, match="needs low and high"):
+        setting(1, low=0)
 
 
 def test_a_change_keeps_the_rest_of_the_preset() -> None:

@@ -4,7 +4,7 @@ A group of settings is a frozen dataclass whose fields are made by :func:`settin
 
     @dataclass(frozen=True)
     class RidgeSettings(Settings):
-        ridge: float = setting(0.3, low=0.0)
+        ridge: float = setting(0.3, low=0.0, high=1e3)
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def setting(
     default : int, float, bool, str, tuple or None
         The value unless told otherwise.
     low, high : float, optional
-        Smallest and largest value of a number, or of every item of a tuple.
+        Smallest and largest value of a number, or of every item of a tuple. A number has both: settings also come
+        from people who want to see what happens.
     choices : sequence of str, optional
         The words that a text may be.
     optional : bool
@@ -44,6 +45,9 @@ def setting(
     open_low : bool
         Whether ``low`` itself is excluded.
     """
+    bounded = choices is not None or isinstance(default, bool) or (low is not None and high is not None)
+    if not bounded:
+        raise TypeError("a setting that is a number needs low and high")
     limits = {"low": low, "high": high, "choices": choices, "optional": optional, "open_low": open_low}
     return field(default=default, metadata=limits)
 
@@ -89,15 +93,16 @@ def _checked(title: str, item: dataclasses.Field[Any], value: Any) -> Any:
         return value
     if limits["choices"] is not None:
         if value not in limits["choices"]:
-            raise SettingError(f"The setting '{name}' must be one of {', '.join(limits['choices'])}. Got {value!r}.")
+            listed = ", ".join(limits["choices"])
+            raise SettingError(f"The setting '{name}' must be one of {listed}. Got {_shown(value)}.")
         return value
     if isinstance(default, tuple):
         if not isinstance(value, tuple) or not value:
-            raise SettingError(f"The setting '{name}' must be a list of at least one number. Got {value!r}.")
+            raise SettingError(f"The setting '{name}' must be a list of at least one number. Got {_shown(value)}.")
         return tuple(_number(name, type(default[0]), limits, item) for item in value)
     if isinstance(default, bool):
         if not isinstance(value, bool):
-            raise SettingError(f"The setting '{name}' must be true or false. Got {value!r}.")
+            raise SettingError(f"The setting '{name}' must be true or false. Got {_shown(value)}.")
         return value
     kind = float if default is None else type(default)
     if default is None and isinstance(value, int):
@@ -110,14 +115,24 @@ def _number(name: str, kind: type, limits: Mapping[str, Any], value: Any) -> Any
     fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
     fits = fits and -math.inf < value < math.inf  # no number of Python's is too large to be compared
     low, high = limits["low"], limits["high"]
-    if fits and low is not None:
-        fits = value > low if limits["open_low"] else value >= low
-    if fits and high is not None:
-        fits = value <= high
+    fits = fits and (value > low if limits["open_low"] else value >= low) and value <= high
     if not fits:
         what = "a whole number" if whole else "a number"
-        bounds = [f"{'above' if limits['open_low'] else 'at least'} {low:g}"] if low is not None else []
-        bounds += [f"at most {high:g}"] if high is not None else []
-        rule = " and ".join(bounds)
-        raise SettingError(f"The setting '{name}' must be {what}{', ' + rule if rule else ''}. Got {value!r}.")
+        least = f"{'above' if limits['open_low'] else 'at least'} {_figure(low)}"
+        raise SettingError(
+            f"The setting '{name}' must be {what}, {least} and at most {_figure(high)}. Got {_shown(value)}."
+        )
     return value if whole else float(value)
+
+
+def _figure(bound: float) -> str:
+    """Return a bound as people write it."""
+    return f"{int(bound):,}" if bound == int(bound) else f"{bound:g}"
+
+
+def _shown(value: Any) -> str:
+    """Return a value for a message, however long it is."""
+    if isinstance(value, int) and value.bit_length() > 200:  # Python does not even write out the longest ones
+        return "a number of more than 60 digits"
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}..."

@@ -35,7 +35,7 @@ class LocalReconstructionSettings(TermSettings):
     name: ClassVar[str] = "local_reconstruction"
 
     ridge: float = setting(0.001, low=0.0, high=1e3)  # in units of the mean squared distance to the neighbours
-    floor: float = setting(1e-6, low=0.0, high=1.0, open_low=True)  # squared distance that counts as none
+    floor: float = setting(1e-6, low=1e-12, high=1.0)  # squared distance that counts as none
 
     @classmethod
     def term(cls) -> type[LocalReconstruction]:

@@ -22,7 +22,7 @@ class NearestRowSettings(TermSettings):
 
     name: ClassVar[str] = "nearest_row"
 
-    floor: float = setting(1e-6, low=0.0, high=1.0, open_low=True)  # squared distance that counts as none
+    floor: float = setting(1e-6, low=1e-12, high=1.0)  # squared distance that counts as none
 
     @classmethod
     def term(cls) -> type[NearestRow]:

@@ -52,7 +52,7 @@ class RarePairSettings(TermSettings):
 
     pairs: int = setting(400, low=1, high=100_000)  # at most; wider tables take the most dependent ones
     bins: int = setting(24, low=2, high=1000)  # at most; the cube root of the number of rows where that is less
-    smoothing: float = setting(0.5, low=0.0, high=1e3, open_low=True)  # rows added to every count
+    smoothing: float = setting(0.5, low=1e-9, high=1e3)  # rows added to every count
 
     @classmethod
     def term(cls) -> type[RarePair]:
