@@ -16,7 +16,20 @@ Place = tuple[Any, ...]
 DEEP = "[" * 100_000 + "]" * 100_000
 VALUES: list[Any] = [
     *(None, True, False, -1, 0, 1, 2, 3, 7, 2**31, 2**63, -(2**63), 10**30, 10**400, 0.5, -0.5, 1e-320, 1e30, 1e308),
-    *(float("nan"), float("inf"), float("-inf"), "", "x", "auto", "\ud800", "number", "text", "category", "date", "time"),
+    *(
+        float("nan"),
+        float("inf"),
+        float("-inf"),
+        "",
+        "x",
+        "auto",
+        "\ud800",
+        "number",
+        "text",
+        "category",
+        "date",
+        "time",
+    ),
     *("x" * 1000, [], [1], ["a", "a"], [[]], [None], {}, {"a": 1}, {"": None}, [[[[[[1]]]]]]),
 ]
 DTYPES = ["float64", "float32", "float16", "int64", "int32", "uint8", "bool"]
@@ -126,7 +139,11 @@ class Mutations:
         text = json.dumps(header).encode()
         text += b" " * (-len(text) % 8)
         size = self._one([len(text), len(text), len(text), 0, 2**40, 2**63, len(text) + 8])
-        return f"header {name}.{key} = {str(value)[:60]!r}, {size}", self.manifest, size.to_bytes(8, "little") + text + data
+        return (
+            f"header {name}.{key} = {str(value)[:60]!r}, {size}",
+            self.manifest,
+            size.to_bytes(8, "little") + text + data,
+        )
 
     def _bytes(self) -> tuple[str, Any, bytes]:
         """Change bytes of either file."""
@@ -138,7 +155,9 @@ class Mutations:
             changed = {"cut": blob[:place], "more": blob + blob[:place], "flip": flipped, "empty": b""}[how]
             return f"bytes {how} {place}", self.manifest, changed
         place = int(self._rng.integers(len(manifest)))
-        flipped = manifest[:place] + bytes([manifest[place] ^ (1 << int(self._rng.integers(8)))]) + manifest[place + 1 :]
+        flipped = (
+            manifest[:place] + bytes([manifest[place] ^ (1 << int(self._rng.integers(8)))]) + manifest[place + 1 :]
+        )
         changed = {
             "cut manifest": manifest[:place],
             "deep": manifest[:-1] + f', "history": {DEEP}}}'.encode(),

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-import resource
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-import safetensors.numpy
 
+from bundle_mutations import Mutations
 from ptad import PTAD, BundleError, UserError
-from bundle_mutations import DEEP, Mutations, sealed
 
 Make = Callable[..., PTAD]
 SEED = 15

@@ -6,7 +6,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ptad._version import __version__
-from ptad.errors import BundleError, BusyError, DataError, MissingExtraError, PtadError, SettingError, TrainingError, UserError
+from ptad.errors import (
+    BundleError,
+    BusyError,
+    DataError,
+    MissingExtraError,
+    PtadError,
+    SettingError,
+    TrainingError,
+    UserError,
+)
 
 if TYPE_CHECKING:
     from ptad.config import Config

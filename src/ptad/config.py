@@ -25,7 +25,6 @@ from ptad.terms.tail_probability import TailProbabilitySettings
 from ptad.terms.unmatched_columns import UnmatchedColumnsSettings
 from ptad.terms.unseen_category import UnseenCategorySettings
 
-
 _GROUP = Mapped(Anything())  # every group of settings checks its own
 
 

@@ -1,7 +1,7 @@
 """Files that others may write, read or want at the same time: whole or not there, plain, and one writer each.
 
-A reader finds the old file or the new one. A writer that is killed leaves nothing that looks like a result, and no lock:
-the locks are those of the operating system, which end with the process.
+A reader finds the old file or the new one. A writer that is killed leaves nothing that looks like a result, and no
+lock: the locks are those of the operating system, which end with the process.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 import secrets
 import stat
 import sys
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import Self
 
 from ptad.errors import BusyError, UserError
 
@@ -101,16 +103,17 @@ def unwritable(path: str | os.PathLike[str], error: BaseException, kind: type[Us
     """Return the error for something that cannot be written, with the reason in words."""
     number = getattr(error, "errno", None)
     text = getattr(error, "strerror", None) or str(error)
-    name = "standard output" if str(path) == "-" else f"'{path}'"
+    name = "standard output" if str(path) == "-" else str(path)
+    # Arrow hands on an error of the system as text
     if number in _NO_SPACE or any(os.strerror(n) in str(error) for n in _NO_SPACE):
         return kind(
-            f"There is no space left on the device: {name} cannot be written. Free some space or name another place; "
-            "nothing half-written was left, and what was there before is unchanged."
+            f"{name} cannot be written: no space left on the device. Free some space or name another place; what was "
+            "there before is unchanged."
         )
     return kind(f"{name} cannot be written: {text}. Check the folder, its permissions and the free space.")
 
 
-# one writer at a time ---------------------------------------------------------------------------------------------------
+# one writer at a time -------------------------------------------------------------------------------------------------
 
 
 def lock(handle: int, *, wait: bool) -> bool | None:
@@ -166,6 +169,8 @@ class OutputLock:
         with suppress(OSError):  # on a full disk the number of the process is missing, the lock is not
             os.ftruncate(self._handle, 0)
             os.write(self._handle, str(os.getpid()).encode())
+        for left in _parts(out):  # of a writer that was killed
+            left.unlink(missing_ok=True)
 
     def release(self) -> None:
         """Let others write."""
@@ -177,8 +182,12 @@ class OutputLock:
         os.close(self._handle)
         self._handle = None
 
-    def __enter__(self) -> OutputLock:
+    def __enter__(self) -> Self:
         return self
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None:
+            self.release()
 
     def __exit__(self, *_: object) -> None:
         self.release()
@@ -191,7 +200,15 @@ class OutputLock:
             return False
 
 
-# two folders change places ----------------------------------------------------------------------------------------------
+def _parts(out: Path) -> list[Path]:
+    """Return the files beside an output that :func:`write_whole` and others were writing to."""
+    pattern = re.compile(re.escape(f".{out.name}.") + r"[0-9a-f]{8}\.part")
+    with suppress(OSError), os.scandir(out.parent) as entries:
+        return [Path(entry.path) for entry in entries if pattern.fullmatch(entry.name)]
+    return []
+
+
+# two folders change places --------------------------------------------------------------------------------------------
 
 
 def exchange(first: Path, second: Path) -> bool:

@@ -83,22 +83,30 @@ class Truth:
 
 
 @dataclass(frozen=True)
-class AnyOf:
-    """One of several; ``null`` is written as None."""
-
-    entries: tuple[Entry | None, ...]
+class Null:
+    """Nothing."""
 
     def check(self, value: Any, place: str) -> None:
+        if value is not None:
+            raise damaged(place, "null")
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """One of several."""
+
+    entries: tuple[Entry, ...]
+
+    def check(self, value: Any, place: str) -> None:
+        refusals = []
         for entry in self.entries:
-            if entry is None:
-                if value is None:
-                    return
-                continue
             try:
-                return entry.check(value, place)
+                entry.check(value, place)
             except BundleError as error:
-                last = error
-        raise last
+                refusals.append(error)
+            else:
+                return
+        raise refusals[-1]
 
 
 @dataclass(frozen=True)

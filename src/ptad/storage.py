@@ -11,9 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
-import secrets
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -27,17 +24,8 @@ from numpy.typing import NDArray
 
 from ptad._version import __version__
 from ptad.errors import BundleError
-from ptad.files import (
-    NotPlainError,
-    exchange,
-    lock,
-    locked_folder,
-    open_plain,
-    read_exactly,
-    sync_folder,
-    unwritable,
-    write_synced,
-)
+from ptad.files import NotPlainError, open_plain, read_exactly, unwritable, write_synced
+from ptad.folders import left_overs, new_folder, recover
 from ptad.layout import ArrayLayout, check_arrays, check_shapes, shown
 
 FORMAT = "ptad-bundle"
@@ -82,7 +70,7 @@ class Bundle:
         if hashlib.sha256(blob).hexdigest() != self.content["tensors_sha256"]:
             raise _truncated()
         try:
-            arrays = safetensors.numpy.load(blob)
+            arrays: dict[str, NDArray[Any]] = safetensors.numpy.load(blob)
         except Exception as error:  # whatever the parser finds, it is the file's fault
             raise _truncated() from error
         check_arrays(layouts, arrays)
@@ -141,42 +129,17 @@ def write_bundle(folder: str | os.PathLike[str], content: dict[str, Any], arrays
         raise BundleError(
             "The model cannot be saved: its columns have too many categories or texts. Exclude the columns with most."
         )
-    staging: Path | None = None
-    handle = None
+
+    def refuse_foreign() -> None:
+        if (target.exists() or target.is_symlink()) and not _is_bundle(target):
+            raise BundleError(f"'{named}' exists and is not a ptad model: it is left alone. Name another folder.")
+
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with locked_folder(target.parent):
-            _sweep(target)
-            _refuse_foreign(target, named)
-            staging = target.with_name(f".{target.name}.{secrets.token_hex(8)}.saving")
-            staging.mkdir(mode=0o755)
-            handle = _claimed(staging)
-        write_synced(staging / TENSORS, blob)
-        write_synced(staging / MANIFEST, text)
-        staging.chmod(0o755)
-        sync_folder(staging)
-        with locked_folder(target.parent):
-            _refuse_foreign(target, named)
-            _put(staging, target)
-        sync_folder(target.parent)
+        with new_folder(target, refuse_foreign) as staging:
+            write_synced(staging / TENSORS, blob)
+            write_synced(staging / MANIFEST, text)
     except OSError as error:
         raise unwritable(named, error, BundleError) from error
-    finally:
-        if staging is not None:
-            shutil.rmtree(staging, ignore_errors=True)
-        if handle is not None:
-            os.close(handle)
-
-
-def recover(folder: Path) -> None:
-    """Clear up after savers that were killed; a model that one of them had put aside gets its name back."""
-    target = folder.resolve()
-    if not _left_overs(target):
-        return
-    # a saver that is at work finishes first only if nothing is there: otherwise the model can be read meanwhile
-    with suppress(OSError), locked_folder(target.parent, wait=not target.exists()) as held:
-        if held:
-            _sweep(target)
 
 
 def plain(value: Any) -> Any:
@@ -190,7 +153,7 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-# reading ----------------------------------------------------------------------------------------------------------------
+# reading --------------------------------------------------------------------------------------------------------------
 
 
 def _open_files(source: Path) -> tuple[int, int]:
@@ -199,7 +162,7 @@ def _open_files(source: Path) -> tuple[int, int]:
         try:
             place = _open_folder(source)
         except OSError as error:
-            if isinstance(error, FileNotFoundError) and _left_overs(source.resolve()):
+            if isinstance(error, FileNotFoundError) and left_overs(source.resolve()):
                 recover(source)  # a saver is between two steps, or was killed there
                 continue
             reason = f": {error.strerror}" if isinstance(error, PermissionError) else ""
@@ -298,33 +261,6 @@ def _digest(manifest: dict[str, Any]) -> str:
         raise BundleError("The manifest of the model holds text that cannot be written. Rename the columns.") from error
 
 
-# saving -----------------------------------------------------------------------------------------------------------------
-
-
-def _put(staging: Path, target: Path) -> None:
-    """Give a finished bundle its name; what was there before is afterwards under the name of ``staging``, or gone.
-
-    Where two folders cannot change places in one step, the old one is put aside first. A saver that is killed in
-    between leaves it there, and whoever comes next gives it its name back (:func:`recover`).
-    """
-    if not target.exists():
-        staging.rename(target)
-    elif not exchange(staging, target):
-        previous = staging.with_suffix(".previous")
-        target.rename(previous)
-        try:
-            staging.rename(target)
-        except OSError:
-            previous.rename(target)
-            raise
-        shutil.rmtree(previous, ignore_errors=True)
-
-
-def _refuse_foreign(target: Path, named: Path) -> None:
-    if (target.exists() or target.is_symlink()) and not _is_bundle(target):
-        raise BundleError(f"'{named}' exists and is not a ptad model: it is left alone. Name another folder.")
-
-
 def _is_bundle(folder: Path) -> bool:
     try:
         handle = open_plain(folder / MANIFEST)
@@ -337,35 +273,3 @@ def _is_bundle(folder: Path) -> bool:
     finally:
         os.close(handle)
     return isinstance(manifest, dict) and manifest.get("format") == FORMAT
-
-
-def _claimed(folder: Path) -> int | None:
-    """Return the open folder, locked for this process; None if it is another's, or cannot be locked."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return None
-    if lock(handle, wait=False):
-        return handle
-    os.close(handle)
-    return None
-
-
-def _left_overs(target: Path) -> list[Path]:
-    """Return the folders that savers have made beside the target, of those at work and of those that were killed."""
-    pattern = re.compile(re.escape(f".{target.name}.") + r"[0-9a-f]{16}\.(saving|previous)")
-    try:
-        with os.scandir(target.parent) as entries:
-            return [Path(entry.path) for entry in entries if pattern.fullmatch(entry.name)]
-    except OSError:
-        return []
-
-
-def _sweep(target: Path) -> None:
-    """Remove what killed savers have left, while the parent folder is locked."""
-    for left in _left_overs(target):
-        if left.suffix == ".previous" and not target.exists():
-            left.rename(target)
-        elif (handle := _claimed(left)) is not None:  # otherwise its saver is at work
-            shutil.rmtree(left, ignore_errors=True)
-            os.close(handle)

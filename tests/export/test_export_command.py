@@ -32,7 +32,7 @@ def run(model: Path, out: Path) -> tuple[int, str, str]:
 
 def test_a_path_that_cannot_be_written_is_told_at_once(model: Path, tmp_path: Path) -> None:
     code, _, message = run(model, tmp_path / "nowhere" / "model.onnx")
-    assert code == 2 and "nowhere/model.onnx' cannot be written" in message
+    assert code == 2 and "nowhere/model.onnx cannot be written" in message
     code, _, message = run(model, tmp_path)
     assert code == 2 and "is a folder" in message
 

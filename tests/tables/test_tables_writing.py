@@ -65,7 +65,7 @@ def test_full_disk(tmp_path, monkeypatch, suffix):
     monkeypatch.setattr("pathlib.Path.open", lambda self, mode: FullDisk(self, mode))
     path = tmp_path / f"t{suffix}"
     table = pa.table({"x": [str(hash((i, i))) for i in range(5000)]})
-    with pytest.raises(DataError, match=rf"t{suffix} cannot be written: No space left"):
+    with pytest.raises(DataError, match=rf"t{suffix} cannot be written: no space left on the device"):
         write_table(table, path)
     assert list(tmp_path.iterdir()) == []
 

@@ -283,5 +283,6 @@ def _output(store: PartStore | None, schema: pa.Schema, *, keep: bool) -> Iterat
         if not keep or store.is_empty():
             store.discard()
         else:
+            store.close()
             logger.warning("stopped: run the same command again to go on where it stopped")
         raise

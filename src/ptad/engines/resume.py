@@ -2,21 +2,22 @@
 
 The hidden folder ``.OUT.partial`` holds a journal that says what the results belong to, one file per scored batch, and
 the output while it is being written. A file there gets its name only when its bytes are on the disk: killed at
-any moment, the folder holds whole results or none. The output moves to its final name as the last act.
+any moment, the folder holds whole results or none. The output moves to its final name as the last act. One job at a
+time has an output: a second one is refused.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from ptad.errors import DataError
+from ptad.errors import DataError, UserError
+from ptad.files import OutputLock, unwritable, write_whole
 
 logger = logging.getLogger("ptad")
 
@@ -38,24 +39,33 @@ class PartStore:
         self.out = out
         self.folder = out.with_name(f".{out.name}.partial")
         self.staging = self.folder / out.name
+        if out.is_dir():
+            raise DataError(f"{out} is a folder. Name a file to write to.")
         try:
-            self._open(belongs_to)
+            self._lock = OutputLock(out)
+            try:
+                self._open(belongs_to)
+            except BaseException:
+                self._lock.release()
+                raise
         except OSError as error:
             raise self.unwritable(error) from error
 
     def _open(self, belongs_to: dict[str, Any]) -> None:
-        if self.out.is_dir():
-            raise DataError(f"{self.out} is a folder. Name a file to write to.")
         journal = self.folder / _JOURNAL
         if self.folder.exists():
             if _read_json(journal) == belongs_to:
-                for left_over in self.folder.glob(f".{self.out.name}.*.part"):
+                for left_over in self.folder.glob(".*.part"):
                     left_over.unlink()
                 return
             logger.info("earlier results for %s belong to another model, table or setting: starting anew", self.out)
             shutil.rmtree(self.folder)
         self.folder.mkdir()
-        self._write(journal, json.dumps(belongs_to, indent=1).encode())
+        try:
+            write_whole(journal, json.dumps(belongs_to, indent=1).encode())
+        except OSError:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
 
     def get(self, start: int, n_rows: int) -> pa.RecordBatch | None:
         """Return the result of the batch that begins at row ``start``, or None if it has to be computed."""
@@ -73,7 +83,7 @@ class PartStore:
         with pa.ipc.new_file(sink, batch.schema) as writer:
             writer.write_batch(batch)
         try:
-            self._write(self._path(start), sink.getvalue().to_pybytes())
+            write_whole(self._path(start), sink.getvalue().to_pybytes())
         except OSError as error:
             raise self.unwritable(error) from error
 
@@ -85,35 +95,25 @@ class PartStore:
             raise self.unwritable(error) from error
         self.discard()
 
+    def close(self) -> None:
+        """Let another job have the output; what is kept stays."""
+        self._lock.release()
+
     def discard(self) -> None:
-        """Throw the partial results away."""
+        """Throw the partial results away, and let another job have the output."""
         shutil.rmtree(self.folder, ignore_errors=True)
+        self.close()
 
     def is_empty(self) -> bool:
         """Whether no batch is finished yet."""
         return not any(self.folder.glob("*.arrow"))
 
-    def unwritable(self, error: OSError) -> DataError:
+    def unwritable(self, error: OSError) -> UserError:
         """The error for an output that cannot be written."""
-        return DataError(
-            f"{self.out} cannot be written: {error.strerror or error}. Check the folder, its permissions and the "
-            "free space."
-        )
+        return unwritable(self.out, error, DataError)
 
     def _path(self, start: int) -> Path:
         return self.folder / f"{start:015d}.arrow"
-
-    def _write(self, path: Path, blob: bytes) -> None:
-        temporary = path.with_suffix(".tmp")
-        try:
-            with temporary.open("wb") as file:
-                file.write(blob)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-        _sync_folder(path.parent)
 
 
 def _read_json(path: Path) -> Any:
@@ -121,15 +121,3 @@ def _read_json(path: Path) -> Any:
         return json.loads(path.read_bytes())
     except (OSError, ValueError):
         return None
-
-
-def _sync_folder(folder: Path) -> None:
-    """Put a rename on the disk; where folders cannot be opened (Windows) renames are durable by themselves."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except PermissionError:
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

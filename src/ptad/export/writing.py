@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-import tempfile
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from ptad.errors import MissingExtraError, SettingError
 from ptad.estimator import PTAD
 from ptad.explanation import REASONS
 from ptad.export.graph import TRACED_ON, make_graph
+from ptad.files import OutputLock, unwritable, write_synced
 from ptad.parallel import CHUNK_ROWS
 from ptad.terms.base import Reason
 
@@ -53,21 +54,22 @@ def export_model(folder: str | os.PathLike[str], out: str | os.PathLike[str]) ->
     from ptad.export.parity import check_parity
 
     target = Path(out)
-    staging = _staging(target)  # before the work: a path that cannot be written to is told at once
+    lock, staging = _staging(target)  # before the work: a path that cannot be written to is told at once
     try:
         model = PTAD.load(folder, device="cpu")
         _refuse_batches(model, folder)
         graph = make_graph(PTAD.load(folder, device=TRACED_ON).detector_)
         onnx.helper.set_model_props(graph, properties(model))
         try:
-            staging.write_bytes(graph.SerializeToString())
+            write_synced(staging, graph.SerializeToString())
             parity = check_parity(model.detector_, staging)
             staging.chmod(0o644)
             staging.replace(target)
         except OSError as error:
-            raise _unwritable(target, error) from error
+            raise unwritable(target, error, SettingError) from error
     finally:
         staging.unlink(missing_ok=True)
+        lock.release()
     logger.info("wrote %s; largest difference from the model %.1e", target, max(parity.values()))
     return Exported(target, target.stat().st_size, parity)
 
@@ -102,17 +104,11 @@ def _refuse_batches(model: PTAD, folder: str | os.PathLike[str]) -> None:
         )
 
 
-def _staging(target: Path) -> Path:
-    """Return a new file beside the target, so that the target is replaced at once or not at all."""
+def _staging(target: Path) -> tuple[OutputLock, Path]:
+    """Return a lock, and a new file beside the target, so that the target is replaced at once or not at all."""
     if target.is_dir():
         raise SettingError(f"'{target}' is a folder. Name a file to write, such as '{target / 'model.onnx'}'.")
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+        return OutputLock(target), target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     except OSError as error:
-        raise _unwritable(target, error) from error
-    os.close(handle)
-    return Path(name)
-
-
-def _unwritable(target: Path, error: OSError) -> SettingError:
-    return SettingError(f"'{target}' cannot be written: {error.strerror or error}. Name a file in a writable folder.")
+        raise unwritable(target, error, SettingError) from error

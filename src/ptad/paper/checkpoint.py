@@ -7,7 +7,6 @@ the previous file or the new one.
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import safetensors.torch
 from torch import Tensor
 
 from ptad.errors import SettingError
+from ptad.files import unwritable, write_whole
 
 
 class Checkpoint:
@@ -27,18 +27,13 @@ class Checkpoint:
 
     def save(self, tensors: dict[str, Tensor], info: dict[str, Any]) -> None:
         """Replace the file; afterwards it is on the disk."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         metadata = {"fingerprint": self.fingerprint, "info": json.dumps(info)}
         blob = safetensors.torch.save({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, metadata)
-        temporary = self.path.with_suffix(f".{os.getpid()}.tmp")
         try:
-            with temporary.open("wb") as file:
-                file.write(blob)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.path)
-        finally:
-            temporary.unlink(missing_ok=True)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(self.path, blob)
+        except OSError as error:
+            raise unwritable(self.path, error, SettingError) from error
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Return the tensors and the information, or None when there is nothing yet."""

@@ -14,9 +14,7 @@ import html
 import json
 import os
 import re
-import secrets
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -27,6 +25,7 @@ import pyarrow as pa
 from ptad.engines.local import rows_per_batch
 from ptad.errors import DataError
 from ptad.estimator import PTAD
+from ptad.files import OutputLock, unwritable, write_whole
 from ptad.report.content import ReportSettings, make_content
 from ptad.report.survey import Label, Survey
 from ptad.tables import scan_table
@@ -80,7 +79,23 @@ def write_report(
     dict
         What the page shows, as plain JSON types.
     """
-    settings = settings or ReportSettings()
+    try:
+        lock = OutputLock(Path(out))
+    except OSError as error:
+        raise unwritable(out, error, DataError) from error
+    with lock:
+        return _write_report(model, table, out, settings or ReportSettings(), encoding, device, progress)
+
+
+def _write_report(
+    model: PTAD | str | os.PathLike[str],
+    table: Any,
+    out: str | os.PathLike[str],
+    settings: ReportSettings,
+    encoding: str,
+    device: str,
+    progress: Callable[[int, int | None], None] | None,
+) -> dict[str, Any]:
     detector = copy.copy(model) if isinstance(model, PTAD) else PTAD.load(model, device=device)
     # also refuses a model without a threshold
     wanted = detector.false_alarm_rate if settings.false_alarm_rate is None else settings.false_alarm_rate
@@ -98,7 +113,10 @@ def write_report(
         )
     model_name = "a model in memory" if isinstance(model, PTAD) else Path(model).resolve().name
     content = make_content(survey, settings, name, model_name)
-    _write(Path(out), make_page(content))
+    try:
+        write_whole(Path(out), make_page(content).encode("utf-8", "replace"))
+    except OSError as error:
+        raise unwritable(out, error, DataError) from error
     return content
 
 
@@ -158,21 +176,3 @@ def _inlined(name: str) -> str:
 
 def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _write(path: Path, page: str) -> None:
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with temporary.open("xb") as file:
-            file.write(page.encode("utf-8", "replace"))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        reason = error.strerror or error
-        raise DataError(
-            f"The report cannot be written to {path}: {reason}. Check the folder, its permissions and the free space."
-        ) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)

@@ -75,6 +75,9 @@ def score_table(folder: Path, task: dict[str, Any], progress: Progress, note: Ca
     except UserError:
         store.discard()  # the table or the wish has to change: nothing of this will be asked for again
         raise
+    except BaseException:
+        store.close()  # what is done stays, for the next worker
+        raise
     write_json(folder / CONTENT, content)
     store.finish()
     return _summary(content)

@@ -35,7 +35,9 @@ _LAYOUT = Record(
         "columns": Listed(Mapped(Anything()), low=1),
     }
 )
-_COLUMN = Record({"name": Text(), "kind": Text(tuple(KINDS)), "missing_rate": Number(0.0, 1.0)})  # and what its kind has
+_COLUMN = Record(
+    {"name": Text(), "kind": Text(tuple(KINDS)), "missing_rate": Number(0.0, 1.0)}
+)  # and what its kind has
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -19,6 +19,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from ptad.errors import DataError
+from ptad.files import sync_folder, unwritable
 from ptad.tables.sources import COMPRESSIONS, FORMATS
 
 
@@ -124,6 +125,7 @@ class TableWriter:
             os.fsync(self._file.fileno())
             self._file.close()
         temporary.replace(self.path)
+        sync_folder(self.path.parent)
         self._temporary = None
 
     @contextmanager
@@ -135,11 +137,7 @@ class TableWriter:
             raise
         except (OSError, pa.ArrowException) as error:
             self.abort()
-            reason = getattr(error, "strerror", None) or error
-            raise DataError(
-                f"{self.path} cannot be written: {reason}. Check the folder, its permissions, the free space and the "
-                "format."
-            ) from error
+            raise unwritable(self.path, error, DataError) from error
         except BaseException:
             self.abort()
             raise

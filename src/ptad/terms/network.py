@@ -279,7 +279,9 @@ class NetworkTerm:
         }
         found |= {
             "encoding.centre": ArrayLayout("float64", (encoding.n_encoded,)),
-            "encoding.scale": ArrayLayout("float64", (encoding.n_encoded,), low=float(np.finfo(np.float64).smallest_subnormal)),
+            "encoding.scale": ArrayLayout(
+                "float64", (encoding.n_encoded,), low=float(np.finfo(np.float64).smallest_subnormal)
+            ),
             "encoding.missing_rate": ArrayLayout("float64", (encoding.n_encoded,), low=0.0, high=1.0),
         }
         most = min(context_rows(settings.n_reference, encoding.n_encoded), n_reference)

@@ -35,6 +35,7 @@ from ptad.engines.local import (
 from ptad.engines.ray.connection import connected, worker_share
 from ptad.engines.ray.plan import Unit, make_units, parquet_files, read_unit
 from ptad.errors import DataError, SettingError, UserError
+from ptad.files import OutputLock, unwritable, write_whole
 from ptad.model import Model
 from ptad.tables import Query, TableWriter, scan_table
 
@@ -83,48 +84,58 @@ def score_on_cluster(
     check_added_names(scan, added, append)
     known_names(model, scan.schema.names)  # names the columns that are ignored, once
     schema = pa.schema([*(scan.schema if append else ()), *added])
-    _open_folder(
-        folder,
-        {
-            "ptad": __version__,
-            "model": model.digest,
-            "sources": [[str(s.path.resolve()), *s.state] for s in scan.sources],
-            "false_alarm_rate": None if model.detector_.calibration is None else model.false_alarm_rate_,
-            "columns": schema.names,
-            "batch_rows": step,
-            "encoding": encoding,
-        },
-    )
-    job = {
-        "model": str(Path(model_folder).resolve()),
-        "device": device,
-        "false_alarm_rate": false_alarm_rate,
-        "explain": explain,
-        "append": append,
-        "out": str(folder),
-        "own": scan.schema.serialize().to_pybytes(),
-        "schema": schema.serialize().to_pybytes(),
-        "anomaly": f"{prefix}anomaly",
-    }
-    anomalies = resumed = 0
-    cells = CellCounts.none(model.schema_)
-    units = make_units(parquet_files(scan, folder / COPIES, step), step)
-    with connected(address, workers) as ray:
-        for row in _run(ray, units, job, *worker_share(ray, workers, device)):
-            if row["error"]:
-                raise DataError(row["error"])
-            cells += CellCounts.from_bytes(row["cells"], model.schema_)
-            anomalies += row["anomalies"]
-            resumed += row["rows"] if row["resumed"] else 0
-            if progress is not None:
-                progress(cells.rows, scan.n_rows)
-    for found in scan.sources:
-        found.check_unchanged()
-    shutil.rmtree(folder / COPIES, ignore_errors=True)
-    for left_over in folder.glob(".part-*.part"):  # of workers that died while they wrote
-        left_over.unlink(missing_ok=True)
-    (folder / DONE).touch()
-    return ScoreSummary.of(model, cells, anomalies, resumed, str(out))
+    with _only_writer(folder):
+        _open_folder(
+            folder,
+            {
+                "ptad": __version__,
+                "model": model.digest,
+                "sources": [[str(s.path.resolve()), *s.state] for s in scan.sources],
+                "false_alarm_rate": None if model.detector_.calibration is None else model.false_alarm_rate_,
+                "columns": schema.names,
+                "batch_rows": step,
+                "encoding": encoding,
+            },
+        )
+        job = {
+            "model": str(Path(model_folder).resolve()),
+            "device": device,
+            "false_alarm_rate": false_alarm_rate,
+            "explain": explain,
+            "append": append,
+            "out": str(folder),
+            "own": scan.schema.serialize().to_pybytes(),
+            "schema": schema.serialize().to_pybytes(),
+            "anomaly": f"{prefix}anomaly",
+        }
+        anomalies = resumed = 0
+        cells = CellCounts.none(model.schema_)
+        units = make_units(parquet_files(scan, folder / COPIES, step), step)
+        with connected(address, workers) as ray:
+            for row in _run(ray, units, job, *worker_share(ray, workers, device)):
+                if row["error"]:
+                    raise DataError(row["error"])
+                cells += CellCounts.from_bytes(row["cells"], model.schema_)
+                anomalies += row["anomalies"]
+                resumed += row["rows"] if row["resumed"] else 0
+                if progress is not None:
+                    progress(cells.rows, scan.n_rows)
+        for found in scan.sources:
+            found.check_unchanged()
+        shutil.rmtree(folder / COPIES, ignore_errors=True)
+        for left_over in folder.glob(".part-*.part"):  # of workers that died while they wrote
+            left_over.unlink(missing_ok=True)
+        (folder / DONE).touch()
+        return ScoreSummary.of(model, cells, anomalies, resumed, str(out))
+
+
+def _only_writer(folder: Path) -> OutputLock:
+    """One job at a time fills the folder; on other machines too, where the drive has locks."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        return OutputLock(folder)
+    except OSError as error:
+        raise unwritable(folder, error, DataError) from error
 
 
 def _open_folder(folder: Path, belongs_to: dict[str, Any]) -> None:
@@ -140,9 +151,7 @@ def _open_folder(folder: Path, belongs_to: dict[str, Any]) -> None:
         elif any(folder.iterdir()):
             raise SettingError(f"{folder} is not empty. Name a new folder for the parts.")
         else:
-            temporary = journal.with_suffix(".tmp")
-            temporary.write_text(json.dumps(belongs_to, indent=1), encoding="utf-8")
-            temporary.replace(journal)
+            write_whole(journal, json.dumps(belongs_to, indent=1).encode())
     except (OSError, ValueError) as error:
         if isinstance(error, UserError):
             raise
