@@ -183,4 +183,4 @@ class Calibration:
 
 def rows_needed(rate: float) -> int:
     """Return the smallest number of calibration rows that supports a false-alarm rate."""
-    return math.ceil(1.0 / rate - 1.0 - 1e-9)
+    return math.ceil(min(1.0 / rate, 2.0**53) - 1.0 - 1e-9)  # the smallest rates would need more than can be counted

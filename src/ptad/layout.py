@@ -121,7 +121,7 @@ class Listed:
         if not isinstance(value, list) or len(value) < self.low:
             raise damaged(place, "a list" + (f" of at least {self.low}" if self.low else ""))
         for i, item in enumerate(value):
-            self.item.check(item, f"{place}[{i}]")
+            _check(self.item, item, place, "[{}]", i)
         if self.distinct and len(set(value)) < len(value):
             raise damaged(place, "a list without repetitions")
 
@@ -136,7 +136,7 @@ class Mapped:
         if not isinstance(value, dict):
             raise damaged(place, "a mapping")
         for key, item in value.items():
-            self.item.check(item, f"{place}.{key}")
+            _check(self.item, item, place, ".{}", key)
 
 
 @dataclass(frozen=True)
@@ -152,13 +152,22 @@ class Record:
         for key, entry in self.entries.items():
             if key not in value:
                 raise BundleError(f"The model is damaged: {shown(place)} has no '{key}'. Restore it or fit again.")
-            entry.check(value[key], f"{place}.{key}")
+            _check(entry, value[key], place, ".{}", key)
         for key, entry in self.optional.items():
             if key in value:
-                entry.check(value[key], f"{place}.{key}")
+                _check(entry, value[key], place, ".{}", key)
         if unknown := value.keys() - self.entries.keys() - self.optional.keys():
             name = shown(min(unknown))
             raise BundleError(f"The model is damaged: {shown(place)} has an unknown entry '{name}'. Fit again.")
+
+
+def _check(entry: Entry, value: Any, place: str, form: str, key: Any) -> None:
+    """Check a value inside another one; its place is put into words only if it has to be named."""
+    try:
+        entry.check(value, place)
+    except BundleError:
+        entry.check(value, place + form.format(key))
+        raise
 
 
 @dataclass(frozen=True)

@@ -167,11 +167,12 @@ class Schema:
             )
         _LAYOUT.check(state, place)
         entries = state["columns"]
+        layouts = {kind: encoder.layout(kind) for kind, encoder in KINDS.items()}
         for i, entry in enumerate(entries):
             where = f"{place}.columns[{i}]"
             _COLUMN.check({key: entry.get(key) for key in _COLUMN.entries}, where)
             own = {key: value for key, value in entry.items() if key not in _COLUMN.entries}
-            KINDS[entry["kind"]].layout(entry["kind"]).check(own, where)
+            layouts[entry["kind"]].check(own, where)
         names = [entry["name"] for entry in entries]
         if len(set(names)) < len(names) or not set(names) <= set(state["inputs"]):
             raise damaged(f"{place}.columns", "some of its inputs, each once")
