@@ -1,0 +1,124 @@
+"""Files: whole or not there, plain ones only, and one writer each."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from ptad.errors import BusyError, DataError
+from ptad.files import NotPlainError, OutputLock, exchange, open_plain, unwritable, write_whole
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+
+
+def test_a_second_writer_is_refused_and_told_who_writes(tmp_path: Path) -> None:
+    out = tmp_path / "o.csv"
+    with OutputLock(out), pytest.raises(BusyError, match=rf"o.csv' is being written .*\(process {os.getpid()}\)"):
+        OutputLock(out)
+    with OutputLock(out), OutputLock(tmp_path / "other.csv"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_lock_outlives_its_process(tmp_path: Path) -> None:
+    ready, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        held = OutputLock(tmp_path / "p.csv")
+        os.write(tell, b"x")
+        signal.pause()
+        held.release()
+    os.read(ready, 1)
+    try:
+        with pytest.raises(BusyError, match=rf"process {child}"):
+            OutputLock(tmp_path / "p.csv")
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(ready)
+        os.close(tell)
+    (tmp_path / ".p.csv.0123abcd.part").write_text("half")
+    with OutputLock(tmp_path / "p.csv"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_many_writers_take_turns_and_never_two_at_once(tmp_path: Path) -> None:
+    """The lock file is removed and made again all the time: nobody holds one that has lost its name."""
+    out, inside = tmp_path / "o.csv", tmp_path / "inside"
+
+    def work() -> None:
+        done = 0
+        while done < 50:
+            try:
+                with OutputLock(out):
+                    inside.touch(exist_ok=False)  # raises if another one is in there
+                    inside.unlink()
+                    done += 1
+            except BusyError:
+                continue
+
+    children = []
+    for _ in range(3):
+        child = os.fork()
+        if child == 0:
+            try:
+                work()
+            except BaseException:
+                os._exit(1)
+            os._exit(0)
+        children.append(child)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0, 0]
+
+
+def test_only_plain_files_are_opened(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    os.close(open_plain(tmp_path / "file"))
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    (tmp_path / "folder").mkdir()
+    for name in ("pipe", "link", "folder"):
+        with pytest.raises(NotPlainError):
+            open_plain(tmp_path / name)
+    with pytest.raises(NotPlainError):
+        open_plain("/dev/zero")
+
+
+def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "o.html"
+    write_whole(out, b"old")
+    for name in ("fsync", "replace"):
+
+        def fail(*_: object, **__: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os if name == "fsync" else Path, name, fail)
+            with pytest.raises(OSError):
+                write_whole(out, b"new")
+        assert out.read_bytes() == b"old" and list(tmp_path.iterdir()) == [out]
+
+
+def test_two_folders_change_places(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).touch()
+    if not exchange(tmp_path / "a", tmp_path / "b"):
+        pytest.skip("this system has no such step")
+    assert (tmp_path / "a" / "b").exists() and (tmp_path / "b" / "a").exists()
+    with pytest.raises(FileNotFoundError):
+        exchange(tmp_path / "a", tmp_path / "none")
+
+
+def test_what_cannot_be_written_is_said_in_words() -> None:
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert str(unwritable("o.csv", full, DataError)).startswith("o.csv cannot be written: no space left on the device.")
+    assert str(unwritable("-", full, DataError)).startswith("standard output cannot be written: no space")
+    assert "Permission denied" in str(
+        unwritable("o.csv", PermissionError(errno.EACCES, "Permission denied"), DataError)
+    )
