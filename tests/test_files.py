@@ -12,7 +12,6 @@ import pytest
 from ptad.errors import BusyError, DataError
 from ptad.files import NotPlainError, OutputLock, exchange, open_plain, unwritable, write_whole
 
-
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
 

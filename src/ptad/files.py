@@ -99,13 +99,16 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
+def is_full(error: BaseException) -> bool:
+    """Whether something could not be written for want of space; Arrow hands on an error of the system as text."""
+    return getattr(error, "errno", None) in _NO_SPACE or any(os.strerror(n) in str(error) for n in _NO_SPACE)
+
+
 def unwritable(path: str | os.PathLike[str], error: BaseException, kind: type[UserError]) -> UserError:
     """Return the error for something that cannot be written, with the reason in words."""
-    number = getattr(error, "errno", None)
     text = getattr(error, "strerror", None) or str(error)
     name = "standard output" if str(path) == "-" else str(path)
-    # Arrow hands on an error of the system as text
-    if number in _NO_SPACE or any(os.strerror(n) in str(error) for n in _NO_SPACE):
+    if is_full(error):
         return kind(
             f"{name} cannot be written: no space left on the device. Free some space or name another place; what was "
             "there before is unchanged."

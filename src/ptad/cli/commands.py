@@ -9,6 +9,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import typer
@@ -16,6 +17,7 @@ from typer.core import TyperGroup
 
 from ptad.cli.console import print_error, tear_down_logging
 from ptad.errors import PtadError, UserError
+from ptad.files import is_full, unwritable
 
 
 class Commands(TyperGroup):
@@ -55,8 +57,14 @@ def _report(error: Exception, as_json: bool) -> int:
         return 2
     if isinstance(error, BrokenPipeError):
         # the reader of our output has left: nothing to say, and nobody to say it to when Python flushes at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _close_output()
         return 1
+    if isinstance(error, OSError) and is_full(error):
+        # without a name it is standard output, or a file for the meanwhile
+        where = "Standard output or a temporary file" if error.filename is None else str(error.filename)
+        print_error(kind, str(unwritable(where, error, UserError)), as_json=as_json)
+        _close_output()
+        return 2
     if isinstance(error, UserError):
         print_error(kind, message, as_json=as_json)
         return 2
@@ -76,6 +84,12 @@ def _report(error: Exception, as_json: bool) -> int:
         typer.echo(trace, err=True)
         print_error(kind, f"unexpected {kind}: {message}. This is a bug: please report it.", as_json=False)
     return 1
+
+
+def _close_output() -> None:
+    """Python writes what is left when it ends: by then there is nowhere to write to."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _sentence(text: str) -> str:
