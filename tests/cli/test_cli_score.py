@@ -125,3 +125,52 @@ def test_reader_that_leaves_early(ptad_process, model, table):
     assert process.wait(timeout=HANG) == 1
     assert process.stderr.read() == b""
     process.stderr.close()
+
+
+@pytest.mark.slow
+def test_a_second_run_with_the_same_output_is_refused(ptad, ptad_process, environment, model, table, tmp_path):
+    args = ["score", model, table, "--batch-rows", 20]
+    ptad(*args, "--out", tmp_path / "whole.csv")
+    out = tmp_path / "o.csv"
+    stops = Stops(tmp_path / "stops")
+    stop = stops.add("*/.o.csv.partial/*.arrow", 3, how="hold")
+    first = ptad_process(*args, "--out", out, env={**environment, **stops.environment})
+    stop.wait()
+    for other in (args, [*args, "--explain", 1]):  # the same job, and one that would throw its results away
+        second = ptad(*other, "--out", out, "--quiet")
+        assert second.exit_code == 2
+        assert f"is being written by another run of ptad (process {first.pid})" in second.stderr
+    stop.release()
+    _, stderr = first.communicate(timeout=HANG)
+    assert first.returncode == 0, stderr
+    assert out.read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert not list(tmp_path.glob(".o.csv*"))
+
+
+@pytest.mark.slow
+def test_no_lock_is_left_by_a_run_that_was_killed(ptad, ptad_process, environment, model, table, tmp_path):
+    args = ["score", model, table, "--batch-rows", 20]
+    ptad(*args, "--out", tmp_path / "whole.csv")
+    out = tmp_path / "o.csv"
+    stops = Stops(tmp_path / "stops")
+    stops.add("*/.o.csv.partial/*.arrow", 4)
+    first = ptad_process(*args, "--out", out, env={**environment, **stops.environment})
+    first.communicate(timeout=HANG)
+    assert first.returncode == -9
+    again = ptad(*args, "--out", out, "--json", "--quiet")
+    assert json.loads(again.stdout)["rows_resumed"] == 60
+    assert out.read_bytes() == (tmp_path / "whole.csv").read_bytes() and not list(tmp_path.glob(".o.csv*"))
+
+
+@pytest.mark.parametrize("command", ["report", "export"])
+def test_other_outputs_have_one_writer_too(ptad, model, table, tmp_path, command):
+    from ptad.files import OutputLock
+
+    if command == "export":
+        pytest.importorskip("onnxruntime")
+    out = tmp_path / "out"
+    args = [command, model, *([table] if command == "report" else []), "--out", out]
+    with OutputLock(out):
+        refused = ptad(*args)
+    assert refused.exit_code == 2 and "is being written by another run of ptad" in refused.stderr
+    assert not list(tmp_path.iterdir())
