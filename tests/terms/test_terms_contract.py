@@ -8,6 +8,7 @@ import safetensors.numpy
 from tables_for_terms import MIXED, TERMS, Fitted, fit_term, mixed_rows
 
 from ptad.config import PRESETS
+from ptad.layout import check_arrays
 from ptad.reference import Reference
 from ptad.tables.features import Features
 from ptad.terms.base import Reason, TermSettings
@@ -68,6 +69,7 @@ def test_the_state_gives_the_term_back(term: Fitted) -> None:
     """The state survives the file format of a bundle, and with the reference rows it is all there is."""
     state = safetensors.numpy.load(safetensors.numpy.save(dict(term.term.state())))
     reference = Reference(mixed_rows(300), MIXED, term.reference.settings)
+    check_arrays(type(term.term).layouts(MIXED, term.term.settings, len(reference.rows)), state)
     again = Fitted(type(term.term).from_state(state, reference, MIXED, term.term.settings, "cpu"), reference)
     rows = mixed_rows(60, 4, unseen=True)
     first, second = term.explain(rows), again.explain(rows)
@@ -119,15 +121,18 @@ def test_the_order_of_columns_does_not_matter(settings: TermSettings) -> None:
         np.full((5, 2), np.nan),
         np.array([[0.0, 1.0], [np.nan, np.nan]]),
         np.array([[1.7e308, -1.7e308], [-1.7e308, 1.7e308], [0.0, 5e-324]]),
+        np.array([[1.7e308, 0.0], [-1.7e308, 1.0]]),
         np.array([[5e-324], [0.0], [1e-320]]),
         np.repeat([[1.0, 2.0]], 40, axis=0),
     ],
-    ids=["2 rows", "constant", "all missing", "a missing row", "huge", "tiny", "duplicates"],
+    ids=["2 rows", "constant", "all missing", "a missing row", "huge", "wide", "tiny", "duplicates"],
 )
 def test_any_finite_table_gives_finite_values(settings: TermSettings, rows: np.ndarray) -> None:
     term = fit_term(settings, rows, Features.numeric(rows.shape[1]))
     new = np.concatenate([rows, np.full_like(rows[:1], np.nan), np.full_like(rows[:1], -1.7e308), rows[:1] * 0 + 1.0])
     said = term.explain(new)
+    layouts = type(term.term).layouts(Features.numeric(rows.shape[1]), term.term.settings, len(rows))
+    check_arrays(layouts, term.term.state())  # what a fit makes can be loaded
     assert np.isfinite(term.value(new)).all() and np.isfinite(said.shares).all()
     assert np.array_equal(said.value, term.value(new))
     assert said.expected is None or not np.isinf(said.expected).any()

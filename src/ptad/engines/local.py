@@ -31,6 +31,7 @@ logger = logging.getLogger("ptad")
 Progress = Callable[[int, int | None], None]
 _CELLS_PER_BATCH = 2**19  # a batch takes seconds, not minutes: that much work is lost by a kill
 _MOST_ROWS = 16384
+MOST_EXPLAINED = 1000  # columns named per row: each adds five to the output
 CELLS = b"ptad.cells"  # where the result of a batch carries its counts, in the metadata of its schema
 
 
@@ -119,8 +120,7 @@ def score_table(
     progress : callable(rows_done, rows_in_all or None), optional
         Called after every batch.
     """
-    if explain < 0:
-        raise SettingError(f"--explain must be 0 or the number of columns to name. Got {explain} instead.")
+    check_explain(explain)
     model = load_light(model_folder, device=device, false_alarm_rate=false_alarm_rate)
     step = batch_rows or rows_per_batch(model)
     scan = scan_table(source, batch_rows=step, encoding=encoding, schema=model.schema_)
@@ -241,6 +241,12 @@ def rows_from(start: int) -> Iterator[None]:
     except DataError as error:
         text = re.sub(r"row (\d+) \(counted", lambda found: f"row {int(found[1]) + start} (counted", str(error))
         raise DataError(text) from error
+
+
+def check_explain(explain: int) -> None:
+    """Raise unless that many columns can be named."""
+    if not 0 <= explain <= MOST_EXPLAINED:
+        raise SettingError(f"--explain must be a number of columns from 0 to {MOST_EXPLAINED:,}. Got {explain} instead.")
 
 
 def check_added_names(scan: TableScan, added: pa.Schema, append: bool) -> None:

@@ -250,7 +250,9 @@ def _edges(values: Matrix, n_bins: int) -> Matrix:
         return np.empty(0)
     different = present[np.concatenate([[True], present[1:] > present[:-1]])]
     if len(different) <= n_bins:
-        return np.asarray(different[:-1] + 0.5 * (different[1:] - different[:-1]))
+        with np.errstate(over="ignore"):
+            middle = different[:-1] + 0.5 * (different[1:] - different[:-1])
+        return np.where(np.isfinite(middle), middle, 0.5 * different[:-1] + 0.5 * different[1:])
     places = np.linspace(0, len(present) - 1, n_bins + 1)[1:-1].round().astype(np.int64)
     return np.unique(present[places])
 

@@ -26,6 +26,7 @@ from ptad.engines.local import (
     ScoreSummary,
     added_schema,
     check_added_names,
+    check_explain,
     known_names,
     load_light,
     rows_from,
@@ -74,8 +75,7 @@ def score_on_cluster(
     """
     if isinstance(source, Query) or str(source) == "-":
         raise SettingError("--engine ray reads files that all machines see. Write the rows to a Parquet file first.")
-    if explain < 0:
-        raise SettingError(f"--explain must be 0 or the number of columns to name. Got {explain} instead.")
+    check_explain(explain)
     folder = Path(out).resolve()
     model = load_light(model_folder, device="cpu", false_alarm_rate=false_alarm_rate)
     step = batch_rows or rows_per_batch(model)
