@@ -246,7 +246,9 @@ def rows_from(start: int) -> Iterator[None]:
 def check_explain(explain: int) -> None:
     """Raise unless that many columns can be named."""
     if not 0 <= explain <= MOST_EXPLAINED:
-        raise SettingError(f"--explain must be a number of columns from 0 to {MOST_EXPLAINED:,}. Got {explain} instead.")
+        raise SettingError(
+            f"--explain must be a number of columns from 0 to {MOST_EXPLAINED:,}. Got {explain} instead."
+        )
 
 
 def check_added_names(scan: TableScan, added: pa.Schema, append: bool) -> None:

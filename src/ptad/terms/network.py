@@ -15,11 +15,12 @@ from torch import Tensor
 
 from ptad.arrays import is_tensor, namespace
 from ptad.devices import resolve_device
-from ptad.errors import BundleError, DataError, TrainingError
-from ptad.layout import ArrayLayout, require
+from ptad.errors import DataError, TrainingError
+from ptad.layout import require
 from ptad.paper.cells import Cells
 from ptad.paper.encoding import Encoding
 from ptad.paper.network import Network, context_rows
+from ptad.paper.network_layout import empty_network, network_layouts
 from ptad.paper.scorer import Scorer
 from ptad.paper.scores import PARTS, Scores
 from ptad.paper.settings import NetworkSettings
@@ -31,7 +32,6 @@ from ptad.terms.base import Array, FitContext, History, Layouts, Reason, State, 
 #: Share of the fit's steps and of its learning rate in a continuation: enough to follow, too little to forget.
 STEP_SHARE, RATE_SHARE = 0.25, 0.25
 N_PROBES = 256  # training rows whose scores are checked after a fit
-MOST_MEMBERS = 2**27  # encoded columns times columns, which a network holds as one matrix
 
 
 class NetworkTerm:
@@ -270,22 +270,7 @@ class NetworkTerm:
     @classmethod
     def layouts(cls, features: Features, settings: NetworkSettings, n_reference: int) -> Layouts:
         """Return the arrays of a network with these settings, which is not made for that."""
-        encoding = Encoding(features, settings)
-        if encoding.n_encoded * features.n_columns > MOST_MEMBERS:
-            raise BundleError(f"The model has {encoding.n_encoded:,} encoded columns: too many for a network.")
-        found = {
-            f"network.{name}": ArrayLayout(_dtype(tensor), tuple(tensor.shape))
-            for name, tensor in _empty_network(encoding, settings).state_dict().items()
-        }
-        found |= {
-            "encoding.centre": ArrayLayout("float64", (encoding.n_encoded,)),
-            "encoding.scale": ArrayLayout(
-                "float64", (encoding.n_encoded,), low=float(np.finfo(np.float64).smallest_subnormal)
-            ),
-            "encoding.missing_rate": ArrayLayout("float64", (encoding.n_encoded,), low=0.0, high=1.0),
-        }
-        most = min(context_rows(settings.n_reference, encoding.n_encoded), n_reference)
-        return found | {"reference_index": ArrayLayout("int64", ((1, most),), low=0, high=n_reference - 1)}
+        return network_layouts(features, settings, n_reference)
 
     @classmethod
     def from_state(
@@ -299,23 +284,13 @@ class NetworkTerm:
         """Return the term that ``state`` was taken from; its history is the caller's to keep."""
         target = torch.device(resolve_device(device))
         encoding = Encoding(features, settings)
-        network = _empty_network(encoding, settings)
+        network = empty_network(encoding, settings)
         for prefix, module in (("network.", network), ("encoding.", encoding)):
             found = {n.removeprefix(prefix): torch.tensor(a) for n, a in state.items() if n.startswith(prefix)}
             module.load_state_dict(found, assign=True)
         index = np.asarray(state["reference_index"])
         require((np.diff(index) > 0).all(), "network.reference_index", "is not sorted")
         return cls(settings, encoding.to(target), network.to(target), reference, index, [])
-
-
-def _empty_network(encoding: Encoding, settings: NetworkSettings) -> Network:
-    """Return a network without numbers, which takes no memory whatever its settings say."""
-    with torch.device("meta"):
-        return Network(torch.Generator("cpu"), encoding.n_encoded, settings)
-
-
-def _dtype(tensor: Tensor) -> str:
-    return "float32" if tensor.is_floating_point() else str(tensor.dtype).removeprefix("torch.")
 
 
 def _rows(batch: Batch | Array) -> Array:
