@@ -20,11 +20,11 @@ class Oven(Settings):
     name: ClassVar[str] = "oven"
 
     heat: float = setting(180.0, low=0.0, high=300.0, open_low=True)
-    minutes: int = setting(30, low=1)
+    minutes: int = setting(30, low=1, high=1_000)
     mode: str = setting("fan", choices=("fan", "grill"))
     door: bool = setting(False)
-    shelves: tuple[int, ...] = setting((1, 2), low=0)
-    steam: float | None = setting(None, low=0.0, optional=True)
+    shelves: tuple[int, ...] = setting((1, 2), low=0, high=9)
+    steam: float | None = setting(None, low=0.0, high=5.0, optional=True)
 
 
 @pytest.mark.parametrize(
@@ -36,15 +36,15 @@ class Oven(Settings):
         ({"heat": float("inf")}, "Got inf."),
         ({"heat": "hot"}, "Got 'hot'."),
         ({"heat": True}, "Got True."),
-        ({"minutes": 0}, "The setting 'oven.minutes' must be a whole number, at least 1. Got 0."),
-        ({"minutes": 1.5}, "The setting 'oven.minutes' must be a whole number, at least 1. Got 1.5."),
+        ({"minutes": 0}, "The setting 'oven.minutes' must be a whole number, at least 1 and at most 1,000. Got 0."),
+        ({"minutes": 1.5}, "The setting 'oven.minutes' must be a whole number, at least 1 and at most 1,000. Got 1.5."),
         ({"minutes": None}, "Got None."),
         ({"mode": "steam"}, "The setting 'oven.mode' must be one of fan, grill. Got 'steam'."),
         ({"door": 1}, "The setting 'oven.door' must be true or false. Got 1."),
         ({"shelves": ()}, "The setting 'oven.shelves' must be a list of at least one number. Got ()."),
         ({"shelves": 3}, "The setting 'oven.shelves' must be a list of at least one number. Got 3."),
-        ({"shelves": [1, -1]}, "The setting 'oven.shelves' must be a whole number, at least 0. Got -1."),
-        ({"steam": -1.0}, "The setting 'oven.steam' must be a number, at least 0. Got -1.0."),
+        ({"shelves": [1, -1]}, "The setting 'oven.shelves' must be a whole number, at least 0 and at most 9. Got -1."),
+        ({"steam": -1.0}, "The setting 'oven.steam' must be a number, at least 0 and at most 5. Got -1.0."),
     ],
     ids=str,
 )

@@ -6,7 +6,6 @@ lock: the locks are those of the operating system, which end with the process.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import re
@@ -17,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from ptad.errors import BusyError, UserError
 
@@ -222,6 +221,8 @@ def exchange(first: Path, second: Path) -> bool:
     sys.audit("os.rename", str(first), str(second), -1, -1)  # as for any rename: whoever watches files sees it
     if call(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE) == 0:
         return True
+    import ctypes
+
     number = ctypes.get_errno()
     if number in (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP):
         return False
@@ -229,9 +230,12 @@ def exchange(first: Path, second: Path) -> bool:
 
 
 @cache
-def _renameat2() -> ctypes._NamedFuncPointer | None:
+def _renameat2() -> Any:
+    """Return the system's call, or None."""
     if not sys.platform.startswith("linux"):
         return None
+    import ctypes  # here: `ptad --help` does without it
+
     try:
         call = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, AttributeError):  # a C library of before 2018

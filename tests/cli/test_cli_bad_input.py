@@ -142,6 +142,7 @@ def test_paths(ptad, table, model, tmp_path):
         "score", model, table, "--out", tmp_path / "none" / "o.csv"
     )
     assert "is a folder. Name a file" in message("score", model, table, "--out", tmp_path / "empty")
+    assert "--explain must be a number of columns from 0 to 1,000" in message("score", model, table, "--explain", 10**9)
     assert "names no format that can be written" in message("score", model, table, "--out", tmp_path / "o.docx")
     assert "is the table itself" in message("score", model, table, "--out", table)
     (tmp_path / "file").write_text("x")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,9 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from ptad.errors import SettingError
+from ptad.paper.checkpoint import Checkpoint
 from ptad.paper.trainer import Trainer
 from ptad.terms.network import NetworkTerm
 
@@ -82,6 +86,22 @@ def test_a_foreign_checkpoint_is_refused(fit_term: Fit, rows: Rows, tmp_path: Pa
     for table, fields in [(rows[::-1].copy(), {}), (rows, {"learning_rate": 0.001}), (rows, {"seed": 1})]:
         with pytest.raises(SettingError, match=r"belongs to another fit .*Delete it or name another path"):
             fit_term(table, checkpoint=tmp_path, **fields)
+
+
+def test_a_full_disk_ends_a_fit_in_one_sentence_and_keeps_the_checkpoint(
+    fit_term: Fit, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit_term(rows, checkpoint=tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    checkpoint = Checkpoint(next(iter(before)), "any")
+    with pytest.raises(SettingError, match=r"network\.safetensors cannot be written: no space left on the device"):
+        checkpoint.save({"x": torch.zeros(3)}, {})
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 def test_a_damaged_checkpoint_is_refused(fit_term: Fit, rows: Rows, tmp_path: Path) -> None:

@@ -223,6 +223,7 @@ def _without_label(detector: PTAD, label: str) -> dict[str, Any]:
 def _remove_checkpoint(folder: Path) -> None:
     """Only what a fit writes there: the user may have named a folder with other things in it."""
     for place in (*folder.glob("final"), *folder.glob("fold-*"), folder):
-        (place / CHECKPOINT).unlink(missing_ok=True)
+        for left in (place / CHECKPOINT, *place.glob(f".{CHECKPOINT}.*.part")):  # and what a kill has left of it
+            left.unlink(missing_ok=True)
         if place.is_dir() and not any(place.iterdir()):
             place.rmdir()
