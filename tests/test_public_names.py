@@ -21,6 +21,7 @@ def test_public_names_are_complete() -> None:
         "DataError",
         "SettingError",
         "BundleError",
+        "BusyError",
         "MissingExtraError",
         "TrainingError",
         "__version__",
