@@ -7,7 +7,7 @@ ends early costs the least:
 
 1. every deep method on every table, seed 0, under both column scalings; PTAD's paper preset;
 2. seeds 1 and 2 under the scaling that was better on seed 0; the experiments, seed 0, cheap cells first;
-3. the experiments, seed 1; expensive cells of the second group;
+3. the experiments, further seeds; expensive cells of the second group;
 4. the cost table, alone on the device.
 
 Cells that failed (two wide nets may not fit in memory together) are tried once more by few workers. Dependency
@@ -41,12 +41,13 @@ from ptad.benchmark.loading import Dataset, load_file
 from ptad.benchmark.peers import make_peer
 from ptad.benchmark.plan import RunSettings, make_grid
 from ptad.benchmark.runner import Loader, run_grid
+from ptad.benchmark.selection import parse_seeds
 from ptad.benchmark.store import ResultStore, Row
 from ptad.benchmark.summary import better_scaling
 
 DEEP = ("mcm", "dte-c", "icl", "goad", "neutralad", "deepsvdd", "autoencoder", "npt-ad", "mcm-npt")
 PAPER = "ptad-paper"
-GRIDS = ("ablation", "distance", "backbones", "counts", "weights", "anomaly-types", "context")
+GRIDS = ("ablation", "distance", "backbones", "counts", "weights", "anomaly-types", "context", "paper-grid")
 TABLE_KIND = "cardiotocography"
 MAX_TRAIN, MAX_TEST = 20_000, 40_000
 HEAVY = 25.0  # seconds; costlier cells wait for the cheap ones
@@ -107,7 +108,7 @@ def main() -> None:
             later += staged(second_cells(methods, tables, store.read()), 0)
         if "experiments" in options.parts:
             known = [name for name in GRIDS if not options.experiments or name in options.experiments.split(",")]
-            for stage, seed in ((1, 0), (2, 1)):
+            for stage, seed in enumerate(parse_seeds(options.seeds), 1):
                 later += staged(experiment_cells(known, methods, tables, seed, bool(options.datasets)), stage)
         later.sort(key=lambda item: item[:2])
         with_cost = "cost" in options.parts
@@ -161,7 +162,9 @@ def estimate(cell: Cell) -> float:
     n_test = min(info.rows - n_train, MAX_TEST)
     peer: Any = make_peer(cell.method, **cell.settings)
     if cell.method == PAPER:
-        return 3.0 + 6.0 * (info.columns / 62) * min(1.0, n_train / 512) + 1e-4 * n_test * info.columns / 62
+        share = peer.config.terms[0].n_steps / 500
+        fit = 6.0 * share * (info.columns / 62) * min(1.0, n_train / 512)
+        return 3.0 + fit + 1e-4 * n_test * info.columns / 62
     training = peer.training
     batch = min(training.batch_size, n_train)
     wanted = training.steps if training.steps is not None else training.epochs * (n_train // batch)
@@ -271,6 +274,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--datasets", default="", help="names separated by commas; all by default")
     parser.add_argument("--experiments", default="", help=f"any of {', '.join(GRIDS)}")
+    parser.add_argument("--seeds", default="0-1", help="seeds of the experiments, one after the other")
     parser.add_argument("--synthetic", type=Path, help="folder of synthetic tables made with --prepare")
     parser.add_argument("--prepare", type=Path, help="only write the synthetic tables into this folder")
     parser.add_argument("--plan", action="store_true", help="print cells and guessed seconds, run nothing")

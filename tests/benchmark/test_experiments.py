@@ -51,7 +51,7 @@ def test_the_full_variant_is_the_paper_preset() -> None:
 
 def test_every_experiment_of_the_issue_is_there(tmp_path: Path) -> None:
     named = {"ablation", "backbones", "counts", "weights", "distance", "anomaly-types", "cost", "masks", "context"}
-    assert {*EXPERIMENTS, *MEASUREMENTS} == {*named, "typed-tables", "default-parts", "false-alarms"}
+    assert {*EXPERIMENTS, *MEASUREMENTS} == {*named, "typed-tables", "default-parts", "false-alarms", "paper-grid"}
     collection = PaperCollection("paper", tmp_path)
     with pytest.raises(SettingError, match=r"'ablations'.*ablation.*masks"):
         run_experiment("ablations", collection, ResultStore(tmp_path / "r.csv"), [0], RunSettings())

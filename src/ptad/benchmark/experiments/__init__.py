@@ -20,6 +20,7 @@ from ptad.benchmark.experiments.default_parts import DEFAULT_PARTS
 from ptad.benchmark.experiments.distance import DISTANCE
 from ptad.benchmark.experiments.false_alarms import FALSE_ALARMS
 from ptad.benchmark.experiments.masks import mask_tables
+from ptad.benchmark.experiments.paper_grid import PAPER_GRID
 from ptad.benchmark.experiments.typed_tables import typed_tables
 from ptad.benchmark.experiments.variants import Experiment, make_cells
 from ptad.benchmark.experiments.weights import WEIGHTS
@@ -38,7 +39,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     e.name: e
     for e in (
         *(ABLATION, BACKBONES, COUNTS, WEIGHTS, DISTANCE, ANOMALY_TYPES, CONTEXT),
-        *(DEFAULT_PARTS, FALSE_ALARMS),
+        *(DEFAULT_PARTS, FALSE_ALARMS, PAPER_GRID),
     )
 }
 #: Experiments with a measurement of their own: ``(data folder, output file, settings) -> tables``.
