@@ -1,4 +1,4 @@
-"""The figures of the comparison: average bars, mean-rank bars, critical differences; lines over a swept setting."""
+"""The figures of the comparison: average bars, critical differences; lines over a swept setting."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from ptad.benchmark.board import make_board
 from ptad.benchmark.catalogue import dataset_title
-from ptad.benchmark.report import TITLES
-from ptad.benchmark.statistics import Comparison, compare
+from ptad.benchmark.metrics import TITLES
+from ptad.benchmark.results import Results
+from ptad.benchmark.statistics import Comparison, compare, compare_values
 from ptad.benchmark.store import Row
 from ptad.benchmark.summary import Summary, summarise
-from ptad.errors import DataError, MissingExtraError, SettingError
+from ptad.errors import MissingExtraError
 
 _OURS = "#b5482a"
 _OTHERS = "#5b7c99"
@@ -27,30 +29,25 @@ SWEEPS = {
 }
 
 
-def draw_all(rows: Sequence[Row], directory: Path, suffix: str = "png") -> list[Path]:
-    """Draw averages, ranks and critical differences for AUC-PR and AUC-ROC; return the files."""
-    if suffix not in ("png", "svg", "pdf"):
-        raise SettingError(f"Figures are written as png, svg or pdf. Got {suffix!r} instead.")
-    chosen = [row for row in rows if row["experiment"] == "main"]
-    if not chosen:
-        raise DataError("The results hold no rows of the main comparison. Make some with 'ptad benchmark run'.")
+def draw_all(results: Path, directory: Path) -> list[Path]:
+    """Draw the pictures of the documentation from a folder of results; return the files."""
+    found = Results(results)
     directory.mkdir(parents=True, exist_ok=True)
     written = []
-    for name, figure in _named_figures(rows, chosen):
-        path = directory / f"{name}.{suffix}"
-        figure.savefig(path, dpi=150, bbox_inches="tight")
-        _pyplot().close(figure)
-        written.append(path)
-    return written
+    for name, figure in _named_figures(found.rows("paper")):
+        written.append(directory / f"{name}.png")
+        _save(figure, written[-1])
+    image = directory / "macro_critical_difference.png"
+    return [*written, image] if save_critical_difference(found.rows("macro"), "macro", image) else written
 
 
-def _named_figures(rows: Sequence[Row], main: Sequence[Row]) -> Iterator[tuple[str, Any]]:
-    """File names and figures, drawn one at a time."""
+def _named_figures(rows: Sequence[Row]) -> Iterator[tuple[str, Any]]:
+    """File names and figures of the paper's tables, drawn one at a time."""
+    main = [row for row in rows if row["experiment"] == "main"]
     for metric in ("auc_pr", "auc_roc"):
         summary = summarise(main, metric)
         result = compare(summary)
         yield f"{metric}_average", average_figure(summary, result)
-        yield f"{metric}_rank", rank_figure(result, metric)
         yield f"{metric}_critical_difference", critical_difference_figure(result, metric)
     for (experiment, prefix), label in SWEEPS.items():
         swept = [row for row in rows if row["experiment"] == experiment and str(row["variant"]).startswith(prefix)]
@@ -58,11 +55,19 @@ def _named_figures(rows: Sequence[Row], main: Sequence[Row]) -> Iterator[tuple[s
             yield f"{experiment}_{label.split()[0].lower()}", sweep_figure(swept, prefix, label)
 
 
-def save_critical_difference(result: Comparison, metric: str, path: Path) -> None:
-    """Draw the critical differences into a file."""
+def save_critical_difference(rows: Sequence[Row], collection: str, path: Path) -> bool:
+    """Draw the critical differences of a leaderboard into a file; too few methods or tables have none."""
+    board = make_board(rows, collection)
+    if len(board.methods) < 2 or len(board.datasets) < 6:
+        return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure = critical_difference_figure(result, metric)
-    figure.savefig(path, dpi=150, bbox_inches="tight")
+    result = compare_values(board.methods, board.datasets, board.values["auc_pr"])
+    _save(critical_difference_figure(result, "auc_pr"), path)
+    return True
+
+
+def _save(figure: Any, path: Path) -> None:
+    figure.savefig(path, dpi=150, bbox_inches="tight", metadata={"Software": None})
     _pyplot().close(figure)
 
 
@@ -91,12 +96,6 @@ def average_figure(summary: Summary, result: Comparison) -> Any:
     title = f"Average {TITLES[summary.metric]} over {len(result.datasets)} tables"
     low = max(0.0, float(np.floor(values.min() * 10 - 1) / 10))
     return _bars(names, values, title, TITLES[summary.metric], low, "{:.3f}")
-
-
-def rank_figure(result: Comparison, metric: str) -> Any:
-    """Bars of the mean rank, best first."""
-    title = f"Mean rank by {TITLES[metric]} over {len(result.datasets)} tables (1 is best)"
-    return _bars(result.methods, result.ranks, title, "mean rank", 0.0, "{:.2f}")
 
 
 def critical_difference_figure(result: Comparison, metric: str) -> Any:
