@@ -167,10 +167,10 @@ def estimate(cell: Cell) -> float:
     n_test = min(info.rows - n_train, MAX_TEST)
     peer: Any = make_peer(cell.method, **cell.settings)
     if cell.method == PAPER:
-        share = peer.config.terms[0].n_steps / 500
+        share = peer.whole.terms[0].n_steps / 500
         fit = 6.0 * share * (info.columns / 62) * min(1.0, n_train / 512)
         return 3.0 + fit + 1e-4 * n_test * info.columns / 62
-    training = peer.training
+    training = peer.schedule
     batch = min(training.batch_size, n_train)
     wanted = training.steps if training.steps is not None else training.epochs * (n_train // batch)
     n_steps = float(min(wanted, training.max_steps))

@@ -96,7 +96,7 @@ def test_pca_residual_by_hand() -> None:
 
 
 def test_pyod_row_cap_is_reported() -> None:
-    peer = PyodPeer("OCSVM", max_rows=20, random_state=0).fit(TRAIN)
+    peer = PyodPeer(detector="OCSVM", max_rows=20, random_state=0).fit(TRAIN)
     assert peer.capped_ == "fitted on 20 of 80 training rows"
     assert make_peer("ocsvm").fit(TRAIN).capped_ == ""
     with pytest.raises(SettingError, match="no option 'colour'"):

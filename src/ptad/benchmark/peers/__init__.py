@@ -29,12 +29,14 @@ def _neighbours(name: str, **fixed: Any) -> Factory:
     return make
 
 
-def _pyod(name: str | None, detector: str, max_rows: int | None = None, **options: Any) -> Factory:
+def _pyod(name: str, detector: str, max_rows: int | None = None, **options: Any) -> Factory:
     def make(random_state: int = 0, device: str = "cpu", max_rows: int | None = max_rows, **settings: Any) -> Peer:
         from ptad.benchmark.peers.pyod import PyodPeer
 
         chosen = {**options, **settings}
-        return PyodPeer(detector, chosen, max_rows=max_rows, random_state=random_state, device=device, name=name)
+        return PyodPeer(
+            detector=detector, options=chosen, max_rows=max_rows, random_state=random_state, device=device, name=name
+        )
 
     return make
 
@@ -135,7 +137,7 @@ def make_peer(name: str, random_state: int = 0, device: str = "cpu", **settings:
         Settings of the method; the registered ones are those of the benchmark.
     """
     if name.startswith("pyod:"):
-        return _pyod(None, name.removeprefix("pyod:"))(random_state=random_state, device=device, **settings)
+        return _pyod("", name.removeprefix("pyod:"))(random_state=random_state, device=device, **settings)
     if name not in PEERS:
         raise SettingError(
             f"There is no method {name!r}. Choose from: {', '.join(PEERS)}, or pyod:NAME for a detector of PyOD."

@@ -6,6 +6,8 @@ except where ``own_scaling`` says that the method brings a scaling of its own.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -63,6 +65,61 @@ class CalibratedPeer(Protocol):
     def p_value(self, scores: FloatArray) -> FloatArray | None:
         """How often a normal row has at least these scores; None if the method was fitted without calibration."""
         ...
+
+
+@dataclass(eq=False, kw_only=True)
+class BasePeer(ABC):
+    """What all methods share: settings are the fields of a dataclass, rows are checked once, here.
+
+    A child says how to fit and score a checked matrix.
+
+    Parameters
+    ----------
+    random_state : int
+        Seed; no global generator is touched. Methods without chance ignore it.
+    device : str
+        ``"auto"``, ``"cpu"`` or ``"cuda"``; methods that know only the CPU ignore it.
+    name : str
+        The registry name.
+    """
+
+    random_state: int = 0
+    device: str = "cpu"
+    name: str = ""
+
+    batch_dependent = False
+    own_scaling = False
+    n_parameters_ = 0
+    capped_ = ""
+    _n_features: int | None = None
+
+    def __post_init__(self) -> None:
+        self.history_: list[dict[str, float]] = []
+
+    def params(self) -> dict[str, Any]:
+        """Every setting that decides the scores."""
+        common = {field.name for field in fields(BasePeer)}
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in common}
+
+    def fit(self, X: npt.ArrayLike) -> Self:
+        """Learn from normal rows."""
+        rows = check_matrix(X, self.name)
+        self.capped_ = ""
+        self._n_features = rows.shape[1]
+        self._fit(rows)
+        return self
+
+    def anomaly_score(self, X: npt.ArrayLike) -> FloatArray:
+        """One number per row; higher is more anomalous."""
+        if self._n_features is None:
+            raise DataError(f"{self.name} has not been fitted: call fit first.")
+        return np.asarray(self._score(check_matrix(X, self.name, self._n_features)), dtype=np.float64)
+
+    @abstractmethod
+    def _fit(self, rows: FloatArray) -> None: ...
+
+    @abstractmethod
+    def _score(self, rows: FloatArray) -> FloatArray: ...
 
 
 def check_matrix(X: npt.ArrayLike, method: str, n_features: int | None = None) -> FloatArray:
