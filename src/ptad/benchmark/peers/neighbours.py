@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ptad.benchmark.peers.protocol import BasePeer, FloatArray, check_choice
+from ptad.benchmark.peers.protocol import FloatArray, Peer, check_choice
 from ptad.devices import resolve_device
 from ptad.errors import SettingError
 
@@ -25,7 +25,7 @@ _BLOCK = 32_000_000
 
 
 @dataclass(eq=False, kw_only=True)
-class NearestNeighbours(BasePeer):
+class NearestNeighbours(Peer):
     """Distance to the training rows: the k-th nearest, or the mean of the k nearest.
 
     Parameters

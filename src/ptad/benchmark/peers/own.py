@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ptad.benchmark.peers.protocol import BasePeer, FloatArray
+from ptad.benchmark.peers.protocol import FloatArray, Peer
 from ptad.config import make_config
 from ptad.errors import SettingError
 from ptad.paper.settings import NetworkSettings
 
 
 @dataclass(eq=False, kw_only=True)
-class PtadPeer(BasePeer):
+class PtadPeer(Peer):
     """A :class:`ptad.PTAD` detector with one of its presets.
 
     Parameters
@@ -37,7 +37,9 @@ class PtadPeer(BasePeer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.whole = make_config(self.preset, self.config)
+        # The paper has no threshold: like every other method it is fitted on all training rows, and only once.
+        fixed = {"calibration.method": "none"} if self.preset == "paper" else {}
+        self.whole = make_config(self.preset, {**fixed, **self.config})
         terms = tuple(term for term in self.whole.terms if term.title() != self.without)
         if not terms or (self.without is not None and len(terms) == len(self.whole.terms)):
             known = ", ".join(term.title() for term in self.whole.terms)

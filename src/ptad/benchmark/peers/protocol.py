@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,58 +18,9 @@ from ptad.errors import DataError, SettingError
 FloatArray = npt.NDArray[np.float64]
 
 
-@runtime_checkable
-class Peer(Protocol):
-    """A detector as the benchmark sees it.
-
-    Attributes
-    ----------
-    name : str
-        The name in the registry and in every table.
-    batch_dependent : bool
-        Whether the score of a row may change with the rows scored beside it.
-    own_scaling : bool
-        Whether the method scales its columns itself; such a method is run on unscaled columns, once.
-    n_parameters_ : int
-        Trained numbers, 0 where the notion makes no sense. Known after ``fit``.
-    capped_ : str
-        Why less was done than the published method asks for; empty when nothing was cut. Known after scoring.
-    history_ : list of dict
-        Training losses, oldest first; empty for methods without training steps.
-    """
-
-    name: str
-    batch_dependent: bool
-    own_scaling: bool
-    n_parameters_: int
-    capped_: str
-    history_: list[dict[str, float]]
-
-    def fit(self, X: npt.ArrayLike) -> Self:
-        """Learn from normal rows."""
-        ...
-
-    def anomaly_score(self, X: npt.ArrayLike) -> FloatArray:
-        """One number per row; higher is more anomalous."""
-        ...
-
-    def params(self) -> dict[str, Any]:
-        """Every setting that decides the scores, as JSON-ready values."""
-        ...
-
-
-@runtime_checkable
-class CalibratedPeer(Protocol):
-    """A peer that also says which rows to flag: p-values from calibration rows."""
-
-    def p_value(self, scores: FloatArray) -> FloatArray | None:
-        """How often a normal row has at least these scores; None if the method was fitted without calibration."""
-        ...
-
-
 @dataclass(eq=False, kw_only=True)
-class BasePeer(ABC):
-    """What all methods share: settings are the fields of a dataclass, rows are checked once, here.
+class Peer(ABC):
+    """A detector as the benchmark sees it; its settings are the fields of a dataclass.
 
     A child says how to fit and score a checked matrix.
 
@@ -80,7 +31,20 @@ class BasePeer(ABC):
     device : str
         ``"auto"``, ``"cpu"`` or ``"cuda"``; methods that know only the CPU ignore it.
     name : str
-        The registry name.
+        The name in the registry and in every table.
+
+    Attributes
+    ----------
+    batch_dependent : bool
+        Whether the score of a row may change with the rows scored beside it.
+    own_scaling : bool
+        Whether the method scales its columns itself; such a method is run on unscaled columns, once.
+    n_parameters_ : int
+        Trained numbers, 0 where the notion makes no sense. Known after ``fit``.
+    capped_ : str
+        Why less was done than the published method asks for; empty when nothing was cut. Known after scoring.
+    history_ : list of dict
+        Training losses, oldest first; empty for methods without training steps.
     """
 
     random_state: int = 0
@@ -97,8 +61,8 @@ class BasePeer(ABC):
         self.history_: list[dict[str, float]] = []
 
     def params(self) -> dict[str, Any]:
-        """Every setting that decides the scores."""
-        common = {field.name for field in fields(BasePeer)}
+        """Every setting that decides the scores, as JSON-ready values."""
+        common = {field.name for field in fields(Peer)}
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in common}
 
     def fit(self, X: npt.ArrayLike) -> Self:
@@ -114,6 +78,10 @@ class BasePeer(ABC):
         if self._n_features is None:
             raise DataError(f"{self.name} has not been fitted: call fit first.")
         return np.asarray(self._score(check_matrix(X, self.name, self._n_features)), dtype=np.float64)
+
+    def p_value(self, scores: FloatArray) -> FloatArray | None:
+        """How often a normal row has at least these scores; None for a method without a calibrated threshold."""
+        return None
 
     @abstractmethod
     def _fit(self, rows: FloatArray) -> None: ...

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from ptad.benchmark.peers.protocol import BasePeer, FloatArray
+from ptad.benchmark.peers.protocol import FloatArray, Peer
 from ptad.errors import MissingExtraError, SettingError
 
 
 @dataclass(eq=False, kw_only=True)
-class PyodPeer(BasePeer):
+class PyodPeer(Peer):
     """A PyOD detector, fitted on normal rows only.
 
     PyOD's contamination only places its threshold and has no part in the scores used here. It draws from the global

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptad.benchmark.peers.protocol import BasePeer, FloatArray
+from ptad.benchmark.peers.protocol import FloatArray, Peer
 from ptad.errors import SettingError
 
 
 @dataclass(eq=False, kw_only=True)
-class PrincipalResidual(BasePeer):
+class PrincipalResidual(Peer):
     """Squared distance to the smallest principal subspace that holds a share of the variance.
 
     Parameters
