@@ -10,7 +10,7 @@ import pytest
 
 from ptad.benchmark.board import gain_table, make_board
 from ptad.benchmark.collections import fixed_sample
-from ptad.benchmark.figures import save_critical_difference
+from ptad.benchmark.figures import critical_difference_figure, save_critical_difference
 from ptad.benchmark.leaderboard import (
     BASELINE,
     SAMPLE,
@@ -23,7 +23,7 @@ from ptad.benchmark.leaderboard import (
     sample_rows,
     scaling_table,
 )
-from ptad.benchmark.statistics import bootstrap_interval
+from ptad.benchmark.statistics import bootstrap_interval, compare
 from ptad.benchmark.tables import Table
 from ptad.errors import DataError
 
@@ -111,7 +111,7 @@ def test_gains_beside_any_method() -> None:
 def test_both_scalings_and_cost_by_device() -> None:
     rows = [row("knn", "odd_0", 0.2, scaling="standard"), row("knn", "odd_0", 0.4, scaling="minmax")]
     rows += [row("knn", "odd_1", 0.9, scaling="minmax"), row("ptad", "odd_0", 0.5)]
-    assert texts(scaling_table(rows)) == {"knn": ["1", "0.2000", "0.4000", "0.2000", "0.4000"]}
+    assert texts(scaling_table(rows)) == {"knn": ["0.2000", "0.4000", "0.2000", "0.4000"]}
     cost = cost_table([row("mcm", "odd_0", 0.2, device="cpu"), row("mcm", "odd_1", 0.2, device="H", peak_cuda_mb=70.0)])
     assert [[cell.text for cell in cells][1:] for cells in cost.rows] == [
         ["cpu", "1.500", "1.5", "2", "300", ""],
@@ -139,3 +139,10 @@ def test_page_and_diagram(tmp_path: Path) -> None:
     assert "8 tables that all of 3 methods" in text and "](images/macro.png)" in text and "failed: no scores" in text
     assert not save_critical_difference([row("ptad", "odd_0", 0.5)], "macro", tmp_path / "none.png")
     assert "![" not in leaderboard_page([row("ptad", "odd_0", 0.5)], "macro")
+
+
+def test_the_diagram_names_the_methods() -> None:
+    board = make_board(grid(), "macro")
+    drawn = critical_difference_figure(compare(board.methods, board.values["auc_pr"]), 8, "auc_pr")
+    words = {text.get_text().strip() for text in drawn.axes[0].texts}
+    assert words == {"ptad (1.50)", f"{BASELINE} (1.50)", "lof (3.00)"}

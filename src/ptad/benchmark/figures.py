@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -85,17 +86,20 @@ def critical_difference_figure(result: Comparison, n_tables: int, metric: str) -
     except ImportError as error:
         raise MissingExtraError("scikit-posthocs", "bench", "The critical-difference diagram") from error
     figure, axes = _pyplot().subplots(figsize=(9, 1.2 + 0.2 * len(result.methods)))
-    names = result.methods
+    # Numbers stand for the methods: sets of text have another order in every process, and so would the lines drawn.
+    names = range(len(result.methods))
     scikit_posthocs.critical_difference_diagram(
         pandas.Series(result.ranks, index=names),
         pandas.DataFrame(result.p_values, index=names, columns=names),
         ax=axes,
         label_fmt_left="{label} ({rank:.2f}) ",
         label_fmt_right=" {label} ({rank:.2f})",
-        color_palette={name: _colour(name) for name in names},
+        color_palette={place: _colour(name) for place, name in enumerate(result.methods)},
         # A group need not be contiguous: a bar may pass methods that do differ. Dots say who belongs to it.
         crossbar_props={"marker": "o", "markersize": 5, "linewidth": 1.5, "color": _INK},
     )
+    for text in axes.texts:
+        text.set_text(re.sub(r"\d+", lambda found: result.methods[int(found[0])], text.get_text(), count=1))
     axes.set_title(f"Mean ranks by {TITLES[metric]}, {n_tables} tables; dots on one bar: p ≥ 0.05", fontsize=10)
     return figure
 

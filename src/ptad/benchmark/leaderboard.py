@@ -11,10 +11,11 @@ from ptad.benchmark.collections import fixed_sample, group_of
 from ptad.benchmark.metrics import RATES, TITLES
 from ptad.benchmark.peers import DEEP_PEERS
 from ptad.benchmark.report import coverage_table
+from ptad.benchmark.scaling import SCALINGS
 from ptad.benchmark.statistics import bootstrap_interval, elo_ratings, mean_ranks, win_rates
 from ptad.benchmark.store import ALARM_COLUMNS, MEASURED, Row
-from ptad.benchmark.summary import experiment_rows
-from ptad.benchmark.tables import Table, TableCell, to_markdown
+from ptad.benchmark.summary import experiment_rows, scaling_means
+from ptad.benchmark.tables import Table, TableCell, plain_table, to_markdown
 
 #: The first neighbour in clipped min-max columns: the method to beat.
 BASELINE = "nn1-clip1"
@@ -50,9 +51,10 @@ def leaderboard_page(rows: Sequence[Row], collection: str, image: str = "") -> s
             f"## Deep methods: a fixed sample of {SAMPLE} tables",
             f"Drawn from the sorted names with seed 0 (`--sample {SAMPLE}`), before anything was measured on them. All "
             f"methods on the {len(few.datasets)} of these tables that all {len(few.methods)} were measured on; a "
-            "method without a scaling of its own counts under the one that is better on the sample.",
+            "method without a scaling of its own counts under the one that is better on the sample. Trainings that met "
+            "the ceiling of steps are counted as capped in the coverage.",
             *board_tables(few),
-            "## All tables again",
+            "## Thresholds, scalings, cost, coverage",
         ]
     tables = [alarm_table(rows, collection), scaling_table(main), cost_table(main), coverage_table(main)]
     parts += [to_markdown(table) for table in tables if table.rows]
@@ -140,9 +142,9 @@ def alarm_table(rows: Sequence[Row], collection: str) -> Table:
             cells = [_alarm_cell([row[name] for row in found if row.get(name) is not None]) for name in ALARM_COLUMNS]
             if any(cells):
                 title = variant if experiment == "main" else f"{variant}, calibrated"
-                body.append([TableCell(text) for text in (title, group, *cells)])
+                body.append((title, group, *cells))
     header = ["Method", "Group", *(f"at {rate:g}" for rate in RATES)]
-    return Table("Observed false alarms, mean over tables", header, body)
+    return plain_table("Observed false alarms, mean over tables", header, body)
 
 
 def _alarm_cell(values: Sequence[float]) -> str:
@@ -153,20 +155,15 @@ def _alarm_cell(values: Sequence[float]) -> str:
 
 
 def scaling_table(rows: Sequence[Row]) -> Table:
-    """Both scalings of every method that has none of its own, over the tables that it was measured on under both."""
+    """Both scalings of every method that has none of its own, over the splits that it was measured on under both."""
     body = []
     for variant in dict.fromkeys(str(row["variant"]) for row in rows if row["scaling"] != "own"):
-        found: dict[str, dict[tuple[str, int], Row]] = {"standard": {}, "minmax": {}}
-        for row in rows:
-            if row["variant"] == variant and row["scaling"] in found and row["status"] in MEASURED:
-                found[row["scaling"]][str(row["dataset"]), int(row["seed"])] = row
-        shared = sorted(set.intersection(*(set(cells) for cells in found.values())))
-        if shared:
-            means = [np.mean([cells[key][metric] for key in shared]) for metric in METRICS for cells in found.values()]
-            texts = (variant, str(len({name for name, _ in shared})), *(f"{mean:.4f}" for mean in means))
-            body.append([TableCell(text) for text in texts])
-    header = [f"{TITLES[metric]}, {name}" for metric in METRICS for name in ("standard", "minmax")]
-    return Table("Both scalings", ["Method", "Tables", *header], body)
+        own = [row for row in rows if row["variant"] == variant]
+        found = [scaling_means(own, metric) for metric in METRICS]
+        if len(found[0]) == 2:
+            body.append([variant, *(f"{means[name]:.4f}" for means in found for name in SCALINGS)])
+    header = [f"{TITLES[metric]}, {name}" for metric in METRICS for name in SCALINGS]
+    return plain_table("Both scalings", ["Method", *header], body)
 
 
 def cost_table(rows: Sequence[Row]) -> Table:
@@ -179,7 +176,7 @@ def cost_table(rows: Sequence[Row]) -> Table:
             seconds = np.array([row["fit_seconds"] + row["score_seconds"] for row in own])
             memory = [max(row.get(name) or 0.0 for row in own) for name in ("peak_rss_mb", "peak_cuda_mb")]
             texts = (variant, device, f"{np.median(seconds):.3f}", f"{seconds.max():.1f}", f"{seconds.sum():,.0f}")
-            body.append([TableCell(text) for text in (*texts, *(f"{peak:,.0f}" if peak else "" for peak in memory))])
+            body.append((*texts, *(f"{peak:,.0f}" if peak else "" for peak in memory)))
     header = ["Method", "Device", "Seconds per cell, median", "largest", "all cells"]
     header += ["Peak memory of its process (MB)", "of the GPU (MB)"]
-    return Table("Fit and score: time and memory", header, body)
+    return plain_table("Fit and score: time and memory", header, body)

@@ -52,7 +52,7 @@ def _variants() -> tuple[Variant, ...]:
 
 def grid_page(results: Results) -> str:
     """The best single setting, what picking with test labels would give, and the printed figures beside both."""
-    rows = results.experiment("paper", "paper-grid")
+    rows = current(results.experiment("paper", "paper-grid"))
     if not rows:
         return ""
     board = make_board(rows, "paper", "paper-grid")
@@ -84,7 +84,7 @@ def pick_settings(board: Board, rows: Sequence[Row]) -> dict[str, Values]:
     preset, tables = board.methods.index(PRESET), np.arange(len(board.datasets))
     chosen = values[0].argmax(axis=1)
     cells: dict[tuple[str, int], list[Row]] = {}
-    for row in current(rows):
+    for row in rows:
         if row["status"] in MEASURED:
             cells.setdefault((str(row["dataset"]), int(row["seed"])), []).append(row)
     best = {key: max(found, key=lambda row: row["auc_pr"]) for key, found in cells.items()}
