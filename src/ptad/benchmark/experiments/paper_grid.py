@@ -32,15 +32,15 @@ TRAININGS: dict[str, dict[str, Any]] = {
     "LAMB 0.01": {"learning_rate": 0.01},
     "LAMB 0.001": {"learning_rate": 0.001},
     "LAMB 0.01, context batch": {"learning_rate": 0.01, "context": "batch"},
-    "LAMB 0.001, context batch": {"learning_rate": 0.001, "context": "batch"},
     "LAMB 0.01, batches of 64": {"learning_rate": 0.01, "batch_size": 64},
     "AdamW 0.001": {"optimizer": "adamw", "learning_rate": 0.001},
 }
 
 
 def smallest_tables(n_tables: int = N_TABLES) -> tuple[str, ...]:
-    """The tables with the fewest rows."""
-    return tuple(sorted(catalogue(), key=lambda name: catalogue()[name].rows)[:n_tables])
+    """The tables with the fewest cells."""
+    known = catalogue()
+    return tuple(sorted(known, key=lambda name: known[name].rows * known[name].columns)[:n_tables])
 
 
 def _variants() -> tuple[Variant, ...]:
