@@ -14,6 +14,7 @@ from ptad.benchmark.claims import CLAIMS, claim_table
 from ptad.benchmark.experiments import EXPERIMENTS, MEASUREMENTS, variant_order
 from ptad.benchmark.experiments.default_parts import parts_page
 from ptad.benchmark.experiments.paper_grid import PRESET, grid_page
+from ptad.benchmark.gaps import gap_table
 from ptad.benchmark.pages import NOT_YET, experiment_block, fill, main_blocks, render_pages
 from ptad.benchmark.results import Results
 from ptad.benchmark.store import ResultStore
@@ -165,3 +166,14 @@ def test_every_page_holds_what_the_results_say(rendered: dict[Path, str]) -> Non
 def test_every_experiment_has_a_page() -> None:
     pages = {path.stem for path in (ROOT / "docs" / "experiments").glob("*.md")} | {"typed-tables", "false-alarms"}
     assert {*EXPERIMENTS, *MEASUREMENTS} == pages
+
+
+def test_planned_cells_without_a_figure_are_listed() -> None:
+    measured = [row("mcm", "wine", 0.5, seed=seed) for seed in (0, 1)]
+    lost = row("mcm", "wine", 0.5, seed=2, status="failed", reason="out of memory. More.", scaling="minmax")
+    found = {(cells[0].text, cells[1].text): cells[2].text for cells in gap_table([*measured, lost]).rows}
+    assert found["main", "Wine"].startswith("mcm (seed 2; failed: out of memory); dte-c (seed 0, 1, 2)")
+    assert ("ablation", "Census") in found and "(seed 0)" in found["ablation", "Census"]
+    again = row("mcm", "wine", 0.5, seed=2, scaling="standard")
+    cells = next(cells for cells in gap_table([*measured, lost, again]).rows if cells[1].text == "Wine")
+    assert cells[2].text.startswith("dte-c (seed 0, 1, 2)")

@@ -17,6 +17,7 @@ from ptad.benchmark.averages import averages_table, full_size_table, twin_table
 from ptad.benchmark.catalogue import catalogue
 from ptad.benchmark.claims import claim_table
 from ptad.benchmark.experiments import EXPERIMENTS, READERS, variant_order
+from ptad.benchmark.gaps import gap_table
 from ptad.benchmark.headline import headline
 from ptad.benchmark.leaderboard import leaderboard_page
 from ptad.benchmark.methods import methods_list
@@ -85,6 +86,7 @@ def main_blocks(results: Results) -> dict[str, str]:
         "details": "\n\n".join(map(_folded, tables)),
         "published": "\n\n".join(map(_folded, published_tables(rows))),
         "coverage": to_markdown(coverage),
+        "gaps": to_markdown(gap_table(rows)),
         "full-size": to_markdown(full_size_table(rows, results.rows("full"))),
         "twins": to_markdown(twin_table(experiment_rows(rows, "main"))),
     }
