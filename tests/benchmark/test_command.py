@@ -81,6 +81,7 @@ def test_run_and_tables(folder: Path) -> None:
         (["run", "--jobs", "0"], "'jobs'"),
         (["experiment", "nope"], "Choose from: ablation"),
         (["tables", "nowhere.csv"], "no results file"),
+        (["pages", "--results", "nowhere"], "There is no 'nowhere'"),
         (["data", "nowhere"], "There is no folder 'nowhere'"),
         (["run", "--collection", "nowhere"], "no collection and no folder 'nowhere'"),
         (["run", "--collection", "macro"], "psorus/Outformer"),

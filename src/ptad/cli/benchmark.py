@@ -148,7 +148,11 @@ def pages(
     """
     from ptad.benchmark.figures import draw_all
     from ptad.benchmark.pages import render_pages
+    from ptad.errors import DataError
 
+    for option, place in (("results", results), ("docs", docs), ("readme", readme)):
+        if not place.exists():
+            raise DataError(f"There is no {str(place)!r}. Run this in a clone of ptad, or name it with --{option}.")
     for path, text in render_pages(results, docs, readme).items():
         path.write_text(text, encoding="utf-8")
         typer.echo(f"wrote {path}", err=True)
