@@ -14,7 +14,7 @@ from ptad.benchmark.report import coverage_table
 from ptad.benchmark.scaling import SCALINGS
 from ptad.benchmark.statistics import bootstrap_interval, elo_ratings, mean_ranks, win_rates
 from ptad.benchmark.store import ALARM_COLUMNS, MEASURED, Row
-from ptad.benchmark.summary import experiment_rows, scaling_means
+from ptad.benchmark.summary import by_variant, experiment_rows, scaling_means
 from ptad.benchmark.tables import Table, TableCell, plain_table, to_markdown
 
 #: The first neighbour in clipped min-max columns: the method to beat.
@@ -140,15 +140,13 @@ def class_tables(board: Board, rows: Sequence[Row]) -> list[Table]:
 def alarm_table(rows: Sequence[Row], collection: str) -> Table:
     """Mean observed false alarms of methods with a calibrated threshold, by group."""
     body = []
-    chosen = [*experiment_rows(rows, "main"), *experiment_rows(rows, "false-alarms")]
-    for experiment, variant in dict.fromkeys((row["experiment"], str(row["variant"])) for row in chosen):
-        own = [row for row in chosen if (row["experiment"], row["variant"]) == (experiment, variant)]
+    calibrated = [row for row in rows if any(row.get(name) is not None for name in ALARM_COLUMNS)]
+    found = {name: by_variant(experiment_rows(calibrated, name)) for name in ("main", "false-alarms")}
+    for experiment, variant, own in ((name, *item) for name, groups in found.items() for item in groups.items()):
         for group in sorted({group_of(collection, str(row["dataset"])) for row in own}):
-            found = [row for row in own if group_of(collection, str(row["dataset"])) == group]
-            cells = [_alarm_cell([row[name] for row in found if row.get(name) is not None]) for name in ALARM_COLUMNS]
-            if any(cells):
-                title = variant if experiment == "main" else f"{variant}, calibrated"
-                body.append((title, group, *cells))
+            members = [row for row in own if group_of(collection, str(row["dataset"])) == group]
+            cells = [_alarm_cell([row[name] for row in members if row.get(name) is not None]) for name in ALARM_COLUMNS]
+            body.append((variant if experiment == "main" else f"{variant}, calibrated", group, *cells))
     header = ["Method", "Group", *(f"at {rate:g}" for rate in RATES)]
     return plain_table("Observed false alarms, mean over tables", header, body)
 
@@ -163,8 +161,7 @@ def _alarm_cell(values: Sequence[float]) -> str:
 def scaling_table(rows: Sequence[Row]) -> Table:
     """Both scalings of every method that has none of its own, over the splits that it was measured on under both."""
     body = []
-    for variant in dict.fromkeys(str(row["variant"]) for row in rows if row["scaling"] != "own"):
-        own = [row for row in rows if row["variant"] == variant]
+    for variant, own in by_variant(row for row in rows if row["scaling"] != "own").items():
         found = [scaling_means(own, metric) for metric in METRICS]
         if len(found[0]) == 2:
             body.append([variant, *(f"{means[name]:.4f}" for means in found for name in SCALINGS)])
@@ -175,10 +172,9 @@ def scaling_table(rows: Sequence[Row]) -> Table:
 def cost_table(rows: Sequence[Row]) -> Table:
     """Seconds and memory of every method on every device."""
     body = []
-    names = dict.fromkeys((str(row["variant"]), str(row.get("device") or "")) for row in rows)
-    for variant, device in names:
-        own = [r for r in rows if r["variant"] == variant and r.get("device") == device and r["status"] in MEASURED]
-        if own:
+    for variant, measured in by_variant(row for row in rows if row["status"] in MEASURED).items():
+        for device in dict.fromkeys(row["device"] for row in measured):
+            own = [row for row in measured if row["device"] == device]
             seconds = np.array([row["fit_seconds"] + row["score_seconds"] for row in own])
             memory = [max(row.get(name) or 0.0 for row in own) for name in ("peak_rss_mb", "peak_cuda_mb")]
             texts = (variant, device, f"{np.median(seconds):.3f}", f"{seconds.max():.1f}", f"{seconds.sum():,.0f}")

@@ -10,7 +10,7 @@ from ptad.benchmark.catalogue import catalogue, dataset_title
 from ptad.benchmark.metrics import TITLES
 from ptad.benchmark.statistics import mean_ranks
 from ptad.benchmark.store import MEASURED, STATUSES, Row
-from ptad.benchmark.summary import Summary, experiment_rows, published, short_reason, summarise
+from ptad.benchmark.summary import Summary, by_variant, experiment_rows, published, short_reason, summarise
 from ptad.benchmark.tables import BEST, PLAIN, SECOND, Notes, Table, TableCell
 from ptad.errors import DataError
 
@@ -91,8 +91,7 @@ def coverage_table(rows: Sequence[Row]) -> Table:
     """How many cells of each method were measured, capped or lost, and why."""
     notes = Notes()
     body = []
-    for variant in dict.fromkeys(str(row["variant"]) for row in rows):
-        own = [row for row in rows if row["variant"] == variant]
+    for variant, own in by_variant(rows).items():
         counts = [len(own), *(sum(row["status"] == status for row in own) for status in STATUSES)]
         reasons = dict.fromkeys(short_reason(row) for row in own if row["status"] not in MEASURED)
         marks = tuple(notes.number(reason) for reason in reasons)

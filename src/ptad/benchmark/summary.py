@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from statistics import fmean
 
 import numpy as np
 
@@ -84,11 +85,11 @@ class Summary:
 def summarise(rows: Iterable[Row], metric: str) -> Summary:
     """Gather the rows of one experiment for one metric; AUC-PR decides which scaling of a method counts for all."""
     rows = current(rows)
-    methods = tuple(dict.fromkeys(str(row["variant"]) for row in rows))
+    groups = by_variant(rows)
+    methods = tuple(groups)
     datasets = tuple(sorted({str(row["dataset"]) for row in rows}))
     summary = Summary(metric, methods, datasets)
-    for method in methods:
-        own = [row for row in rows if row["variant"] == method]
+    for method, own in groups.items():
         scaling = better_scaling(own, "auc_pr")
         summary.scaling[method] = scaling
         cells: dict[str, list[Row]] = {}
@@ -98,6 +99,14 @@ def summarise(rows: Iterable[Row], metric: str) -> Summary:
         for dataset, found in cells.items():
             summary.figures[method, dataset] = _figure(found, metric)
     return summary
+
+
+def by_variant(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """The rows of every variant, in the order of their first appearance."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(str(row["variant"]), []).append(row)
+    return groups
 
 
 def current(rows: Iterable[Row]) -> list[Row]:
@@ -136,6 +145,8 @@ def _precedence(row: Row) -> tuple[bool, str]:
 
 def better_scaling(rows: Sequence[Row], metric: str) -> str:
     """The scaling with the higher mean over the tables; with most rows where no split has all of them."""
+    if len({row["scaling"] for row in rows}) == 1:
+        return str(rows[0]["scaling"])
     means = scaling_means(rows, metric)
     counts = Counter(str(row["scaling"]) for row in rows if row["status"] in MEASURED)
     return max(sorted({str(row["scaling"]) for row in rows}), key=lambda name: (means.get(name, 0.0), counts[name]))
@@ -150,12 +161,14 @@ def scaling_means(rows: Sequence[Row], metric: str) -> dict[str, float]:
     for row in rows:
         if row["status"] in MEASURED:
             values[str(row["scaling"])][str(row["dataset"]), int(row["seed"])] = row[metric]
-    shared = set.intersection(*(set(found) for found in values.values()))
-    tables = sorted({dataset for dataset, _ in shared})
+    seeds: dict[str, list[tuple[str, int]]] = {}
+    for key in sorted(set.intersection(*(set(found) for found in values.values()))):
+        seeds.setdefault(key[0], []).append(key)
+    if not seeds:
+        return {}
     return {
-        scaling: float(np.mean([np.mean([found[key] for key in shared if key[0] == table]) for table in tables]))
+        scaling: fmean(fmean(found[key] for key in keys) for keys in seeds.values())
         for scaling, found in values.items()
-        if tables
     }
 
 
@@ -164,9 +177,8 @@ def _figure(cells: Sequence[Row], metric: str) -> Figure:
     lost = [row for row in cells if row["status"] not in MEASURED]
     capped = [row for row in cells if row["status"] == "capped"]
     reasons = tuple(dict.fromkeys(short_reason(row) for row in (*lost, *capped)))
-    mean = float(np.mean(values)) if values else None
-    std = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    return Figure(mean, std, len(values), reasons)
+    mean = fmean(values) if values else None
+    return Figure(mean, float(np.std(values, ddof=1)) if len(values) > 1 else None, len(values), reasons)
 
 
 @dataclass(frozen=True)
