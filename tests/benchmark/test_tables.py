@@ -116,6 +116,8 @@ def test_notes_give_the_first_sentence_only() -> None:
     reason = "OutOfMemoryError: CUDA out of memory. Tried to allocate 62.51 GiB. Process 594 has 66.00 MiB in use."
     rows = [*grid(), row("gmm", "wine", "own", None, status="failed", reason=reason)]
     assert coverage_table(rows).notes == ["failed: OutOfMemoryError: CUDA out of memory"]
+    rows += [row("lof", name, "own", None, status="failed", reason=f"{n} of {n} bad") for n, name in enumerate(NAMES)]
+    assert coverage_table(rows).notes[0] == "failed: 0 of 0 bad (6 cells alike)"
 
 
 def test_tables_in_the_order_of_the_registry() -> None:

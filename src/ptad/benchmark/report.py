@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -93,8 +94,13 @@ def coverage_table(rows: Sequence[Row]) -> Table:
     body = []
     for variant, own in by_variant(rows).items():
         counts = [len(own), *(sum(row["status"] == status for row in own) for status in STATUSES)]
-        reasons = dict.fromkeys(short_reason(row) for row in own if row["status"] not in MEASURED)
-        marks = tuple(notes.number(reason) for reason in reasons)
+        alike: dict[str, list[str]] = {}
+        for reason in (short_reason(row) for row in own if row["status"] not in MEASURED):
+            alike.setdefault(re.sub(r"\d+", "#", reason), []).append(reason)
+        marks = tuple(
+            notes.number(same[0] if len(same) == 1 else f"{same[0]} ({len(same)} cells alike)")
+            for same in alike.values()
+        )
         body.append([TableCell(variant, marks=marks), *(TableCell(str(count)) for count in counts)])
     return Table("Coverage of the grid", ["Method", "cells", *STATUSES], body, notes.texts)
 

@@ -136,7 +136,7 @@ def experiment_rows(rows: Iterable[Row], experiment: str, order: Sequence[str] =
 
 def short_reason(row: Row) -> str:
     """Status and reason of a cell for a note: the first sentence, since what follows is advice or a memory dump."""
-    return f"{row['status']}: {str(row['reason']).split('. ')[0]}"
+    return f"{row['status']}: {str(row['reason']).split('. ')[0].rstrip('.')}"
 
 
 def _precedence(row: Row) -> tuple[bool, str]:
