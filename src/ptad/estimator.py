@@ -30,7 +30,7 @@ logger = logging.getLogger("ptad")
 
 BLOCK_ROWS = 2**16  # rows of an array that are encoded at a time
 # Where it runs and what it says is for the next machine to choose; settings are saved as a whole.
-SAVED_PARAMETERS = ("preset", "false_alarm_rate", "kinds", "missing", "drop", "only", "random_state")
+SAVED_PARAMETERS = ("preset", "false_alarm_rate", "types", "missing", "drop", "only", "random_state")
 
 Array = NDArray[np.float64]
 
@@ -51,7 +51,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         Settings that differ from the preset, by dotted name: ``{"local_reconstruction.ridge": 0.1}``.
     device : str
         "auto" (a GPU if there is one and torch is installed), "cpu", "cuda", "cuda:1", ...
-    kinds, missing, drop, only
+    types, missing, drop, only
         How to read a table's columns; see :func:`ptad.tables.fit_schema`.
     random_state : int, RandomState or None
         The same number gives the same model on the same machine.
@@ -85,7 +85,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         false_alarm_rate: float | str = "auto",
         config: Mapping[str, Any] | Config | None = None,
         device: str = "auto",
-        kinds: Mapping[str, str] | None = None,
+        types: Mapping[str, str] | None = None,
         missing: Iterable[str] = (),
         drop: Iterable[str] = (),
         only: Iterable[str] | None = None,
@@ -96,7 +96,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         self.false_alarm_rate = false_alarm_rate
         self.config = config
         self.device = device
-        self.kinds = kinds
+        self.types = types
         self.missing = missing
         self.drop = drop
         self.only = only
@@ -120,7 +120,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         self._check_parameters()
         config = make_config(self.preset, self.config)
         table = self._input(X, reset=True)
-        schema = fit_schema(table, kinds=self.kinds, missing=self.missing, drop=self.drop, only=self.only)
+        schema = fit_schema(table, types=self.types, missing=self.missing, drop=self.drop, only=self.only)
         with fit_progress(self.verbose) as progress:
             detector = Detector.fit(
                 schema.encode(table),
@@ -208,7 +208,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
             self.false_alarm_rate = wanted
 
     def _check_parameters(self) -> None:
-        for name in ("kinds", "config"):
+        for name in ("types", "config"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, Mapping | Config):
                 raise SettingError(f"The '{name}' parameter of PTAD must be a mapping. Got {value!r} instead.")

@@ -149,7 +149,7 @@ def test_encoding_is_the_schema_s(runner: Runner, monkeypatch: pytest.MonkeyPatc
             "truth": rng.choice(["True", "FALSE", "?"], n),
         }
     )
-    schema = fit_schema(table, missing=["?"], kinds={"grade": "category", "truth": "boolean"})
+    schema = fit_schema(table, missing=["?"], types={"grade": "categorical", "truth": "boolean"})
     monkeypatch.setattr(runner, "schema", json.loads(json.dumps(schema.to_json())))
     np.testing.assert_array_equal(runner.encode(table), schema.encode(table))
 

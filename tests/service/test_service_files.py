@@ -106,8 +106,8 @@ def test_markup_and_formulas_are_only_text(service):
 def test_columns_are_described(service, csv_bytes):
     about = service.upload(csv_bytes, "C:\\files\\rows.csv").json()
     assert (about["name"], about["rows"], about["format"]) == ("rows.csv", 200, "csv")
-    kinds = {column["name"]: column["kind"] for column in about["columns"]}
-    assert kinds == {"a": "number", "b": "number", "n": "number", "colour": "category", "state": "category"}
+    types = {column["name"]: column["type"] for column in about["columns"]}
+    assert types == {"a": "numeric", "b": "numeric", "n": "numeric", "colour": "categorical", "state": "categorical"}
     assert about["columns"][4]["values"] == [["ok", 180], ["bad", 20]]
     assert service.http.get(f"/v1/tables/{about['id']}").json() == about
     assert service.http.delete(f"/v1/tables/{about['id']}").status_code == 204

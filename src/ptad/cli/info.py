@@ -64,4 +64,4 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _column(column: dict[str, Any]) -> str:
     missing = f", missing in {rate(column['missing_rate'])} of the rows" if column["missing_rate"] else ""
-    return f"{column['kind']}{missing}"
+    return f"{column['type']}{missing}"

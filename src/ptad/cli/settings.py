@@ -62,7 +62,7 @@ def parse_pairs(texts: Sequence[str] | None, option: str, form: str) -> dict[str
     """Read repeated ``name=value`` options."""
     pairs = {}
     for text in texts or ():
-        name, equal, value = text.rpartition("=") if option == "--kind" else text.partition("=")
+        name, equal, value = text.rpartition("=") if option == "--type" else text.partition("=")
         if not equal or not name.strip():
             raise SettingError(f"{option} wants {form}. Got {text!r} instead.")
         pairs[name.strip()] = value.strip()
@@ -118,7 +118,7 @@ def gather(file: Path | None, pairs: dict[str, str], options: dict[str, Any]) ->
 
     settings = read_settings(file) if file is not None else {}
     from_file = _with_none(settings.pop("config", {}))
-    kinds = {**settings.get("kinds", {}), **options.pop("kinds", {})}
+    types = {**settings.get("types", {}), **options.pop("types", {})}
     settings.update({name: value for name, value in options.items() if value is not None})
     if from_file:
         try:
@@ -126,7 +126,7 @@ def gather(file: Path | None, pairs: dict[str, str], options: dict[str, Any]) ->
         except SettingError as error:
             raise SettingError(f"--config {file}: {error}") from error
     config = {**from_file, **_with_none({name: parse_value(value) for name, value in pairs.items()})}
-    return {**settings, **({"kinds": kinds} if kinds else {}), **({"config": config} if config else {})}
+    return {**settings, **({"types": types} if types else {}), **({"config": config} if config else {})}
 
 
 def _flat(config: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def describe_model(folder: str | Path) -> dict[str, Any]:
         "batch_size": detector.batch_size,
         "rows_learned": manifest.get("n_rows"),
         "columns": [
-            {name: entry[name] for name in ("name", "kind", "missing_rate")} for entry in manifest["schema"]["columns"]
+            {name: entry[name] for name in ("name", "type", "missing_rate")} for entry in manifest["schema"]["columns"]
         ],
         "features": len(model.schema_.features),
         "left_out": dict(model.schema_.left_out),

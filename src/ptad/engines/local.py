@@ -217,7 +217,7 @@ def known_batches(model: AnyModel, scan: TableScan) -> Iterator[tuple[int, pa.Re
             if name not in said:
                 said.add(name)
                 logger.warning(
-                    "column %r is excluded (%s) but now holds %r: to use it, fit again with --kind",
+                    "column %r is excluded (%s) but now holds %r: to use it, fit again with --type",
                     *(name, model.schema_.left_out[name], value),
                 )
         yield start, batch, batch.select(names)

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnxruntime  # type: ignore[import-untyped]
 
-FORMAT, VERSION = "ptad-onnx", 2
+FORMAT, VERSION = "ptad-onnx", 3
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[nN]a[nN]|[+-]?(inf|Inf|infinity|Infinity)", flags=re.ASCII)
 TRUTHS = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
 NULL_WORDS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")  # of CSV files
@@ -149,13 +149,13 @@ class Runner:
         gone = {text.strip() for text in self.schema["missing"]}
         encoded = []
         for entry in self.schema["columns"]:
-            name, kind = entry["name"], entry["kind"]
-            if kind not in _ENCODERS:
+            name, type_ = entry["name"], entry["type"]
+            if type_ not in _ENCODERS:
                 raise RunnerError(
-                    f"Column {name!r} is of type {kind!r}, which this runner does not encode. Encode the rows with "
+                    f"Column {name!r} is of type {type_!r}, which this runner does not encode. Encode the rows with "
                     "ptad (PTAD.load(model).schema_.encode) and give them to Runner.run, or fit the model without it."
                 )
-            values = _ENCODERS[kind](_cells(columns[name], gone), entry)
+            values = _ENCODERS[type_](_cells(columns[name], gone), entry)
             if len(infinite := np.flatnonzero(np.isinf(values))):
                 raise RunnerError(
                     f"Column {name!r}, row {infinite[0]} (counted from 0) is infinite. Replace it by a finite number "
@@ -259,7 +259,7 @@ def _text(cell: Any, row: int, entry: dict[str, Any]) -> str:
     raise _wrong(cell, row, entry, "a number with one way to write it; give it as text, as it was in training")
 
 
-_ENCODERS = {"number": _numbers, "boolean": _truths, "category": _categories}
+_ENCODERS = {"numeric": _numbers, "boolean": _truths, "categorical": _categories}
 
 
 def _wrong(cell: Any, row: int, entry: dict[str, Any], form: str) -> RunnerError:

@@ -21,12 +21,12 @@ from ptad.errors import DataError, UserError
 from ptad.service.rows import renumbered
 from ptad.service.store import read_json, write_json
 from ptad.tables import Schema, scan_table
-from ptad.tables.kinds import detect_kind, reason_to_leave_out
+from ptad.tables.column_types import detect_type, reason_to_leave_out
 from ptad.tables.sources import DAMAGE, LONGEST_LINE, TEXT_FORMATS, Source, endless_line, find_sources
 from ptad.tables.values import decoded, without_missing
 
 BATCH_ROWS = 16384
-PROFILE_ROWS = 50_000  # rows that kinds, examples and values are taken from
+PROFILE_ROWS = 50_000  # rows that types, examples and values are taken from
 MOST_VALUES = 20  # different values of a column that may be a label
 EXAMPLES = 3
 TEXT_LENGTH = 60
@@ -189,10 +189,10 @@ def _profile(path: Path, spec: dict[str, Any], kind: str) -> dict[str, Any]:
 
 def _column(name: str, chunks: pa.ChunkedArray) -> dict[str, Any]:
     array = decoded(pa.concat_arrays(chunks.chunks) if chunks.num_chunks != 1 else chunks.chunk(0))
-    entry: dict[str, Any] = {"name": name, "kind": None, "problem": None, "examples": [], "values": None}
+    entry: dict[str, Any] = {"name": name, "type": None, "problem": None, "examples": [], "values": None}
     try:
         array = without_missing(array, ())
-        entry["kind"] = detect_kind(name, array)
+        entry["type"] = detect_type(name, array)
         entry["problem"] = reason_to_leave_out(array, identifiers=True)
     except (DataError, pa.ArrowException):
         entry["problem"] = f"values of type {array.type} cannot be used"

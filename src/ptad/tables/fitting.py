@@ -10,18 +10,18 @@ import pyarrow as pa
 
 from ptad.errors import DataError, SettingError
 from ptad.tables.borders import Frame, as_frame
-from ptad.tables.kinds import KINDS, Column, detect_kind, reason_to_leave_out
-from ptad.tables.number_column import NumberColumn, origin_of
+from ptad.tables.column_types import TYPES, Column, detect_type, reason_to_leave_out
+from ptad.tables.numeric_column import NumericColumn, origin_of
 from ptad.tables.schema import CELLS_AT_ONCE, Schema, raw_block
 from ptad.tables.values import without_missing
 
-_NUMERIC = ("number", "boolean", "duration")
+_NUMERIC = ("numeric", "boolean", "duration")
 
 
 def fit_schema(
     table: Any,
     *,
-    kinds: Mapping[str, str] | None = None,
+    types: Mapping[str, str] | None = None,
     missing: Iterable[str] = (),
     drop: Iterable[str] = (),
     only: Iterable[str] | None = None,
@@ -33,9 +33,9 @@ def fit_schema(
     ----------
     table : array, or pandas, polars or Arrow table
         Training rows. The columns of an array are named ``x0, x1, ...``, are numbers, and are all kept.
-    kinds : mapping of column to kind, optional
-        Overrides the detected kind (see :mod:`ptad.tables.kinds`) and keeps a column that looks like an identifier or
-        is constant.
+    types : mapping of column to type, optional
+        Overrides the detected type (see :mod:`ptad.tables.column_types`) and keeps a column that looks like an
+        identifier or is constant.
     missing : iterable of str
         Text that means "missing", compared after stripping blanks. NaN, None, NA, NaT and nulls always do.
     drop, only : iterable of str
@@ -56,14 +56,14 @@ def fit_schema(
     for parameter, given in (("missing", missing), ("drop", drop), ("only", only)):
         if isinstance(given, str):  # it would be taken apart into its letters
             raise SettingError(f"The '{parameter}' parameter must be a list of text: write [{given!r}], not {given!r}.")
-    chosen = dict(kinds or {})
+    chosen = dict(types or {})
     dropped, only = tuple(drop), None if only is None else tuple(only)
     frame = as_frame(table, wanted=lambda name: name not in dropped and (only is None or name in only))
     _check_size(frame)
-    _check_names(frame.names, {"kinds": tuple(chosen), "drop": dropped, "only": only or ()})
-    for name, kind in chosen.items():
-        if kind not in KINDS:
-            raise SettingError(f"Column {name!r} cannot be of kind {kind!r}. Choose one of: {', '.join(KINDS)}.")
+    _check_names(frame.names, {"types": tuple(chosen), "drop": dropped, "only": only or ()})
+    for name, type_ in chosen.items():
+        if type_ not in TYPES:
+            raise SettingError(f"Column {name!r} cannot be of type {type_!r}. Choose one of: {', '.join(TYPES)}.")
     texts = tuple(missing)
     left_out: dict[str, str] = {}
     columns: list[Column] = []
@@ -78,19 +78,19 @@ def fit_schema(
             columns.append(_array_column(name, frame.array[:, i]))
         else:
             array = without_missing(frame.column(i), texts)
-            kind = chosen.get(name) or detect_kind(name, array)
+            type_ = chosen.get(name) or detect_type(name, array)
             reason = reason_to_leave_out(array, identifiers=name not in chosen)
-            if reason is None and numeric_only and kind not in _NUMERIC:
-                reason = f"{kind}: only numbers are used"
+            if reason is None and numeric_only and type_ not in _NUMERIC:
+                reason = f"{type_}: only numbers are used"
             if reason is None:
-                columns.append(_fit_column(name, kind, array))
+                columns.append(_fit_column(name, type_, array))
         if reason is None:
             places.append(i)
         else:
             left_out[name] = reason
     if not columns:
         reasons = "; ".join(f"{name!r} ({reason})" for name, reason in list(left_out.items())[:30])
-        raise DataError(f"No column is left to learn from: {reasons}. Add columns that vary, or set their kinds.")
+        raise DataError(f"No column is left to learn from: {reasons}. Add columns that vary, or set their types.")
     used = tuple(columns)
     rate = _missing_rate(used, _chosen(frame, places), texts)
     return Schema(frame.names, used, rate, texts, left_out, frame.array is not None)
@@ -118,14 +118,14 @@ def _check_names(names: tuple[str, ...], given: dict[str, tuple[str, ...]]) -> N
             )
 
 
-def _array_column(name: str, values: np.ndarray) -> NumberColumn:
+def _array_column(name: str, values: np.ndarray) -> NumericColumn:
     if values.dtype.kind not in "iu":
-        return NumberColumn(name, "number")
-    return NumberColumn(name, "number", True, origin_of(int(values.min()), int(values.max())))
+        return NumericColumn(name, "numeric")
+    return NumericColumn(name, "numeric", True, origin_of(int(values.min()), int(values.max())))
 
 
-def _fit_column(name: str, kind: str, array: pa.Array) -> Column:
-    return KINDS[kind].fit(name, kind, array)
+def _fit_column(name: str, type_: str, array: pa.Array) -> Column:
+    return TYPES[type_].fit(name, type_, array)
 
 
 def _chosen(frame: Frame, places: list[int]) -> Frame:

@@ -102,8 +102,8 @@ class TableScan(Iterator[pa.RecordBatch]):
         self.sources = sources
         self.label = sources[0].label if len(sources) == 1 else f"{sources[0].label} and {len(sources) - 1} more files"
         self._missing, self._encoding, self._batch_rows = missing, encoding, max(int(batch_rows), 1)
-        kinds = fitted.kinds if fitted is not None else {}
-        self._text = tuple(name for name, kind in kinds.items() if kind in ("text", "category"))
+        types = fitted.types if fitted is not None else {}
+        self._text = tuple(name for name, type_ in types.items() if type_ in ("text", "categorical"))
         self._mixed: tuple[str, ...] = ()
         self.schema, rows = self._look()
         self.n_rows = rows

@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 
 from ptad.errors import BundleError, DataError
 from ptad.tables.borders import Frame, as_frame
+from ptad.tables.column_types import CONSTANT, TYPES, Column
 from ptad.tables.features import Features
-from ptad.tables.kinds import CONSTANT, KINDS, Column
-from ptad.tables.number_column import NumberColumn
+from ptad.tables.numeric_column import NumericColumn
 from ptad.tables.values import decoded, shifted, without_missing, without_named
 
-FORMAT, VERSION = "ptad-schema", 2
+FORMAT, VERSION = "ptad-schema", 3
 CELLS_AT_ONCE = 2**24  # encoded cells held as float64 at one time
 
 
@@ -64,9 +64,9 @@ class Schema:
         return tuple(c.name for c in self.columns)
 
     @cached_property
-    def kinds(self) -> dict[str, str]:
-        """Kind of every used column."""
-        return {c.name: c.kind for c in self.columns}
+    def types(self) -> dict[str, str]:
+        """Type of every used column."""
+        return {c.name: c.type for c in self.columns}
 
     @cached_property
     def encoded_names(self) -> tuple[str, ...]:
@@ -127,7 +127,7 @@ class Schema:
     def to_json(self) -> dict[str, Any]:
         """The schema as plain JSON types."""
         columns = [
-            {"name": c.name, "kind": c.kind, **c.to_json(), "missing_rate": float(rate)}
+            {"name": c.name, "type": c.type, **c.to_json(), "missing_rate": float(rate)}
             for c, rate in zip(self.columns, self.missing_rate, strict=True)
         ]
         return {
@@ -152,7 +152,7 @@ class Schema:
             entries = state["columns"]
             return cls(
                 tuple(state["inputs"]),
-                tuple(KINDS[e["kind"]].from_json(e["name"], e["kind"], e) for e in entries),
+                tuple(TYPES[e["type"]].from_json(e["name"], e["type"], e) for e in entries),
                 np.array([float(e["missing_rate"]) for e in entries]),
                 tuple(state["missing"]),
                 dict(state["left_out"]),
@@ -201,7 +201,7 @@ class Schema:
 
 def raw_block(columns: tuple[Column, ...], frame: Frame, missing: tuple[str, ...]) -> np.ndarray:
     """Unscaled features of all columns, float64 of shape (n_rows, n_encoded); infinite numbers are an error."""
-    numeric = [c for c in columns if isinstance(c, NumberColumn) and c.kind == "number"]
+    numeric = [c for c in columns if isinstance(c, NumericColumn) and c.type == "numeric"]
     if frame.array is not None and len(numeric) == len(columns):
         block = _array_block(numeric, frame.array)
     else:
@@ -220,7 +220,7 @@ def raw_block(columns: tuple[Column, ...], frame: Frame, missing: tuple[str, ...
     return block
 
 
-def _array_block(columns: list[NumberColumn], array: np.ndarray) -> np.ndarray:
+def _array_block(columns: list[NumericColumn], array: np.ndarray) -> np.ndarray:
     origins = [c.origin for c in columns]
     if not any(origins):
         return array.astype(np.float64)

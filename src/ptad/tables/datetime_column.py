@@ -26,7 +26,7 @@ _YEAR = 366 * DAY
 
 
 @dataclass(frozen=True)
-class MomentColumn:
+class DatetimeColumn:
     """A point in time.
 
     Attributes
@@ -43,17 +43,17 @@ class MomentColumn:
     """
 
     name: str
-    kind: str
+    type: str
     first: int
     last: int
     cycles: tuple[str, ...]
     zoned: bool = False
 
     @classmethod
-    def fit(cls, name: str, kind: str, array: pa.Array) -> MomentColumn:
+    def fit(cls, name: str, type: str, array: pa.Array) -> DatetimeColumn:
         """Learn the range and the cycles."""
-        if kind == "time":
-            return cls(name, kind, 0, DAY, ("day",))
+        if type == "time":
+            return cls(name, type, 0, DAY, ("day",))
         zoned = is_zoned(decoded(array))
         whole, _, missing = moments(array, name, 0, zoned=zoned)
         present = whole[~missing]
@@ -61,12 +61,12 @@ class MomentColumn:
         reach = max(high - low, DAY)
         days = present // DAY
         cycles = {
-            "day": kind == "datetime" and np.ptp(present - days * DAY) > 0,
+            "day": type == "datetime" and np.ptp(present - days * DAY) > 0,
             "week": np.ptp((days + 3) % 7) > 0,
             "year": high - low > _YEAR,
         }
         first, last = max(low - reach, FIRST_SECOND), min(high + reach, LAST_SECOND)
-        return cls(name, kind, first, last, tuple(c for c, varied in cycles.items() if varied), zoned)
+        return cls(name, type, first, last, tuple(c for c, varied in cycles.items() if varied), zoned)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -77,11 +77,11 @@ class MomentColumn:
     @property
     def resolution(self) -> np.ndarray:
         """How far apart two moments may be and still read alike; the cycles follow from the moment."""
-        return np.array([DAY / 2 if self.kind == "date" else 0.5, *np.full(2 * len(self.cycles), np.inf)])
+        return np.array([DAY / 2 if self.type == "date" else 0.5, *np.full(2 * len(self.cycles), np.inf)])
 
     def raw(self, array: pa.Array, offset: int) -> np.ndarray:
         """Seconds since ``first`` and the cycles, of shape (n_rows, 1 + 2 * n_cycles), NaN where missing."""
-        if self.kind == "time":
+        if self.type == "time":
             whole, rest, missing = day_times(array, self.name, offset)
         else:
             whole, rest, missing = moments(array, self.name, offset, zoned=self.zoned)
@@ -105,10 +105,10 @@ class MomentColumn:
         """Moments from the linear coordinate, of the type that observed ones have; datetime64 without a zone."""
         span = self.last - self.first
         seconds = self.first + np.rint(np.clip(np.nan_to_num(raw[:, 0]), 0, span)).astype(np.int64)
-        if self.kind == "time":
+        if self.type == "time":
             clock = pa.array(np.minimum(seconds, DAY - 1).astype(np.int32)).cast(pa.time32("s"))
             return np.asarray(clock.to_numpy(zero_copy_only=False))
-        if self.kind == "date":
+        if self.type == "date":
             return np.asarray((seconds + DAY // 2) // DAY).astype("datetime64[D]").astype(object)  # nearest midnight
         if self.zoned:
             return np.array(pa.array(seconds, pa.timestamp("s", "UTC")).to_pylist(), dtype=object)
@@ -119,9 +119,9 @@ class MomentColumn:
         return {"first": self.first, "last": self.last, "cycles": list(self.cycles), "zoned": self.zoned}
 
     @classmethod
-    def from_json(cls, name: str, kind: str, state: dict[str, Any]) -> MomentColumn:
+    def from_json(cls, name: str, type: str, state: dict[str, Any]) -> DatetimeColumn:
         """Read back what :meth:`to_json` wrote."""
-        return cls(name, kind, int(state["first"]), int(state["last"]), tuple(state["cycles"]), bool(state["zoned"]))
+        return cls(name, type, int(state["first"]), int(state["last"]), tuple(state["cycles"]), bool(state["zoned"]))
 
 
 def is_zoned(array: pa.Array) -> bool:

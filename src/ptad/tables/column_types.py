@@ -1,12 +1,12 @@
-"""What a column is: its kind, and whether it is worth keeping.
+"""What a column is: its type, and whether it is worth keeping.
 
 =========== ==================================================================================================
-kind        columns
+type        columns
 =========== ==================================================================================================
-number      integers, floats, decimals; text in which every value reads as a number ("3", "2.5e-1"), unless a value has
+numeric     integers, floats, decimals; text in which every value reads as a number ("3", "2.5e-1"), unless a value has
             the leading zero of a code ("00501")
 boolean     truth values
-category    text and declared categories with at most 100 different values that repeat: at most ten values, or each
+categorical text and declared categories with at most 100 different values that repeat: at most ten values, or each
             value on average at least twice; mixed columns of numbers and text count as text
 text        all other text
 datetime    timestamps; text in which every value is an ISO 8601 date or date-time
@@ -22,23 +22,23 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ptad.tables.category_column import CategoryColumn
-from ptad.tables.moment_column import MomentColumn
-from ptad.tables.number_column import NumberColumn
+from ptad.tables.categorical_column import CategoricalColumn
+from ptad.tables.datetime_column import DatetimeColumn
+from ptad.tables.numeric_column import NumericColumn
 from ptad.tables.text_column import TextColumn
 from ptad.tables.values import CODE_TEXT, NAIVE_TEXT, NUMBER_TEXT, ZONED_TEXT, decoded, is_text, looks_like, refused
 
-Column = NumberColumn | CategoryColumn | TextColumn | MomentColumn
+Column = NumericColumn | CategoricalColumn | TextColumn | DatetimeColumn
 
-KINDS: dict[str, type[Column]] = {
-    "number": NumberColumn,
-    "boolean": NumberColumn,
-    "duration": NumberColumn,
-    "category": CategoryColumn,
+TYPES: dict[str, type[Column]] = {
+    "numeric": NumericColumn,
+    "boolean": NumericColumn,
+    "duration": NumericColumn,
+    "categorical": CategoricalColumn,
     "text": TextColumn,
-    "datetime": MomentColumn,
-    "date": MomentColumn,
-    "time": MomentColumn,
+    "datetime": DatetimeColumn,
+    "date": DatetimeColumn,
+    "time": DatetimeColumn,
 }
 
 # 100 keeps one-hot what public benchmark tables one-hot (the widest has 70 values); more would dwarf the rest.
@@ -48,14 +48,14 @@ CONSTANT = "constant: "  # a reason to leave a column out; what follows is its o
 IDENTIFIER_ROWS = 20  # fewer distinct values than this prove nothing
 
 
-def detect_kind(name: str, array: pa.Array) -> str:
-    """The kind of a training column, from its Arrow type and its values."""
+def detect_type(name: str, array: pa.Array) -> str:
+    """The type of a training column, from its Arrow type and its values."""
     kind = array.type
     if pa.types.is_dictionary(kind):
-        detect_kind(name, decoded(array))  # refuses what cannot be a value
+        detect_type(name, decoded(array))  # refuses what cannot be a value
         return _few_or_many(decoded(array))
     if is_text(kind):
-        return _kind_of_text(array)
+        return _type_of_text(array)
     if pa.types.is_boolean(kind):
         return "boolean"
     if pa.types.is_timestamp(kind):
@@ -67,7 +67,7 @@ def detect_kind(name: str, array: pa.Array) -> str:
     if pa.types.is_duration(kind):
         return "duration"
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
-        return "number"
+        return "numeric"
     raise refused(name, str(kind))
 
 
@@ -101,14 +101,14 @@ def _is_fractional_text(values: pa.Array) -> bool:
         return False
     if looks_like(values, NUMBER_TEXT):
         return not looks_like(values, r"^[+-]?\d+$")
-    return _kind_of_text(values) == "datetime"
+    return _type_of_text(values) == "datetime"
 
 
-def _kind_of_text(array: pa.Array) -> str:
+def _type_of_text(array: pa.Array) -> str:
     if array.null_count == len(array):
         return "text"
     if looks_like(array, NUMBER_TEXT) and not pc.any(pc.match_substring_regex(array, CODE_TEXT)).as_py():
-        return "number"
+        return "numeric"
     for pattern, zone in ((NAIVE_TEXT, None), (ZONED_TEXT, "UTC")):
         if looks_like(array, pattern):
             try:
@@ -123,4 +123,4 @@ def _few_or_many(values: pa.Array) -> str:
     distinct = pc.count_distinct(values, mode="only_valid").as_py()
     present = len(values) - values.null_count
     few = distinct <= MOST_CATEGORIES and (distinct <= FEW_CATEGORIES or 2 * distinct <= present)
-    return "category" if few else "text"
+    return "categorical" if few else "text"
