@@ -25,12 +25,24 @@ from ptad.progress import fit_progress
 from ptad.storage import plain, write_bundle
 from ptad.tables import fit_schema
 from ptad.tables.borders import as_frame
+from ptad.tables.inference import check_types
+from ptad.tables.number_format import check_signs
 
 logger = logging.getLogger("ptad")
 
 BLOCK_ROWS = 2**16  # rows of an array that are encoded at a time
 # Where it runs and what it says is for the next machine to choose; settings are saved as a whole.
-SAVED_PARAMETERS = ("preset", "false_alarm_rate", "types", "missing", "drop", "only", "random_state")
+SAVED_PARAMETERS = (
+    "preset",
+    "false_alarm_rate",
+    "types",
+    "missing",
+    "drop",
+    "only",
+    "decimal",
+    "thousands",
+    "random_state",
+)
 
 Array = NDArray[np.float64]
 
@@ -51,7 +63,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         Settings that differ from the preset, by dotted name: ``{"local_reconstruction.ridge": 0.1}``.
     device : str
         "auto" (a GPU if there is one and torch is installed), "cpu", "cuda", "cuda:1", ...
-    types, missing, drop, only
+    types, missing, drop, only, decimal, thousands
         How to read a table's columns; see :func:`ptad.tables.fit_schema`.
     random_state : int, RandomState or None
         The same number gives the same model on the same machine.
@@ -89,6 +101,8 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         missing: Iterable[str] = (),
         drop: Iterable[str] = (),
         only: Iterable[str] | None = None,
+        decimal: str | None = None,
+        thousands: str | None = None,
         random_state: int | np.random.RandomState | None = 0,
         verbose: int = 1,
     ) -> None:
@@ -100,6 +114,8 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         self.missing = missing
         self.drop = drop
         self.only = only
+        self.decimal = decimal
+        self.thousands = thousands
         self.random_state = random_state
         self.verbose = verbose
 
@@ -120,7 +136,17 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         self._check_parameters()
         config = make_config(self.preset, self.config)
         table = self._input(X, reset=True)
-        schema = fit_schema(table, types=self.types, missing=self.missing, drop=self.drop, only=self.only)
+        schema = fit_schema(
+            table,
+            types=self.types,
+            missing=self.missing,
+            drop=self.drop,
+            only=self.only,
+            decimal=self.decimal,
+            thousands=self.thousands,
+        )
+        for note in schema.notes:
+            logger.log(logging.WARNING if note.doubtful else logging.INFO, "%s", note.text)
         with fit_progress(self.verbose) as progress:
             detector = Detector.fit(
                 schema.encode(table),
@@ -212,6 +238,8 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
             value = getattr(self, name)
             if value is not None and not isinstance(value, Mapping | Config):
                 raise SettingError(f"The '{name}' parameter of PTAD must be a mapping. Got {value!r} instead.")
+        check_signs(self.decimal, self.thousands)
+        check_types(self.types if isinstance(self.types, Mapping) else {})
         if not isinstance(self.preset, str):
             raise SettingError(f"There is no preset {self.preset!r}. Choose one of: {', '.join(PRESETS)}.")
         if not isinstance(self.verbose, int) or self.verbose < 0:

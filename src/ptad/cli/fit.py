@@ -78,6 +78,9 @@ def fit(
     address: options.Address = None,
     workers: options.Workers = None,
     encoding: options.Encoding = "utf-8",
+    sheet: options.Sheet = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -90,7 +93,7 @@ def fit(
     from ptad.engines.learning import fit_table
 
     set_up_logging(quiet)
-    source = parse_source(table, db, query)
+    source = parse_source(table, db, query, sheet=sheet)
     parameters = gather(
         config,
         parse_pairs(set_, "--set", "GROUP.SETTING=VALUE, such as local_reconstruction.ridge=0.1"),
@@ -103,6 +106,8 @@ def fit(
             "drop": parse_names(drop) or None,
             "only": parse_names(only) or None,
             "types": parse_pairs(type_, "--type", "COLUMN=TYPE, such as zip=categorical"),
+            "decimal": decimal,
+            "thousands": thousands,
             "verbose": 0 if quiet else None,
         },
     )

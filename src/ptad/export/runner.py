@@ -208,6 +208,19 @@ def _is_missing(cell: Any, gone: set[str]) -> bool:
     return cell is None or type(cell).__name__ in ("NAType", "NaTType") or cell != cell
 
 
+def _plain(text: str, entry: dict[str, Any]) -> str:
+    """Return a number as in programs; what does not fit the signs of its column is none, even if it looks like one."""
+    decimal, thousands = entry.get("decimal", "."), entry.get("thousands", "")
+    if (decimal, thousands) == (".", ""):
+        return text
+    group = {" ": "[ \u00a0\u202f]", "'": "['’]"}.get(thousands, re.escape(thousands))
+    whole = rf"(?:[1-9]\d{{0,2}}(?:{group}\d{{3}})+|\d+)" if group else r"\d+"
+    sign = re.escape(decimal)
+    if re.fullmatch(rf"[+-]?(?:{whole}(?:{sign}\d*)?|{sign}\d+)(?:[eE][+-]?\d+)?", text, flags=re.ASCII) is None:
+        return "" if NUMBER.fullmatch(text) and text.lower() != "nan" else text
+    return (re.sub(group, "", text) if group else text).replace(decimal, ".")
+
+
 def _numbers(cells: np.ndarray, entry: dict[str, Any]) -> np.ndarray:
     origin = entry.get("origin", 0)  # integers beyond 2**53 are counted from it
     if cells.dtype.kind in "iu" and origin:
@@ -222,7 +235,7 @@ def _number(cell: Any, origin: int, row: int, entry: dict[str, Any]) -> float:
         return float("nan")
     if isinstance(cell, int | np.integer):
         return float(int(cell) - origin)
-    text = cell.strip() if isinstance(cell, str) else cell
+    text = _plain(cell.strip(), entry) if isinstance(cell, str) else cell
     if origin and isinstance(text, str) and re.fullmatch(r"[+-]?\d+", text, flags=re.ASCII):
         return float(int(text) - origin)  # as a float it would lose its last digits
     if not isinstance(text, str) or NUMBER.fullmatch(text):

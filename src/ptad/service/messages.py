@@ -14,8 +14,8 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"
 Column = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 # no number of rows that fits into this service supports a smaller one
 Rate = Annotated[float, Field(ge=1e-9, lt=1)] | Literal["auto"]
-ColumnType = Literal["numeric", "boolean", "duration", "categorical", "text", "datetime", "date", "time"]
-assert set(TYPES) == set(ColumnType.__args__)  # type: ignore[attr-defined]
+# a type, or a date with its format; what is wrong with a format is said by the one who reads it
+ColumnType = Annotated[str, StringConstraints(max_length=100, pattern=rf"^({'|'.join(TYPES)})$|^date(time)?:.+$")]
 
 
 class Message(BaseModel):
@@ -51,6 +51,8 @@ class FitRequest(Message):
     types: dict[Column, ColumnType] = Field(default={}, max_length=5000)
     drop: list[Column] = Field(default=[], max_length=5000)
     missing: list[Annotated[str, StringConstraints(max_length=1000)]] = Field(default=[], max_length=100)
+    decimal: Literal[".", ","] | None = Field(default=None, description="Decimal sign of numbers in text")
+    thousands: Literal["", ".", ",", " ", "'"] | None = Field(default=None, description="Their thousands sign")
     preset: Literal["default", "paper"] = "default"
     seed: int = Field(default=0, ge=0, lt=2**31)
     config: dict[str, Any] = Field(
@@ -96,6 +98,7 @@ class TableInfo(BaseModel):
     bytes: int
     format: str
     columns: list[dict[str, Any]] | None = None
+    notes: list[str] = Field(default=[], description="How dates and numbers in text are read, and what is a guess")
 
 
 class JobInfo(BaseModel):

@@ -3,13 +3,13 @@
 =========== ==================================================================================================
 type        columns
 =========== ==================================================================================================
-numeric     integers, floats, decimals; text in which every value reads as a number ("3", "2.5e-1"), unless a value has
-            the leading zero of a code ("00501")
+numeric     integers, floats, decimals; text in which every value reads as a number ("3", "2.5e-1", "1.234,56"), unless
+            a value has the leading zero of a code ("00501")
 boolean     truth values
 categorical text and declared categories with at most 100 different values that repeat: at most ten values, or each
             value on average at least twice; mixed columns of numbers and text count as text
 text        all other text
-datetime    timestamps; text in which every value is an ISO 8601 date or date-time
+datetime    timestamps; text in which every value is a date-time, in ISO 8601 or as people write them
 date, time  calendar days, times of day
 duration    differences of times
 =========== ==================================================================================================
@@ -19,14 +19,17 @@ Nested columns (lists, structs, maps) and binary ones are refused.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.tables.categorical_column import CategoricalColumn
 from ptad.tables.datetime_column import DatetimeColumn
+from ptad.tables.number_format import PLAIN, WHOLE_TEXT, NumberFormat
 from ptad.tables.numeric_column import NumericColumn
 from ptad.tables.text_column import TextColumn
-from ptad.tables.values import CODE_TEXT, NAIVE_TEXT, NUMBER_TEXT, ZONED_TEXT, decoded, is_text, looks_like, refused
+from ptad.tables.values import decoded, is_text, looks_like, refused
 
 Column = NumericColumn | CategoricalColumn | TextColumn | DatetimeColumn
 
@@ -46,16 +49,36 @@ MOST_CATEGORIES = 100
 FEW_CATEGORIES = 10
 CONSTANT = "constant: "  # a reason to leave a column out; what follows is its one value
 IDENTIFIER_ROWS = 20  # fewer distinct values than this prove nothing
+MOST_BAD = 0.0  # share of values that may be unreadable in a text column that holds numbers or dates
+MOMENTS = ("datetime", "date", "time")
 
 
-def detect_type(name: str, array: pa.Array) -> str:
-    """The type of a training column, from its Arrow type and its values."""
+@dataclass(frozen=True)
+class Reading:
+    """How a column is read: its type, the date formats of its text (none: ISO 8601), the signs in its numbers."""
+
+    type: str
+    formats: tuple[str, ...] = ()
+    numbers: NumberFormat = PLAIN
+
+    def fit(self, name: str, array: pa.Array) -> Column:
+        """Fit the encoder of a training column."""
+        encoder = TYPES[self.type]
+        if encoder is NumericColumn:
+            return NumericColumn.fit(name, self.type, array, self.numbers)
+        if encoder is DatetimeColumn:
+            return DatetimeColumn.fit(name, self.type, array, self.formats)
+        return encoder.fit(name, self.type, array)
+
+
+def type_of_array(name: str, array: pa.Array) -> str | None:
+    """The type of a training column by its Arrow type; None for text, which its values decide about."""
     kind = array.type
     if pa.types.is_dictionary(kind):
-        detect_type(name, decoded(array))  # refuses what cannot be a value
-        return _few_or_many(decoded(array))
+        type_of_array(name, decoded(array))  # refuses what cannot be a value
+        return few_or_many(decoded(array))
     if is_text(kind):
-        return _type_of_text(array)
+        return None
     if pa.types.is_boolean(kind):
         return "boolean"
     if pa.types.is_timestamp(kind):
@@ -71,7 +94,15 @@ def detect_type(name: str, array: pa.Array) -> str:
     raise refused(name, str(kind))
 
 
-def reason_to_leave_out(array: pa.Array, *, identifiers: bool) -> str | None:
+def few_or_many(values: pa.Array) -> str:
+    """Whether text has few enough values that repeat to be categories."""
+    distinct = pc.count_distinct(values, mode="only_valid").as_py()
+    present = len(values) - values.null_count
+    few = distinct <= MOST_CATEGORIES and (distinct <= FEW_CATEGORIES or 2 * distinct <= present)
+    return "categorical" if few else "text"
+
+
+def reason_to_leave_out(array: pa.Array, reading: Reading, *, identifiers: bool) -> str | None:
     """Why a training column tells nothing, or None if it is worth keeping.
 
     ``identifiers=False`` keeps whatever has a value: also a column in which all values are different, or the same.
@@ -90,37 +121,14 @@ def reason_to_leave_out(array: pa.Array, *, identifiers: bool) -> str | None:
         value = values.drop_null()[0].as_py()
         return f"{CONSTANT}{value!r}" if isinstance(value, str | int) else f"{CONSTANT}{value}"
     countable = is_text(values.type) or pa.types.is_integer(values.type)
-    if countable and distinct == present >= IDENTIFIER_ROWS and not _is_fractional_text(values):
+    if countable and distinct == present >= IDENTIFIER_ROWS and not _is_measured(values, reading):
         return "identifier: every value is different"
     return None
 
 
-def _is_fractional_text(values: pa.Array) -> bool:
-    # floats and moments written as text are measurements, not identifiers
-    if not is_text(values.type):
-        return False
-    if looks_like(values, NUMBER_TEXT):
-        return not looks_like(values, r"^[+-]?\d+$")
-    return _type_of_text(values) == "datetime"
-
-
-def _type_of_text(array: pa.Array) -> str:
-    if array.null_count == len(array):
-        return "text"
-    if looks_like(array, NUMBER_TEXT) and not pc.any(pc.match_substring_regex(array, CODE_TEXT)).as_py():
-        return "numeric"
-    for pattern, zone in ((NAIVE_TEXT, None), (ZONED_TEXT, "UTC")):
-        if looks_like(array, pattern):
-            try:
-                pc.cast(pc.utf8_trim_whitespace(array), pa.timestamp("us", zone))
-            except pa.ArrowInvalid:  # 2024-02-31 has the form of a date and is none
-                break
-            return "datetime"
-    return _few_or_many(array)
-
-
-def _few_or_many(values: pa.Array) -> str:
-    distinct = pc.count_distinct(values, mode="only_valid").as_py()
-    present = len(values) - values.null_count
-    few = distinct <= MOST_CATEGORIES and (distinct <= FEW_CATEGORIES or 2 * distinct <= present)
-    return "categorical" if few else "text"
+def _is_measured(values: pa.Array, reading: Reading) -> bool:
+    """Whether values are no identifiers even if all are different: moments, and text with fractions or thousands."""
+    if reading.type in MOMENTS:
+        return True
+    signs = reading.type == "numeric" and is_text(values.type)
+    return signs and (not reading.numbers.is_plain or not looks_like(values, WHOLE_TEXT))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ptad.tables.date_format import has_zone
 from ptad.tables.values import (
     DAY,
     FIRST_SECOND,
@@ -40,6 +41,8 @@ class DatetimeColumn:
         each as a sine and a cosine.
     zoned : bool
         Whether the column has a time zone; its cycles are then those of UTC.
+    formats : tuple of str
+        How text is read: the first format that fits; ISO 8601 if there is none.
     """
 
     name: str
@@ -48,14 +51,15 @@ class DatetimeColumn:
     last: int
     cycles: tuple[str, ...]
     zoned: bool = False
+    formats: tuple[str, ...] = ()
 
     @classmethod
-    def fit(cls, name: str, type: str, array: pa.Array) -> DatetimeColumn:
+    def fit(cls, name: str, type: str, array: pa.Array, formats: tuple[str, ...] = ()) -> DatetimeColumn:
         """Learn the range and the cycles."""
         if type == "time":
             return cls(name, type, 0, DAY, ("day",))
-        zoned = is_zoned(decoded(array))
-        whole, _, missing = moments(array, name, 0, zoned=zoned)
+        zoned = is_zoned(decoded(array), formats)
+        whole, _, missing = moments(array, name, 0, zoned=zoned, formats=formats)
         present = whole[~missing]
         low, high = (int(np.floor(q)) for q in np.quantile(present, (0.01, 0.99)))
         reach = max(high - low, DAY)
@@ -66,7 +70,7 @@ class DatetimeColumn:
             "year": high - low > _YEAR,
         }
         first, last = max(low - reach, FIRST_SECOND), min(high + reach, LAST_SECOND)
-        return cls(name, type, first, last, tuple(c for c, varied in cycles.items() if varied), zoned)
+        return cls(name, type, first, last, tuple(c for c, varied in cycles.items() if varied), zoned, formats)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -84,7 +88,7 @@ class DatetimeColumn:
         if self.type == "time":
             whole, rest, missing = day_times(array, self.name, offset)
         else:
-            whole, rest, missing = moments(array, self.name, offset, zoned=self.zoned)
+            whole, rest, missing = moments(array, self.name, offset, zoned=self.zoned, formats=self.formats)
         block = np.empty((len(whole), 1 + 2 * len(self.cycles)))
         block[:, 0] = np.clip((whole - self.first) + rest, 0.0, self.last - self.first)
         days = whole // DAY
@@ -116,16 +120,20 @@ class DatetimeColumn:
 
     def to_json(self) -> dict[str, Any]:
         """Plain types for the schema file."""
-        return {"first": self.first, "last": self.last, "cycles": list(self.cycles), "zoned": self.zoned}
+        state = {"first": self.first, "last": self.last, "cycles": list(self.cycles), "zoned": self.zoned}
+        return state | ({"formats": list(self.formats)} if self.formats else {})
 
     @classmethod
     def from_json(cls, name: str, type: str, state: dict[str, Any]) -> DatetimeColumn:
         """Read back what :meth:`to_json` wrote."""
-        return cls(name, type, int(state["first"]), int(state["last"]), tuple(state["cycles"]), bool(state["zoned"]))
+        span, formats = (int(state["first"]), int(state["last"])), tuple(state.get("formats", ()))
+        return cls(name, type, *span, tuple(state["cycles"]), bool(state["zoned"]), formats)
 
 
-def is_zoned(array: pa.Array) -> bool:
+def is_zoned(array: pa.Array, formats: tuple[str, ...] = ()) -> bool:
     """Whether a column of dates, or of text that holds dates, has a time zone."""
+    if formats and (is_text(array.type) or pa.types.is_integer(array.type)):
+        return has_zone(formats[0])
     if is_text(array.type):
         return array.null_count < len(array) and looks_like(array, ZONED_TEXT)
     return pa.types.is_timestamp(array.type) and array.type.tz is not None

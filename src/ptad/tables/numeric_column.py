@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ptad.tables.number_format import PLAIN, WHOLE_TEXT, NumberFormat
 from ptad.tables.values import decoded, is_text, looks_like, numbers, truths
 
 EXACT = 2**53  # beyond it float64 skips integers
@@ -27,24 +28,27 @@ class NumericColumn:
     origin : int
         Subtracted exactly before the conversion to float64. It is 0 unless the training integers went beyond 2**53;
         then it is their smallest value, so that neighbouring identifiers or nanosecond stamps stay distinct.
+    form : NumberFormat
+        Decimal and thousands sign of numbers that come as text.
     """
 
     name: str
     type: str
     integer: bool = False
     origin: int = 0
+    form: NumberFormat = PLAIN
 
     @classmethod
-    def fit(cls, name: str, type: str, array: pa.Array) -> NumericColumn:
+    def fit(cls, name: str, type: str, array: pa.Array, form: NumberFormat = PLAIN) -> NumericColumn:
         """Learn whether the column is whole-numbered and needs an origin."""
         values = decoded(array)
         if type != "numeric":
             return cls(name, type)
         if is_text(values.type):
-            return cls(name, type, integer=looks_like(values, r"^[+-]?\d+$"))
+            return cls(name, type, integer=looks_like(form.plain(values), WHOLE_TEXT), form=form)
         if not pa.types.is_integer(values.type):
-            return cls(name, type)
-        return cls(name, type, True, origin_of(*pc.min_max(values).as_py().values()))
+            return cls(name, type, form=form)
+        return cls(name, type, True, origin_of(*pc.min_max(values).as_py().values()), form)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -62,7 +66,7 @@ class NumericColumn:
         """Unscaled float64 values of shape (n_rows, 1), NaN where missing."""
         if self.type == "boolean":
             return truths(array, self.name, offset)[:, None]
-        return numbers(array, self.name, offset, self.origin)[:, None]
+        return numbers(array, self.name, offset, self.origin, self.form)[:, None]
 
     def decode(self, raw: np.ndarray) -> np.ndarray:
         """Values in the table's own units from unscaled reconstructions."""
@@ -83,12 +87,13 @@ class NumericColumn:
         """Plain types for the schema file."""
         if self.type != "numeric":
             return {}
-        return {"integer": self.integer} | ({"origin": self.origin} if self.origin else {})
+        return {"integer": self.integer} | ({"origin": self.origin} if self.origin else {}) | self.form.to_json()
 
     @classmethod
     def from_json(cls, name: str, type: str, state: dict[str, Any]) -> NumericColumn:
         """Read back what :meth:`to_json` wrote."""
-        return cls(name, type, bool(state.get("integer", False)), int(state.get("origin", 0)))
+        form = NumberFormat.from_json(state)
+        return cls(name, type, bool(state.get("integer", False)), int(state.get("origin", 0)), form)
 
 
 def origin_of(smallest: int | None, largest: int | None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,16 @@ from ptad.errors import DataError
 from ptad.tables import delimited
 from ptad.tables.database import Query
 from ptad.tables.json_lines import json_batches
-from ptad.tables.sources import DAMAGE, Source, find_sources
+from ptad.tables.number_format import check_signs
+from ptad.tables.sources import DAMAGE, Source, as_source, find_sources
+from ptad.tables.spreadsheet import read_sheet
 from ptad.tables.values import is_text, without_named
 
 if TYPE_CHECKING:
     from ptad.tables.schema import Schema
+
+
+logger = logging.getLogger("ptad")
 
 
 def read_table(
@@ -57,10 +63,11 @@ def scan_table(
 
     Parameters
     ----------
-    source : path, folder, glob, "-", a list of those, or Query
-        CSV, TSV, Parquet, Feather (Arrow IPC) or JSON lines, compressed or not (.gz .bz2 .zst .lz4 .xz). "-" is
-        standard input; its format is found from its first bytes. Several files follow each other in the
-        order of their names. A :class:`Query` reads from a database.
+    source : path, folder, glob, "-", a list of those, Query, or TableSource
+        CSV, TSV, Parquet, Feather (Arrow IPC) or JSON lines, compressed or not (.gz .bz2 .zst .lz4 .xz), Excel (.xlsx
+        and the like) or .ods. "-" is standard input; its format is found from its first bytes. Several files follow
+        each other in the order of their names. A :class:`Query` reads from a database, and a :class:`TableSource` adds
+        the sheet of a workbook, or the decimal and thousands signs.
     batch_rows : int
         Rows per batch; only the last batch is shorter.
     missing : sequence of str
@@ -69,7 +76,8 @@ def scan_table(
     encoding : str
         Encoding of CSV, TSV and JSON lines.
     schema : Schema, optional
-        A fitted schema: its text and category columns are read as text, never as numbers.
+        A fitted schema: its text and categorical columns, and those whose text has a format of its own, are read as
+        text, never as numbers.
     skip_rows : int
         Rows to pass over at the start, to resume an interrupted job.
 
@@ -78,11 +86,16 @@ def scan_table(
     TableScan
         An iterator over record batches with an attribute ``schema``.
     """
-    if isinstance(source, Query):
+    wish = as_source(source)
+    if isinstance(wish.source, Query):
         from ptad.tables.query_scan import QueryScan  # it builds on the scan below
 
-        return QueryScan(source, batch_rows, tuple(missing), schema, skip_rows)
-    return TableScan(find_sources(source), batch_rows, tuple(missing), encoding, schema, skip_rows)
+        return QueryScan(wish.source, batch_rows, tuple(missing), schema, skip_rows)
+    check_signs(wish.decimal, wish.thousands)
+    signs = (wish.decimal, wish.thousands)
+    return TableScan(
+        find_sources(wish.source, wish.sheet), batch_rows, tuple(missing), encoding, schema, skip_rows, signs
+    )
 
 
 class TableScan(Iterator[pa.RecordBatch]):
@@ -96,6 +109,7 @@ class TableScan(Iterator[pa.RecordBatch]):
         encoding: str,
         fitted: Schema | None,
         skip_rows: int,
+        signs: tuple[str | None, str | None] = (None, None),
     ) -> None:
         if not sources:
             raise DataError("No file was given. Name at least one.")
@@ -104,6 +118,8 @@ class TableScan(Iterator[pa.RecordBatch]):
         self._missing, self._encoding, self._batch_rows = missing, encoding, max(int(batch_rows), 1)
         types = fitted.types if fitted is not None else {}
         self._text = tuple(name for name, type_ in types.items() if type_ in ("text", "categorical"))
+        self._fitted, self._signs = fitted, signs
+        self._sheets: dict[Source, pa.Table] = {}  # a workbook is read once, as a whole
         self._mixed: tuple[str, ...] = ()
         self.schema, rows = self._look()
         self.n_rows = rows
@@ -116,7 +132,8 @@ class TableScan(Iterator[pa.RecordBatch]):
 
     def _look(self) -> tuple[pa.Schema, int | None]:
         """First pass: the types that hold every value of every file, and whether there are rows at all."""
-        finder = delimited.TypeFinder(self._text)
+        formatted = () if self._fitted is None else self._fitted.formatted
+        finder = delimited.TypeFinder((*self._text, *formatted), *self._signs)
         fields: dict[str, list[pa.DataType]] = {}
         first: tuple[Source, list[str]] | None = None
         delimited_names: dict[str, pa.DataType] = {}
@@ -126,6 +143,7 @@ class TableScan(Iterator[pa.RecordBatch]):
             source.check_first_line()
             if source.format in ("csv", "tsv"):
                 own = dict.fromkeys(delimited.header(source, self._encoding), pa.null())
+                finder.semicolons |= delimited.delimiter(source, self._encoding) == ";"
                 for batch in delimited.text_batches(source, self._encoding, self._missing):
                     finder.look(batch)
                     rows += batch.num_rows
@@ -136,6 +154,10 @@ class TableScan(Iterator[pa.RecordBatch]):
                     for f in batch.schema:
                         own[f.name] = self._common(f.name, [own.get(f.name, pa.null()), f.type])
                         self._keep_text(f)
+            elif source.format == "excel":
+                table = self._sheets[source] = read_sheet(source)
+                own = {f.name: f.type for f in table.schema}
+                rows += table.num_rows
             else:
                 count, own = _arrow_shape(source)
                 rows += count
@@ -150,9 +172,25 @@ class TableScan(Iterator[pa.RecordBatch]):
                 )
             for name, kind in own.items():
                 fields.setdefault(name, []).append(kind)
-        for name in delimited_names:  # only now the finder has seen all files
-            fields[name].append(finder.type(name))
-        return pa.schema([(name, self._common(name, kinds)) for name, kinds in fields.items()]), rows
+        found = finder.types()  # only now it has seen all files
+        for name in delimited_names:
+            fields[name].append(found.get(name, pa.null()))
+        self._warn_of_signs(finder)
+        schema = pa.schema([(name, self._common(name, kinds)) for name, kinds in fields.items()])
+        return schema.with_metadata({delimited.DELIMITER: b";"} if finder.semicolons else None), rows
+
+    def _warn_of_signs(self, finder: delimited.TypeFinder) -> None:
+        """Say that numbers of the model have another decimal sign here: they would all be unreadable."""
+        if self._fitted is None:
+            return
+        known = self._fitted.types
+        odd = [n for n, form in finder.signs().columns.items() if known.get(n) == "numeric" and form.decimal == ","]
+        if odd:
+            logger.warning(
+                "%s: numbers of %s have a decimal comma, and the model's have a decimal point. Give --decimal ,",
+                self.label,
+                ", ".join(map(repr, odd[:10])),
+            )
 
     def _common(self, name: str, kinds: list[pa.DataType]) -> pa.DataType:
         """One type for a column that has several in different files or blocks."""
@@ -204,6 +242,10 @@ class TableScan(Iterator[pa.RecordBatch]):
                 yield delimited.typed(batch, pa.schema([self.schema.field(n) for n in batch.schema.names]))
         elif source.format == "jsonl":
             yield from json_batches(source, self._encoding, self._missing, self._mixed)
+        elif source.format == "excel":
+            for batch in self._sheets[source].to_batches():
+                columns = [without_named(c, self._missing) for c in batch.columns]
+                yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
         else:
             for batch in _arrow_batches(source, self._batch_rows):
                 columns = [without_named(c, self._missing) for c in batch.columns]

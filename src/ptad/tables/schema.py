@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,9 +17,12 @@ import pyarrow.compute as pc
 from ptad.errors import BundleError, DataError
 from ptad.tables.borders import Frame, as_frame
 from ptad.tables.column_types import CONSTANT, TYPES, Column
+from ptad.tables.datetime_column import DatetimeColumn
 from ptad.tables.features import Features
+from ptad.tables.inference import Note
+from ptad.tables.number_format import NumberFormat, check_signs
 from ptad.tables.numeric_column import NumericColumn
-from ptad.tables.values import decoded, shifted, without_missing, without_named
+from ptad.tables.values import decoded, is_text, moment_array, numbers, shifted, without_missing, without_named
 
 FORMAT, VERSION = "ptad-schema", 3
 CELLS_AT_ONCE = 2**24  # encoded cells held as float64 at one time
@@ -46,6 +49,8 @@ class Schema:
         Column to the reason why it is not used.
     from_array : bool
         Whether the training table was an array: its names are only positions.
+    notes : tuple of Note
+        How dates and numbers written as text are read, and what of it is a guess.
     """
 
     inputs: tuple[str, ...]
@@ -54,6 +59,7 @@ class Schema:
     missing: tuple[str, ...]
     left_out: dict[str, str]
     from_array: bool
+    notes: tuple[Note, ...] = ()
 
     def __repr__(self) -> str:
         return f"Schema({len(self.columns)} columns as {len(self.features)} features)"
@@ -85,6 +91,26 @@ class Schema:
             np.concatenate([*steps, np.empty(0)]),
         )
 
+    @cached_property
+    def formatted(self) -> tuple[str, ...]:
+        """Columns whose text only their own format reads right: no reader may turn it into numbers or dates."""
+        return tuple(
+            c.name
+            for c in self.columns
+            if (isinstance(c, NumericColumn) and not c.form.is_plain) or (isinstance(c, DatetimeColumn) and c.formats)
+        )
+
+    def with_signs(self, decimal: str | None = None, thousands: str | None = None) -> Schema:
+        """Return the schema with other signs in numbers that come as text; None leaves a sign as it is."""
+        check_signs(decimal, thousands)
+        if decimal is None and thousands is None:
+            return self
+        columns = tuple(
+            replace(c, form=_other_signs(c.form, decimal, thousands)) if isinstance(c, NumericColumn) else c
+            for c in self.columns
+        )
+        return replace(self, columns=columns)
+
     def encode(self, table: Any) -> np.ndarray:
         """Encode a table as float64 of shape (n_rows, n_features); NaN marks a missing cell."""
         frame = self._matched(table)
@@ -99,7 +125,7 @@ class Schema:
         """The value of every row per used column, as plain Python objects, None where missing."""
         frame = self._matched(table)
         cells = (without_missing(frame.column(i), self.missing) for i in range(len(self.columns)))
-        return {name: _pylist(array) for name, array in zip(self.names, cells, strict=True)}
+        return {c.name: _values(c, array) for c, array in zip(self.columns, cells, strict=True)}
 
     def changed_constants(self, table: Any) -> dict[str, Any]:
         """Columns that were left out since they never varied, and do now: column to a value unlike the one known."""
@@ -137,6 +163,7 @@ class Schema:
             "missing": list(self.missing),
             "inputs": list(self.inputs),
             "left_out": dict(self.left_out),
+            "notes": [{"text": note.text, "doubtful": note.doubtful} for note in self.notes],
             "columns": columns,
         }
 
@@ -157,6 +184,7 @@ class Schema:
                 tuple(state["missing"]),
                 dict(state["left_out"]),
                 bool(state["from_array"]),
+                tuple(Note(str(n["text"]), bool(n["doubtful"])) for n in state["notes"]),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise BundleError(f"The schema is damaged: {error!r}. Restore the file or fit again.") from error
@@ -243,6 +271,33 @@ def _reads_as(value: Any, text: str) -> bool:
         return math.isclose(float(value), float(text), rel_tol=1e-6)
     except (TypeError, ValueError):
         return text in (repr(value), repr(str(value)), str(value))
+
+
+def _other_signs(form: NumberFormat, decimal: str | None, thousands: str | None) -> NumberFormat:
+    """The format with the signs that are given; a sign that was the other one before gives way."""
+    point = decimal or form.decimal
+    group = form.thousands if thousands is None else thousands
+    if point == group:
+        point, group = (point, "") if decimal is not None else ("," if group == "." else ".", group)
+    return NumberFormat(point, group)
+
+
+def _values(column: Column, array: pa.Array) -> list[Any]:
+    """Cells as a person reads them: text in the format of its column as the number or date that it means."""
+    values = decoded(array)
+    if isinstance(column, DatetimeColumn) and column.formats:
+        found = moment_array(values, column.name, 0, zoned=column.zoned, formats=column.formats)
+        if column.type == "date" and pa.types.is_timestamp(found.type):
+            found = found.cast(pa.date32(), safe=False)
+        return _pylist(found)
+    if isinstance(column, NumericColumn) and not column.form.is_plain and is_text(values.type):
+        found = pa.array(numbers(values, column.name, form=column.form), from_pandas=True)
+        return _pylist(found.cast(pa.int64(), safe=False) if column.integer and _is_whole(found) else found)
+    return _pylist(array)
+
+
+def _is_whole(array: pa.Array) -> bool:
+    return bool(pc.all(pc.equal(array, pc.round(array)), min_count=0).as_py())
 
 
 def _pylist(array: pa.Array) -> list[Any]:

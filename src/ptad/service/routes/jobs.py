@@ -61,6 +61,8 @@ async def start_fit(request: Request, wanted: FitRequest) -> Any:
         "types": dict(wanted.types),
         "drop": list(wanted.drop),
         "missing": list(wanted.missing),
+        "decimal": wanted.decimal,
+        "thousands": wanted.thousands,
         "config": wanted.config,
     }
     if wanted.preset == "paper" and find_spec("torch") is None:

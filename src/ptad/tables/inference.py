@@ -1,0 +1,250 @@
+"""How the columns of a training table are read: their types, and the formats of what is written as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ptad.errors import SettingError
+from ptad.tables.column_types import MOST_BAD, TYPES, Reading, few_or_many, type_of_array
+from ptad.tables.date_format import check_format
+from ptad.tables.date_inference import COMPACT, DateFormats, are_days, infer_dates
+from ptad.tables.number_format import DECIMALS, PLAIN, NumberFormat, check_signs
+from ptad.tables.number_inference import NumberSigns, NumberTally, decide_signs
+from ptad.tables.values import CODE_TEXT, NAIVE_TEXT, ZONED_TEXT, decoded, is_text, looks_like
+
+MOST_NAMES = 10
+_SIGN_NAMES = {**DECIMALS, " ": "space", "'": "apostrophe"}
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something about the reading of a table that its owner should know.
+
+    Attributes
+    ----------
+    text : str
+        What was found, and the option that changes it.
+    doubtful : bool
+        Whether it is a guess, or may be a mistake.
+    """
+
+    text: str
+    doubtful: bool = False
+
+
+def check_types(types: Mapping[str, str]) -> None:
+    """Raise if a chosen type is none; ``date`` and ``datetime`` may be followed by a colon and a format."""
+    for name, given in types.items():
+        type_, colon, form = str(given).partition(":")
+        if type_ not in TYPES:
+            raise SettingError(f"Column {name!r} cannot be of type {type_!r}. Choose one of: {', '.join(TYPES)}.")
+        if colon and type_ not in ("date", "datetime"):
+            raise SettingError(f"Column {name!r}: only date and datetime take a format. Write {type_}, not {given!r}.")
+        if colon:
+            check_format(form, name)
+
+
+def read_columns(
+    columns: Mapping[str, pa.Array],
+    types: Mapping[str, str],
+    decimal: str | None = None,
+    thousands: str | None = None,
+    *,
+    semicolons: bool = False,
+) -> tuple[dict[str, Reading], list[Note]]:
+    """Decide how each column of a training table is read, from all its values.
+
+    Parameters
+    ----------
+    columns : mapping of column to Arrow array
+        The columns; missing values are nulls.
+    types : mapping of column to type
+        Types that the user chose, such as "numeric" or "date:%d/%m/%Y".
+    decimal, thousands, semicolons
+        As for :func:`ptad.tables.number_inference.decide_signs`.
+
+    Returns
+    -------
+    dict of column to Reading, and what there is to say about them
+    """
+    check_signs(decimal, thousands)
+    check_types(types)
+    texts = {name: pc.utf8_trim_whitespace(array.drop_null()) for name, array in columns.items() if is_text(array.type)}
+    signs = _signs(
+        {n: t for n, t in texts.items() if types.get(n, "numeric") == "numeric"},
+        columns,
+        decimal,
+        thousands,
+        semicolons,
+    )
+    notes: list[Note] = []
+    readings = {}
+    for name, array in columns.items():
+        if name in types:
+            readings[name] = _chosen(name, array, types[name], signs, notes)
+        elif (type_ := type_of_array(name, array)) is None:
+            readings[name] = _of_text(name, array, texts[name], signs, notes)
+        else:
+            readings[name] = _of_values(name, array, type_, signs, notes)
+    return readings, [*_sign_notes(readings, signs, texts, decimal), *notes]
+
+
+def _signs(
+    texts: Mapping[str, pa.Array],
+    columns: Mapping[str, pa.Array],
+    decimal: str | None,
+    thousands: str | None,
+    semicolons: bool,
+) -> NumberSigns:
+    tallies = {}
+    for name, text in texts.items():
+        tallies[name] = NumberTally()
+        tallies[name].add(text)
+    if any(pa.types.is_floating(array.type) and _has_fractions(array) for array in columns.values()):
+        tallies[""] = NumberTally()  # numbers that are numbers already have a point
+        tallies[""].add(pa.array(["0.5"], pa.large_string()))
+    return decide_signs(tallies, decimal, thousands, semicolons=semicolons, most_bad=MOST_BAD)
+
+
+def _has_fractions(array: pa.Array) -> bool:
+    return bool(pc.any(pc.not_equal(array, pc.floor(array))).as_py())
+
+
+def _chosen(name: str, array: pa.Array, given: str, signs: NumberSigns, notes: list[Note]) -> Reading:
+    type_, colon, form = given.partition(":")
+    if type_ in ("date", "datetime"):
+        if colon:
+            return Reading(type_, (form,))
+        values = decoded(array)
+        if pa.types.is_integer(values.type):
+            return Reading(type_, (COMPACT,))
+        if is_text(values.type) and _iso_zone(values) is None:
+            found = infer_dates(name, pc.utf8_trim_whitespace(values))
+            if found is not None:
+                notes += _date_notes(name, found)
+                return Reading(type_, found.formats)
+    return Reading(type_, numbers=_number_format(name, array, signs) if type_ == "numeric" else PLAIN)
+
+
+def _of_values(name: str, array: pa.Array, type_: str, signs: NumberSigns, notes: list[Note]) -> Reading:
+    if type_ == "numeric" and pa.types.is_integer(array.type) and _are_days(name, array):
+        notes.append(_days_note(name))
+        return Reading("date", (COMPACT,))
+    return Reading(type_, numbers=_number_format(name, array, signs) if type_ == "numeric" else PLAIN)
+
+
+def _of_text(name: str, array: pa.Array, text: pa.Array, signs: NumberSigns, notes: list[Note]) -> Reading:
+    if not len(text):
+        return Reading("text")
+    if are_days(name, text):
+        notes.append(_days_note(name))
+        return Reading("date", (COMPACT,))
+    form = signs.columns.get(name, PLAIN)
+    if form.fits(text).mean() >= 1.0 - MOST_BAD and not pc.any(pc.match_substring_regex(text, CODE_TEXT)).as_py():
+        return Reading("numeric", numbers=_number_format(name, array, signs))
+    if _iso_zone(array) is not None:
+        return Reading("datetime")
+    found = infer_dates(name, text)
+    if found is not None and found.share >= 1.0 - MOST_BAD:
+        notes += _date_notes(name, found)
+        return Reading(found.type, found.formats)
+    type_ = few_or_many(array)
+    if found is not None:
+        notes.append(
+            Note(
+                f"column {name!r} looks like dates, but {1.0 - found.share:.0%} of its values cannot be read as "
+                f"{' or '.join(found.formats)}: it is used as {type_}. Correct them, or fit with "
+                f"--type {name}={found.type}:{found.formats[0]}",
+                True,
+            )
+        )
+    return Reading(type_)
+
+
+def _number_format(name: str, array: pa.Array, signs: NumberSigns) -> NumberFormat:
+    """The signs of a column of numbers; those of the table where the column has none of its own to contradict them."""
+    if name in signs.columns:
+        return signs.columns[name]
+    values = decoded(array)
+    pointed = pa.types.is_floating(values.type) or (is_text(values.type) and not looks_like(values, r"^[+-]?\d+$"))
+    return PLAIN if pointed and signs.table.decimal != "." else signs.table
+
+
+def _iso_zone(array: pa.Array) -> bool | None:
+    """Whether ISO 8601 dates have a time zone; None if the text holds no such dates."""
+    for pattern, zone in ((NAIVE_TEXT, None), (ZONED_TEXT, "UTC")):
+        if looks_like(array, pattern):
+            try:
+                pc.cast(pc.utf8_trim_whitespace(array), pa.timestamp("us", zone))
+            except pa.ArrowInvalid:  # 2024-02-31 has the form of a date and is none
+                return None
+            return zone is not None
+    return None
+
+
+def _are_days(name: str, array: pa.Array) -> bool:
+    low, high = pc.min_max(array).as_py().values()
+    if low is None or low < 1900_01_01 or high > 2100_12_31:  # a cheap sieve
+        return False
+    return are_days(name, array.drop_null().cast(pa.large_string()))
+
+
+def _days_note(name: str) -> Note:
+    return Note(f"column {name!r} is read as dates ({COMPACT}); if it holds numbers, fit with --type {name}=numeric")
+
+
+def _date_notes(name: str, found: DateFormats) -> list[Note]:
+    if found.guessed:
+        return [
+            Note(
+                f"column {name!r}: no value says whether the day or the month comes first; it is read as "
+                f"{found.formats[0]}. If that is wrong, fit with --type {name}={found.type}:{found.other_order}",
+                True,
+            )
+        ]
+    if len(found.formats) > 1:
+        listed = ", ".join(f"{form} ({n:,})" for form, n in zip(found.formats, found.counts, strict=True))
+        return [
+            Note(f"column {name!r} has dates in {len(found.formats)} formats: {listed}. All of them are read", True)
+        ]
+    return [Note(f"column {name!r} is read as dates in the format {found.formats[0]}")]
+
+
+def _sign_notes(
+    readings: Mapping[str, Reading], signs: NumberSigns, texts: Mapping[str, pa.Array], decimal: str | None
+) -> list[Note]:
+    notes = []
+    own = {n: r.numbers for n, r in readings.items() if n in texts and r.type == "numeric" and n in signs.columns}
+    for form in dict.fromkeys(own.values()):
+        names = [name for name, f in own.items() if f == form and name not in signs.guessed]
+        group = f" and a thousands {_SIGN_NAMES[form.thousands]}" if form.thousands else ""
+        if names and decimal is None:
+            said = (
+                f"numbers with a decimal {_SIGN_NAMES[form.decimal]}{group}, such as {form.example()}: {_listed(names)}"
+            )
+            notes.append(
+                Note(
+                    f"{said}. If that is wrong, fit with --decimal and --thousands", form.decimal != signs.table.decimal
+                )
+            )
+    for name in signs.guessed:
+        if name in own:
+            value = texts[name][0].as_py()
+            what, other = ("decimal", ".") if own[name].decimal == "," else ("thousands", ",")
+            notes.append(
+                Note(
+                    f"column {name!r}: the comma in {value!r} may mark decimals or thousands; it is read as a {what} "
+                    f"comma. If that is wrong, fit with --decimal {other}",
+                    True,
+                )
+            )
+    return notes
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:MOST_NAMES])
+    return shown if len(names) <= MOST_NAMES else f"{shown} and {len(names) - MOST_NAMES} more"
