@@ -146,7 +146,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
             thousands=self.thousands,
         )
         for note in schema.notes:
-            logger.log(logging.WARNING if note.doubtful else logging.INFO, "%s", note.text)
+            logger.log(logging.WARNING if note.doubtful else logging.INFO, "%s", note)
         with fit_progress(self.verbose) as progress:
             detector = Detector.fit(
                 schema.encode(table),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import gzip
 import io
 import zipfile
@@ -16,6 +17,7 @@ from ptad.service.problems import Problem
 from ptad.service.settings import Limits
 from ptad.service.store import Store
 from ptad.service.uploads import Uploads, shown_name
+from workbooks import write_xlsx
 
 
 def zip_bomb() -> bytes:
@@ -112,6 +114,25 @@ def test_columns_are_described(service, csv_bytes):
     assert service.http.get(f"/v1/tables/{about['id']}").json() == about
     assert service.http.delete(f"/v1/tables/{about['id']}").status_code == 204
     assert service.http.get(f"/v1/tables/{about['id']}").status_code == 404
+
+
+def test_a_workbook_is_read_once_and_kept_as_a_plain_table(service, tmp_path):
+    days = [dt.date(2014, 1, 1) + dt.timedelta(days=i) for i in range(40)]
+    body = [["day", "price", "n"], *([d, f"{i},5", i % 7] for i, d in enumerate(days))]
+    content = write_xlsx(tmp_path / "t.xlsx", {"one": [["a"], [1], [2]], "two": body}).read_bytes()
+    sent = {"Content-Type": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"}
+    about = service.http.post("/v1/tables", params={"name": "t.xlsx", "sheet": "two"}, content=content, headers=sent)
+    about = about.json()
+    assert (about["format"], about["rows"]) == ("excel", 40)
+    types = {column["name"]: column["type"] for column in about["columns"]}
+    assert types == {"day": "date", "price": "numeric", "n": "numeric"}
+    assert len(about["notes"]) == 1 and "decimal comma" in about["notes"][0]
+    refused = service.http.post("/v1/tables", params={"name": "t.xlsx", "sheet": "3"}, content=content, headers=sent)
+    assert refused.status_code == 400 and "t.xlsx has no sheet '3'" in refused.json()["detail"]
+    job = service.http.post("/v1/fits", json={"table": about["id"], "types": {"day": "date:%d/%m/%Y"}}).json()
+    done = service.wait(job["id"])
+    assert done["state"] == "done", done
+    assert done["summary"]["columns_by_type"] == {"numeric": 2, "date": 1}
 
 
 @pytest.mark.parametrize(

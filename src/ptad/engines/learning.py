@@ -178,7 +178,7 @@ def _summary(detector: PTAD, target: Path, sample: Sample) -> dict[str, Any]:
         "columns_dated": [name for name, type_ in schema.types.items() if type_ in ("datetime", "date")],
         "features": len(schema.features),
         "left_out": dict(schema.left_out),
-        "notes": [note.text for note in schema.notes],
+        "notes": [str(note) for note in schema.notes],
         "reference_rows": len(detector.detector_.reference),
         "calibration_rows": 0 if calibration is None else len(calibration.scores),
         "false_alarm_rate": None if calibration is None else detector.false_alarm_rate_,

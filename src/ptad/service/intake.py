@@ -212,7 +212,7 @@ def _profile(path: Path, spec: dict[str, Any], kind: str) -> dict[str, Any]:
         "bytes": path.stat().st_size,
         "format": kind,
         "columns": [_column(name, array, readings.get(name)) for name, array in arrays.items()],
-        "notes": [note.text for note in notes],
+        "notes": [note.text for note in notes],  # without the option, which the page has as a field or not at all
     }
 
 

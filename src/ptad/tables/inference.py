@@ -27,13 +27,19 @@ class Note:
     Attributes
     ----------
     text : str
-        What was found, and the option that changes it.
+        What was found.
+    option : str
+        What to fit with if that is wrong.
     doubtful : bool
         Whether it is a guess, or may be a mistake.
     """
 
     text: str
+    option: str
     doubtful: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.text}. If that is wrong, fit with {self.option}"
 
 
 def check_types(types: Mapping[str, str]) -> None:
@@ -154,14 +160,11 @@ def _of_text(name: str, array: pa.Array, text: pa.Array, signs: NumberSigns, not
         return Reading(found.type, found.formats)
     type_ = few_or_many(array)
     if found is not None:
-        notes.append(
-            Note(
-                f"column {name!r} looks like dates, but {1.0 - found.share:.0%} of its values cannot be read as "
-                f"{' or '.join(found.formats)}: it is used as {type_}. Correct them, or fit with "
-                f"--type {name}={found.type}:{found.formats[0]}",
-                True,
-            )
+        text = (
+            f"column {name!r} looks like dates, but {1.0 - found.share:.0%} of its values cannot be read as "
+            f"{' or '.join(found.formats)}: it is used as {type_}"
         )
+        notes.append(Note(text, f"--type {name}={found.type}:{found.formats[0]}", True))
     return Reading(type_)
 
 
@@ -194,54 +197,36 @@ def _are_days(name: str, array: pa.Array) -> bool:
 
 
 def _days_note(name: str) -> Note:
-    return Note(f"column {name!r} is read as dates ({COMPACT}); if it holds numbers, fit with --type {name}=numeric")
+    return Note(f"column {name!r} is read as dates ({COMPACT})", f"--type {name}=numeric")
 
 
 def _date_notes(name: str, found: DateFormats) -> list[Note]:
+    other = f"--type {name}={found.type}:{found.other_order if found.guessed else 'FORMAT'}"
     if found.guessed:
-        return [
-            Note(
-                f"column {name!r}: no value says whether the day or the month comes first; it is read as "
-                f"{found.formats[0]}. If that is wrong, fit with --type {name}={found.type}:{found.other_order}",
-                True,
-            )
-        ]
+        text = f"column {name!r}: no value says whether the day or the month comes first; read as {found.formats[0]}"
+        return [Note(text, other, True)]
     if len(found.formats) > 1:
         listed = ", ".join(f"{form} ({n:,})" for form, n in zip(found.formats, found.counts, strict=True))
-        return [
-            Note(f"column {name!r} has dates in {len(found.formats)} formats: {listed}. All of them are read", True)
-        ]
-    return [Note(f"column {name!r} is read as dates in the format {found.formats[0]}")]
+        return [Note(f"column {name!r} has dates in {len(found.formats)} formats, all read: {listed}", other, True)]
+    return [Note(f"column {name!r} is read as dates in the format {found.formats[0]}", other)]
 
 
 def _sign_notes(
     readings: Mapping[str, Reading], signs: NumberSigns, texts: Mapping[str, pa.Array], decimal: str | None
 ) -> list[Note]:
-    notes = []
     own = {n: r.numbers for n, r in readings.items() if n in texts and r.type == "numeric" and n in signs.columns}
-    for form in dict.fromkeys(own.values()):
+    notes = []
+    for form in dict.fromkeys(own.values() if decimal is None else ()):
         names = [name for name, f in own.items() if f == form and name not in signs.guessed]
         group = f" and a thousands {_SIGN_NAMES[form.thousands]}" if form.thousands else ""
-        if names and decimal is None:
-            said = (
-                f"numbers with a decimal {_SIGN_NAMES[form.decimal]}{group}, such as {form.example()}: {_listed(names)}"
-            )
-            notes.append(
-                Note(
-                    f"{said}. If that is wrong, fit with --decimal and --thousands", form.decimal != signs.table.decimal
-                )
-            )
+        text = f"numbers have a decimal {_SIGN_NAMES[form.decimal]}{group}, such as {form.example()}: {_listed(names)}"
+        if names:
+            notes.append(Note(text, "--decimal and --thousands", form.decimal != signs.table.decimal))
     for name in signs.guessed:
         if name in own:
-            value = texts[name][0].as_py()
             what, other = ("decimal", ".") if own[name].decimal == "," else ("thousands", ",")
-            notes.append(
-                Note(
-                    f"column {name!r}: the comma in {value!r} may mark decimals or thousands; it is read as a {what} "
-                    f"comma. If that is wrong, fit with --decimal {other}",
-                    True,
-                )
-            )
+            text = f"column {name!r}: the comma in {texts[name][0].as_py()!r} is read as a {what} comma, by a guess"
+            notes.append(Note(text, f"--decimal {other}", True))
     return notes
 
 

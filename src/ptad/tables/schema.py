@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -163,7 +163,7 @@ class Schema:
             "missing": list(self.missing),
             "inputs": list(self.inputs),
             "left_out": dict(self.left_out),
-            "notes": [{"text": note.text, "doubtful": note.doubtful} for note in self.notes],
+            "notes": [asdict(note) for note in self.notes],
             "columns": columns,
         }
 
@@ -184,7 +184,7 @@ class Schema:
                 tuple(state["missing"]),
                 dict(state["left_out"]),
                 bool(state["from_array"]),
-                tuple(Note(str(n["text"]), bool(n["doubtful"])) for n in state["notes"]),
+                tuple(Note(**n) for n in state["notes"]),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise BundleError(f"The schema is damaged: {error!r}. Restore the file or fit again.") from error
@@ -290,14 +290,18 @@ def _values(column: Column, array: pa.Array) -> list[Any]:
         if column.type == "date" and pa.types.is_timestamp(found.type):
             found = found.cast(pa.date32(), safe=False)
         return _pylist(found)
-    if isinstance(column, NumericColumn) and not column.form.is_plain and is_text(values.type):
-        found = pa.array(numbers(values, column.name, form=column.form), from_pandas=True)
-        return _pylist(found.cast(pa.int64(), safe=False) if column.integer and _is_whole(found) else found)
+    if isinstance(column, NumericColumn) and column.type == "numeric" and is_text(values.type):
+        found = numbers(values, column.name, form=column.form)
+        if not column.integer or not (np.isnan(found) | (np.isfinite(found) & (np.rint(found) == found))).all():
+            return _pylist(pa.array(found, from_pandas=True))
+        digits = column.form.plain(pc.utf8_trim_whitespace(values)).to_pylist()
+        return [None if text is None or text.lower() == "nan" else _whole(text) for text in digits]
     return _pylist(array)
 
 
-def _is_whole(array: pa.Array) -> bool:
-    return bool(pc.all(pc.equal(array, pc.round(array)), min_count=0).as_py())
+def _whole(text: str) -> int:
+    """A whole number without a loss of digits, where it is written as one."""
+    return int(text) if text.lstrip("+-").isdecimal() else int(float(text))
 
 
 def _pylist(array: pa.Array) -> list[Any]:

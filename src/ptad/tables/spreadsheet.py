@@ -81,7 +81,8 @@ def _table(where: str, rows: Rows, first: int, left: int) -> pa.Table:
         filled.pop()
     gaps = filled.count(False)
     if gaps:
-        logger.warning("%s: %d empty %s between others passed over", where, gaps, "row is" if gaps == 1 else "rows are")
+        what = "1 empty row between others is" if gaps == 1 else f"{gaps:,} empty rows between others are"
+        logger.warning("%s: %s passed over", where, what)
     columns = list(zip(*(row for row, full in zip(body, filled, strict=False) if full), strict=True))
     columns = columns or [()] * len(header)
     kept = {}

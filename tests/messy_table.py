@@ -1,6 +1,6 @@
 """A table as people send it: local dates, decimal commas, words for missing values, bad cells, unseen categories.
 
-``python tests/tables/messy_table.py FOLDER`` writes ``normal.csv`` and ``new.csv`` there.
+``python tests/messy_table.py FOLDER`` writes ``normal.csv`` and ``new.csv`` there.
 """
 
 from __future__ import annotations
