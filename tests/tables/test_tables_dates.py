@@ -92,6 +92,9 @@ def test_eight_digits_are_days_only_where_that_makes_sense():
     assert fit_schema(table(some[:30], "order_date")).types["order_date"] == "date"
     assert fit_schema(table(some[:30], "orderDate")).types["orderDate"] == "date"
     assert fit_schema(table(some, "x")).types["x"] == "date"  # 80 different valid days are no chance
+    gaps = fit_schema(pd.DataFrame({"day": [*some[:30], None], "g": np.arange(31) % 7}))  # floats, since there is a gap
+    assert gaps.types["day"] == "date"
+    assert gaps.observed(pd.DataFrame({"day": [20141017.0, None], "g": [1, 2]}))["day"] == [dt.date(2014, 10, 17), None]
     assert fit_schema(table(some[:30], "x"), types={"x": "numeric"}).types["x"] == "numeric"
     numbers = {
         "few of unknown meaning": ("x", some[:30]),

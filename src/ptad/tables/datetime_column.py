@@ -132,7 +132,7 @@ class DatetimeColumn:
 
 def is_zoned(array: pa.Array, formats: tuple[str, ...] = ()) -> bool:
     """Whether a column of dates, or of text that holds dates, has a time zone."""
-    if formats and (is_text(array.type) or pa.types.is_integer(array.type)):
+    if formats and not pa.types.is_temporal(array.type):
         return has_zone(formats[0])
     if is_text(array.type):
         return array.null_count < len(array) and looks_like(array, ZONED_TEXT)

@@ -15,7 +15,7 @@ from ptad.tables.delimited import DELIMITER
 from ptad.tables.inference import read_columns
 from ptad.tables.numeric_column import NumericColumn, origin_of
 from ptad.tables.schema import CELLS_AT_ONCE, Schema, raw_block
-from ptad.tables.values import without_missing
+from ptad.tables.values import without_missing, without_named
 
 _NUMERIC = ("numeric", "boolean", "duration")
 
@@ -72,7 +72,7 @@ def fit_schema(
     unused = {n for n in frame.names if n in dropped or (only is not None and n not in only)}
     read = [n for n in frame.names if n not in unused and (frame.array is None or n in chosen)]
     place = {name: i for i, name in enumerate(frame.names)}
-    cells = {name: without_missing(frame.column(place[name]), texts) for name in read}
+    cells = {name: without_named(frame.column(place[name]), texts) for name in read}
     readings, notes = read_columns(
         cells,
         {name: type_ for name, type_ in chosen.items() if name not in unused},
@@ -93,7 +93,7 @@ def fit_schema(
             assert frame.array is not None
             columns.append(_array_column(name, frame.array[:, i]))
         else:
-            array, reading = cells[name], readings[name]
+            array, reading = without_missing(cells[name], ()), readings[name]
             reason = reason_to_leave_out(array, reading, identifiers=name not in chosen)
             if reason is None and numeric_only and reading.type not in _NUMERIC:
                 reason = f"{reading.type}: only numbers are used"

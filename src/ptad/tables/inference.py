@@ -14,7 +14,16 @@ from ptad.tables.date_format import check_format
 from ptad.tables.date_inference import COMPACT, DateFormats, are_days, infer_dates
 from ptad.tables.number_format import DECIMALS, PLAIN, NumberFormat, check_signs
 from ptad.tables.number_inference import NumberSigns, NumberTally, decide_signs
-from ptad.tables.values import CODE_TEXT, NAIVE_TEXT, ZONED_TEXT, decoded, is_text, looks_like
+from ptad.tables.values import (
+    CODE_TEXT,
+    NAIVE_TEXT,
+    ZONED_TEXT,
+    decoded,
+    is_text,
+    looks_like,
+    whole_text,
+    without_missing,
+)
 
 MOST_NAMES = 10
 _SIGN_NAMES = {**DECIMALS, " ": "space", "'": "apostrophe"}
@@ -67,7 +76,7 @@ def read_columns(
     Parameters
     ----------
     columns : mapping of column to Arrow array
-        The columns; missing values are nulls.
+        The columns; missing text is null.
     types : mapping of column to type
         Types that the user chose, such as "numeric" or "date:%d/%m/%Y".
     decimal, thousands, semicolons
@@ -117,7 +126,7 @@ def _signs(
 
 
 def _has_fractions(array: pa.Array) -> bool:
-    return bool(pc.any(pc.not_equal(array, pc.floor(array))).as_py())
+    return bool(pc.any(pc.and_(pc.is_finite(array), pc.not_equal(array, pc.floor(array)))).as_py())
 
 
 def _chosen(name: str, array: pa.Array, given: str, signs: NumberSigns, notes: list[Note]) -> Reading:
@@ -126,7 +135,7 @@ def _chosen(name: str, array: pa.Array, given: str, signs: NumberSigns, notes: l
         if colon:
             return Reading(type_, (form,))
         values = decoded(array)
-        if pa.types.is_integer(values.type):
+        if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
             return Reading(type_, (COMPACT,))
         if is_text(values.type) and _iso_zone(values) is None:
             found = infer_dates(name, pc.utf8_trim_whitespace(values))
@@ -137,7 +146,7 @@ def _chosen(name: str, array: pa.Array, given: str, signs: NumberSigns, notes: l
 
 
 def _of_values(name: str, array: pa.Array, type_: str, signs: NumberSigns, notes: list[Note]) -> Reading:
-    if type_ == "numeric" and pa.types.is_integer(array.type) and _are_days(name, array):
+    if type_ == "numeric" and _are_days(name, array):
         notes.append(_days_note(name))
         return Reading("date", (COMPACT,))
     return Reading(type_, numbers=_number_format(name, array, signs) if type_ == "numeric" else PLAIN)
@@ -190,10 +199,12 @@ def _iso_zone(array: pa.Array) -> bool | None:
 
 
 def _are_days(name: str, array: pa.Array) -> bool:
-    low, high = pc.min_max(array).as_py().values()
+    if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
+        return False
+    low, high = pc.min_max(without_missing(array, ())).as_py().values()
     if low is None or low < 1900_01_01 or high > 2100_12_31:  # a cheap sieve
         return False
-    return are_days(name, array.drop_null().cast(pa.large_string()))
+    return are_days(name, whole_text(array).drop_null())
 
 
 def _days_note(name: str) -> Note:

@@ -170,11 +170,19 @@ def moments(
 def moment_array(array: pa.Array, name: str, offset: int, *, zoned: bool, formats: Sequence[str]) -> pa.Array:
     """A column of dates with its text turned into timestamps."""
     array = decoded(array)
-    if formats and pa.types.is_integer(array.type):
-        array = array.cast(pa.large_string())
+    if formats and (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
+        array = whole_text(array)
     if is_text(array.type):
         return _read_moments(array, name, offset, formats) if formats else _parsed_moments(array, name, offset, zoned)
     return array
+
+
+def whole_text(array: pa.Array) -> pa.Array:
+    """Numbers as text, whole ones without a fraction: a column of days such as 20141017 with gaps may hold floats."""
+    array = without_missing(array, ())
+    if pa.types.is_floating(array.type) and pc.all(pc.equal(array, pc.floor(array)), min_count=0).as_py():
+        array = array.cast(pa.int64(), safe=False)
+    return array.cast(pa.large_string())
 
 
 def _read_moments(array: pa.Array, name: str, offset: int, formats: Sequence[str]) -> pa.Array:
