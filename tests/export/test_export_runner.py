@@ -159,6 +159,11 @@ def test_encoding_is_the_schema_s(runner: Runner, monkeypatch: pytest.MonkeyPatc
         runner.encode(table.assign(commas="1.5"))
 
 
+def test_files_with_semicolons(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("speed;load;mode\n0,5;NA;a\n")
+    assert runner_module.read_csv(tmp_path / "t.csv") == {"speed": ["0,5"], "load": [None], "mode": ["a"]}
+
+
 def test_types_that_it_does_not_encode_are_refused_by_name(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     table = pd.DataFrame({"day": pd.date_range("2024-01-01", periods=30), "a": np.arange(30.0)})
     monkeypatch.setattr(runner, "schema", fit_schema(table).to_json())

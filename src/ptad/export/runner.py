@@ -282,9 +282,15 @@ def _wrong(cell: Any, row: int, entry: dict[str, Any], form: str) -> RunnerError
 
 
 def read_csv(path: str | os.PathLike[str]) -> dict[str, list[str | None]]:
-    """Read a CSV file with a header; cells stay text, and NA, null and the like are missing."""
+    """Read a CSV file with a header; cells stay text, and NA, null and the like are missing.
+
+    What is most frequent in the header separates the cells: a comma, a semicolon, a tab or a bar.
+    """
     with open(path, newline="", encoding="utf-8-sig") as file:  # noqa: PTH123
-        header, *rows = [row for row in csv.reader(file) if row] or [[]]
+        first = file.readline()
+        file.seek(0)
+        delimiter = max(",;\t|", key=first.count)
+        header, *rows = [row for row in csv.reader(file, delimiter=delimiter) if row] or [[]]
     if not rows:
         raise RunnerError(f"'{path}' has no rows. Give a file with a header and rows.")
     if ragged := [i for i, row in enumerate(rows) if len(row) != len(header)]:

@@ -105,7 +105,7 @@ def read_columns(
             readings[name] = _of_text(name, array, texts[name], signs, notes)
         else:
             readings[name] = _of_values(name, array, type_, signs, notes)
-    return readings, [*_sign_notes(readings, signs, texts, decimal), *notes]
+    return readings, [*_sign_notes(readings, signs, columns, decimal), *notes]
 
 
 def _signs(
@@ -123,6 +123,12 @@ def _signs(
         tallies[""] = NumberTally()  # numbers that are numbers already have a point
         tallies[""].add(pa.array(["0.5"], pa.large_string()))
     return decide_signs(tallies, decimal, thousands, semicolons=semicolons, most_bad=MOST_BAD)
+
+
+def _has_points(array: pa.Array) -> bool:
+    if pa.types.is_floating(array.type):
+        return _has_fractions(array)
+    return is_text(array.type) and bool(pc.any(pc.match_substring(array, ".")).as_py())
 
 
 def _has_fractions(array: pa.Array) -> bool:
@@ -223,20 +229,26 @@ def _date_notes(name: str, found: DateFormats) -> list[Note]:
 
 
 def _sign_notes(
-    readings: Mapping[str, Reading], signs: NumberSigns, texts: Mapping[str, pa.Array], decimal: str | None
+    readings: Mapping[str, Reading], signs: NumberSigns, columns: Mapping[str, pa.Array], decimal: str | None
 ) -> list[Note]:
-    own = {n: r.numbers for n, r in readings.items() if n in texts and r.type == "numeric" and n in signs.columns}
+    numeric = {n: r.numbers for n, r in readings.items() if r.type == "numeric"}
+    own = {n: form for n, form in numeric.items() if is_text(columns[n].type) and n in signs.columns}
+    commas = any(form.decimal == "," for form in own.values())
+    points = [n for n, form in numeric.items() if form.decimal == "." and _has_points(columns[n])] if commas else []
     notes = []
     for form in dict.fromkeys(own.values() if decimal is None else ()):
         names = [name for name, f in own.items() if f == form and name not in signs.guessed]
         group = f" and a thousands {_SIGN_NAMES[form.thousands]}" if form.thousands else ""
         text = f"numbers have a decimal {_SIGN_NAMES[form.decimal]}{group}, such as {form.example()}: {_listed(names)}"
+        if names and form.decimal == "," and points:
+            text += f"; but {_listed(points)} {'has' if len(points) == 1 else 'have'} a decimal point"
         if names:
-            notes.append(Note(text, "--decimal and --thousands", form.decimal != signs.table.decimal))
+            notes.append(Note(text, "--decimal and --thousands", bool(points)))
     for name in signs.guessed:
         if name in own:
             what, other = ("decimal", ".") if own[name].decimal == "," else ("thousands", ",")
-            text = f"column {name!r}: the comma in {texts[name][0].as_py()!r} is read as a {what} comma, by a guess"
+            value = columns[name].drop_null()[0].as_py()
+            text = f"column {name!r}: the comma in {value!r} is read as a {what} comma, by a guess"
             notes.append(Note(text, f"--decimal {other}", True))
     return notes
 

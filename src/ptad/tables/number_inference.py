@@ -6,7 +6,7 @@ what none of them decides is a guess that is said.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -131,13 +131,18 @@ def decide_signs(
             guessed.append(name)
             fitting = [f for f in fitting if f.decimal == ("," if semicolons else ".")]
         columns[name] = min(fitting, key=lambda f: (f.thousands != "", f.decimal != "."))
-    signs = {f.decimal for f in columns.values()}
-    seen = {f.thousands for f in columns.values()} - {""}
-    sign = decimal or (signs.pop() if len(signs) == 1 else ".")
-    group = thousands if thousands is not None else seen.pop() if len(seen) == 1 else ""
-    table = PLAIN if sign == group else NumberFormat(sign, group)
+    tables = {sign: _common(sign, thousands, columns.values()) for sign in DECIMALS}
     columns = {
-        name: table if f.decimal == table.decimal and f.thousands in ("", table.thousands) else f
+        name: tables[f.decimal] if f.thousands in ("", tables[f.decimal].thousands) else f
         for name, f in columns.items()
     }
+    signs = {f.decimal for f in columns.values()}
+    table = tables[decimal or (signs.pop() if len(signs) == 1 else ".")]
     return NumberSigns(table, {n: f for n, f in columns.items() if not f.is_plain}, tuple(guessed))
+
+
+def _common(decimal: str, thousands: str | None, forms: Iterable[NumberFormat]) -> NumberFormat:
+    """The one format of all columns with this decimal sign, where one thousands sign is chosen or seen."""
+    seen = {f.thousands for f in forms if f.decimal == decimal} - {""}
+    group = thousands if thousands is not None else seen.pop() if len(seen) == 1 else ""
+    return NumberFormat(decimal, "" if group == decimal else group)
