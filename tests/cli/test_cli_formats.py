@@ -116,6 +116,7 @@ def test_workbooks(ptad, make_table, tiny, tmp_path):
     ("args", "message"),
     [
         (["--type", "a=date:%d/%m"], "needs day, month and year"),
+        (["--kind", "a=number"], "There is no option --kind. The type of a column is set with --type"),
         (["--type", "a=number"], "cannot be of type 'number'. Choose one of: numeric"),
         (["--decimal", "x"], "decimal sign cannot be 'x'"),
         (["--decimal", ",", "--thousands", ","], "both ','"),

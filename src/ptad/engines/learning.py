@@ -22,7 +22,7 @@ from ptad.estimator import PTAD
 from ptad.paper.settings import NetworkSettings
 from ptad.storage import MANIFEST
 from ptad.tables import TableSource
-from ptad.tables.sources import as_source
+from ptad.tables.table_source import as_source
 
 logger = logging.getLogger("ptad")
 

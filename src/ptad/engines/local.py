@@ -22,7 +22,7 @@ from ptad.errors import DataError, SettingError, UserError
 from ptad.model import Model
 from ptad.storage import MANIFEST
 from ptad.tables import Query, TableScan, TableWriter, scan_table
-from ptad.tables.sources import as_source
+from ptad.tables.table_source import as_source
 
 if TYPE_CHECKING:
     from ptad.estimator import PTAD

@@ -30,7 +30,7 @@ from ptad.estimator import PTAD
 from ptad.report.content import ReportSettings, make_content
 from ptad.report.survey import Label, Survey
 from ptad.tables import TableSource, scan_table
-from ptad.tables.sources import as_source
+from ptad.tables.table_source import as_source
 
 # the page of the service is made of the same files
 STYLE = "base.css"

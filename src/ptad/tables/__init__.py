@@ -5,7 +5,7 @@ from ptad.tables.database import Query
 from ptad.tables.fitting import fit_schema
 from ptad.tables.reading import TableScan, read_table, scan_table
 from ptad.tables.schema import Schema
-from ptad.tables.sources import TableSource
+from ptad.tables.table_source import TableSource
 from ptad.tables.writing import TableWriter, write_table
 
 __all__ = [

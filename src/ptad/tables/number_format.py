@@ -58,6 +58,14 @@ class NumberFormat:
             text = pc.replace_substring_regex(text, THOUSANDS[self.thousands], "")
         return text if self.decimal == "." else pc.replace_substring(text, self.decimal, ".")
 
+    def with_signs(self, decimal: str | None, thousands: str | None) -> NumberFormat:
+        """The format with the signs that are given; a sign of its own that is the same gives way."""
+        point = decimal or self.decimal
+        group = self.thousands if thousands is None else thousands
+        if point == group:
+            point, group = (point, "") if decimal is not None else ("," if group == "." else ".", group)
+        return NumberFormat(point, group)
+
     def example(self) -> str:
         """A number in this format."""
         return f"1{self.thousands}234{self.decimal}56"

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ptad.errors import DataError
 from ptad.tables import delimited
+from ptad.tables.arrow_files import arrow_batches, arrow_shape
 from ptad.tables.database import Query
 from ptad.tables.json_lines import json_batches
 from ptad.tables.number_format import check_signs
-from ptad.tables.sources import DAMAGE, Source, as_source, find_sources
+from ptad.tables.sources import Source, find_sources
 from ptad.tables.spreadsheet import read_sheet
+from ptad.tables.table_source import as_source
 from ptad.tables.values import is_text, without_named
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class TableScan(Iterator[pa.RecordBatch]):
                 own = {f.name: f.type for f in table.schema}
                 rows += table.num_rows
             else:
-                count, own = _arrow_shape(source)
+                count, own = arrow_shape(source)
                 rows += count
             source.check_unchanged()
             if first is None:
@@ -247,7 +247,7 @@ class TableScan(Iterator[pa.RecordBatch]):
                 columns = [without_named(c, self._missing) for c in batch.columns]
                 yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
         else:
-            for batch in _arrow_batches(source, self._batch_rows):
+            for batch in arrow_batches(source, self._batch_rows):
                 columns = [without_named(c, self._missing) for c in batch.columns]
                 yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
@@ -274,49 +274,3 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema, source: Source) -> pa.Record
         except pa.ArrowException as error:
             raise DataError(f"{source.label}, column {f.name!r}: {error}. Give it one type in all files.") from error
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _arrow_shape(source: Source) -> tuple[int, dict[str, pa.DataType]]:
-    try:
-        with ExitStack() as stack:
-            path = stack.enter_context(source.open_random())
-            if source.format == "parquet":
-                file = stack.enter_context(pq.ParquetFile(path, pre_buffer=False))
-                rows, schema = file.metadata.num_rows, file.schema_arrow
-            else:
-                reader = stack.enter_context(_ipc_reader(stack, path))
-                rows, schema = sum(b.num_rows for b in _ipc_batches(reader)), reader.schema
-    except DAMAGE as error:
-        raise source.damaged(error) from error
-    twice = [n for i, n in enumerate(schema.names) if n in schema.names[:i]]
-    if twice:
-        raise DataError(f"{source.label}: duplicate column names {', '.join(map(repr, twice))}. Rename them.")
-    return rows, {f.name: f.type for f in schema}
-
-
-def _arrow_batches(source: Source, rows: int) -> Iterator[pa.RecordBatch]:
-    try:
-        with ExitStack() as stack:
-            path = stack.enter_context(source.open_random())
-            if source.format == "parquet":
-                yield from stack.enter_context(pq.ParquetFile(path, pre_buffer=False)).iter_batches(
-                    batch_size=rows, use_threads=False
-                )
-            else:
-                yield from _ipc_batches(stack.enter_context(_ipc_reader(stack, path)))
-    except DAMAGE as error:
-        raise source.damaged(error) from error
-
-
-def _ipc_reader(stack: ExitStack, path: Any) -> Any:
-    file = stack.enter_context(pa.OSFile(str(path)))
-    start = file.read(6)
-    file.seek(0)
-    return pa.ipc.open_file(file) if start == b"ARROW1" else pa.ipc.open_stream(file)
-
-
-def _ipc_batches(reader: Any) -> Iterator[pa.RecordBatch]:
-    if isinstance(reader, pa.ipc.RecordBatchFileReader):
-        yield from (reader.get_batch(i) for i in range(reader.num_record_batches))
-    else:
-        yield from reader

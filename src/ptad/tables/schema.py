@@ -20,9 +20,10 @@ from ptad.tables.column_types import CONSTANT, TYPES, Column
 from ptad.tables.datetime_column import DatetimeColumn
 from ptad.tables.features import Features
 from ptad.tables.inference import Note
-from ptad.tables.number_format import NumberFormat, check_signs
+from ptad.tables.number_format import check_signs
 from ptad.tables.numeric_column import NumericColumn
-from ptad.tables.values import decoded, is_text, moment_array, numbers, shifted, without_missing, without_named
+from ptad.tables.shown_values import shown_values
+from ptad.tables.values import decoded, shifted, without_missing, without_named
 
 FORMAT, VERSION = "ptad-schema", 3
 CELLS_AT_ONCE = 2**24  # encoded cells held as float64 at one time
@@ -106,7 +107,7 @@ class Schema:
         if decimal is None and thousands is None:
             return self
         columns = tuple(
-            replace(c, form=_other_signs(c.form, decimal, thousands)) if isinstance(c, NumericColumn) else c
+            replace(c, form=c.form.with_signs(decimal, thousands)) if isinstance(c, NumericColumn) else c
             for c in self.columns
         )
         return replace(self, columns=columns)
@@ -125,7 +126,7 @@ class Schema:
         """The value of every row per used column, as plain Python objects, None where missing."""
         frame = self._matched(table)
         cells = (without_missing(frame.column(i), self.missing) for i in range(len(self.columns)))
-        return {c.name: _values(c, array) for c, array in zip(self.columns, cells, strict=True)}
+        return {c.name: shown_values(c, array) for c, array in zip(self.columns, cells, strict=True)}
 
     def changed_constants(self, table: Any) -> dict[str, Any]:
         """Columns that were left out since they never varied, and do now: column to a value unlike the one known."""
@@ -271,45 +272,3 @@ def _reads_as(value: Any, text: str) -> bool:
         return math.isclose(float(value), float(text), rel_tol=1e-6)
     except (TypeError, ValueError):
         return text in (repr(value), repr(str(value)), str(value))
-
-
-def _other_signs(form: NumberFormat, decimal: str | None, thousands: str | None) -> NumberFormat:
-    """The format with the signs that are given; a sign that was the other one before gives way."""
-    point = decimal or form.decimal
-    group = form.thousands if thousands is None else thousands
-    if point == group:
-        point, group = (point, "") if decimal is not None else ("," if group == "." else ".", group)
-    return NumberFormat(point, group)
-
-
-def _values(column: Column, array: pa.Array) -> list[Any]:
-    """Cells as a person reads them: text in the format of its column as the number or date that it means."""
-    values = decoded(array)
-    if isinstance(column, DatetimeColumn) and column.formats:
-        found = moment_array(values, column.name, 0, zoned=column.zoned, formats=column.formats)
-        if column.type == "date" and pa.types.is_timestamp(found.type):
-            found = found.cast(pa.date32(), safe=False)
-        return _pylist(found)
-    if isinstance(column, NumericColumn) and column.type == "numeric" and is_text(values.type):
-        found = numbers(values, column.name, form=column.form)
-        if not column.integer or not (np.isnan(found) | (np.isfinite(found) & (np.rint(found) == found))).all():
-            return _pylist(pa.array(found, from_pandas=True))
-        digits = column.form.plain(pc.utf8_trim_whitespace(values)).to_pylist()
-        return [None if text is None or text.lower() == "nan" else _whole(text) for text in digits]
-    return _pylist(array)
-
-
-def _whole(text: str) -> int:
-    """A whole number without a loss of digits, where it is written as one."""
-    return int(text) if text.lstrip("+-").isdecimal() else int(float(text))
-
-
-def _pylist(array: pa.Array) -> list[Any]:
-    if pa.types.is_timestamp(array.type) or pa.types.is_duration(array.type):
-        zone = "UTC" if pa.types.is_timestamp(array.type) and array.type.tz else None  # as decode shows them
-        make = pa.timestamp("us", zone) if pa.types.is_timestamp(array.type) else pa.duration("us")
-        try:  # nanoseconds would come back as objects of another library
-            return list(array.cast(make, safe=False).to_pylist())
-        except (ValueError, OverflowError, pa.ArrowException):  # no Python date reaches beyond year 9999
-            return list(array.cast(pa.int64()).to_pylist())
-    return list(array.to_pylist())

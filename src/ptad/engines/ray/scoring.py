@@ -40,7 +40,7 @@ from ptad.errors import DataError, SettingError, UserError
 from ptad.model import Model
 from ptad.storage import MANIFEST
 from ptad.tables import Query, TableWriter
-from ptad.tables.sources import as_source
+from ptad.tables.table_source import as_source
 
 logger = logging.getLogger("ptad")
 
