@@ -76,6 +76,18 @@ def test_a_decompression_bomb_is_stopped_at_the_limit(tmp_path):
     store.close()
 
 
+def test_a_workbook_that_unpacks_to_too_much_is_refused(tmp_path):
+    store = Store(tmp_path / "store")
+
+    async def body():
+        yield write_xlsx(tmp_path / "t.xlsx", {"s": [["a"], *[[0]] * 100_000]}).read_bytes()
+
+    with pytest.raises(Problem, match=r"bomb\.xlsx grows beyond 1,048,576 bytes when it is unpacked"):
+        asyncio.run(Uploads(store, Limits(table_bytes=2**20)).add("bomb.xlsx", body()))
+    assert list(store.tmp.iterdir()) == list(store.tables.iterdir()) == []
+    store.close()
+
+
 @pytest.mark.parametrize(
     ("piece", "says"),
     [(b"name," * 2**18, "endless.csv has more than 5,000 columns"), (b"x" * 2**20, "longer than 16,777,216 bytes")],
