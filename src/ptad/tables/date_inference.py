@@ -28,6 +28,7 @@ FIRST_YEAR, LAST_YEAR = 1900, 2100
 _NAME = re.compile(r"(?:^|[^a-z])(?:date|datum|fecha|data|dato|day|jour|dia|tag|dt|dob|ymd|yyyymmdd)(?:$|[^a-z])")
 _MANY_DAYS = 60  # so many different numbers are not all valid days by chance, nor as a running number
 _MOST_FORMATS = 4
+_MOST_TRIES = 32  # formats that are looked at, also those in which no value is a valid date
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,9 @@ def infer_dates(name: str, text: pa.Array) -> DateFormats | None:
     month_first, guessed = _order(rest)
     formats: list[str] = []
     counts: list[int] = []
-    while len(rest) and len(formats) < _MOST_FORMATS:
+    for _ in range(_MOST_TRIES):
+        if not len(rest) or len(formats) == _MOST_FORMATS:
+            break
         form = _format_of(rest[0].as_py(), month_first)
         own = fits(rest, form)
         read = parsed(rest.filter(pa.array(own)), form)
