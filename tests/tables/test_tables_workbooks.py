@@ -42,7 +42,7 @@ def test_ods_and_content_without_a_suffix(tmp_path):
 def test_sheets_by_name_and_number(tmp_path, caplog):
     path = write_xlsx(tmp_path / "t.xlsx", {"old": [["a"], [1]], "new": [["a"], [2]], "2": [["a"], [3]]})
     assert read_table(path)["a"].to_pylist() == [1]
-    assert "sheet 'old' is read; others are 'new', '2'. Choose with --sheet" in caplog.text
+    assert "sheet 'old' is read, not 'new', '2'. Choose with --sheet" in caplog.text
     caplog.clear()
     for sheet, value in (("new", 2), ("1", 1), ("2", 3), ("3", 3)):  # a name comes before a number
         assert read_table(TableSource(path, sheet=sheet))["a"].to_pylist() == [value]

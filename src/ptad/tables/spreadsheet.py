@@ -64,7 +64,7 @@ def _chosen(source: Source, names: list[str]) -> str:
     if wanted is None:
         if len(names) > 1:
             others = ", ".join(map(repr, names[1 : _SHOWN + 1])) + (" and more" if len(names) > _SHOWN + 1 else "")
-            logger.warning("%s: sheet %r is read; others are %s. Choose with --sheet", source.label, names[0], others)
+            logger.warning("%s: sheet %r is read, not %s. Choose with --sheet", source.label, names[0], others)
         return names[0]
     if wanted in names:
         return wanted
