@@ -6,6 +6,7 @@ numbers by whole columns; a cell that does not fit, or names a day that no calen
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from functools import cache
 
@@ -46,20 +47,25 @@ def has_zone(form: str) -> bool:
     return "%z" in form
 
 
+def example(form: str) -> str:
+    """A date in this format."""
+    return dt.datetime(2024, 1, 31, 12, 30, tzinfo=dt.UTC).strftime(form)
+
+
 def check_format(form: str, name: str) -> None:
     """Raise if a format does not name a day, or holds something unknown."""
-    example = "Write for example date:%d/%m/%Y or datetime:%d.%m.%Y %H:%M"
+    remedy = "Write for example date:%d/%m/%Y or datetime:%d.%m.%Y %H:%M"
     found = re.findall(r"%(.?)", form)
     unknown = [f"%{letter}" for letter in found if letter not in DIRECTIVES and letter != "%"]
     if unknown:
         raise SettingError(
-            f"Column {name!r}: the date format {form!r} holds {unknown[0]}, which is not known. {example}; known are "
+            f"Column {name!r}: the date format {form!r} holds {unknown[0]}, which is not known. {remedy}; known are "
             f"{', '.join(f'%{letter}' for letter in DIRECTIVES)}."
         )
     if len(set(found)) != len(found):
-        raise SettingError(f"Column {name!r}: the date format {form!r} names a part twice. {example}.")
+        raise SettingError(f"Column {name!r}: the date format {form!r} names a part twice. {remedy}.")
     if not all(set(found) & set(part) for part in ("d", "mbB", "Yy")):
-        raise SettingError(f"Column {name!r}: the date format {form!r} needs day, month and year. {example}.")
+        raise SettingError(f"Column {name!r}: the date format {form!r} needs day, month and year. {remedy}.")
 
 
 def fits(text: pa.Array, form: str) -> np.ndarray:

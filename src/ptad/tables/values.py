@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import DataError
-from ptad.tables.date_format import parsed
+from ptad.tables.date_format import example, parsed
 from ptad.tables.number_format import PLAIN, NumberFormat
 
 CODE_TEXT = r"^[+-]?0\d"  # 00501 is a code, not the number 501
@@ -83,9 +83,7 @@ def numbers(array: pa.Array, name: str, offset: int = 0, origin: int = 0, form: 
         return np.full(len(array), np.nan)
     if is_text(kind):
         text = pc.utf8_trim_whitespace(array)
-        _refuse(
-            ~form.fits(text), array, name, offset, f"a number{'' if form.is_plain else f' such as {form.example()}'}"
-        )
+        _refuse(~form.fits(text), array, name, offset, "a number", "" if form.is_plain else form.example())
         array = pc.cast(form.plain(text), pa.float64())
     elif pa.types.is_duration(kind):
         return _whole_and_rest(array, kind.unit)[2] - origin
@@ -191,7 +189,7 @@ def _read_moments(array: pa.Array, name: str, offset: int, formats: Sequence[str
     if found.null_count > text.null_count:  # ISO 8601 is always understood: it cannot mean anything else
         found = pc.coalesce(found, *(parsed(text, form + ("%z" if found.type.tz else "")) for form in ISO_FORMATS))
     bad = np.asarray(pc.and_(found.is_null(), array.is_valid()))
-    _refuse(bad, array, name, offset, f"a date in the format {' or '.join(formats)}")
+    _refuse(bad, array, name, offset, "a date", " or ".join(map(example, formats)))
     return found
 
 
@@ -260,12 +258,13 @@ def _cast_or_refuse(text: pa.Array, kind: pa.DataType, array: pa.Array, name: st
         raise DataError(f"Column {name!r}: {error}. Correct it or leave the column out with drop.") from error
 
 
-def _refuse(bad: np.ndarray, array: pa.Array, name: str, offset: int, form: str) -> None:
+def _refuse(bad: np.ndarray, array: pa.Array, name: str, offset: int, what: str, form: str = "") -> None:
     if not bad.any():
         return
     row = int(np.flatnonzero(bad)[0])
     raise DataError(
-        f"Column {name!r}, row {offset + row} (counted from 0): {array[row].as_py()!r} is not {form}. Correct the "
+        f"Column {name!r}, row {offset + row} (counted from 0): {array[row].as_py()!r} is not {what}"
+        f"{f' such as {form}' if form else ''}. Correct the "
         "value, or name it as a missing one (missing)."
     )
 
