@@ -31,7 +31,7 @@ Rows = NDArray[np.float64]
         ({"false_alarm_rate": None}, "The 'false_alarm_rate' parameter of PTAD must be"),
         ({"false_alarm_rate": True}, "The 'false_alarm_rate' parameter of PTAD must be"),
         ({"config": 3}, "The 'config' parameter of PTAD must be"),
-        ({"kinds": "number"}, "The 'kinds' parameter of PTAD must be"),
+        ({"types": "numeric"}, "The 'types' parameter of PTAD must be"),
         ({"device": 0}, "The 'device' parameter of PTAD must be"),
         ({"verbose": -1}, "The 'verbose' parameter of PTAD must be"),
         ({"verbose": "no"}, "The 'verbose' parameter of PTAD must be"),

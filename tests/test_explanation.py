@@ -212,7 +212,7 @@ def test_dates_and_text_are_explained_as_columns(make_detector: Make) -> None:
         moment = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(10**6, size=n), unit="s")
         return pd.DataFrame({"moment": moment, "name": [f"n {i % 9}" for i in range(n)], "x": rng.normal(size=n)})
 
-    model = make_detector(config=QUICK, kinds={"name": "text"}).fit(table(300))
+    model = make_detector(config=QUICK, types={"name": "text"}).fit(table(300))
     new = table(10)
     new["moment"] = pd.Timestamp("2031-01-01")
     found = model.explain(new)

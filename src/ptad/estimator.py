@@ -25,12 +25,24 @@ from ptad.progress import fit_progress
 from ptad.storage import plain, write_bundle
 from ptad.tables import fit_schema
 from ptad.tables.borders import as_frame
+from ptad.tables.inference import check_types
+from ptad.tables.number_format import check_signs
 
 logger = logging.getLogger("ptad")
 
 BLOCK_ROWS = 2**16  # rows of an array that are encoded at a time
 # Where it runs and what it says is for the next machine to choose; settings are saved as a whole.
-SAVED_PARAMETERS = ("preset", "false_alarm_rate", "kinds", "missing", "drop", "only", "random_state")
+SAVED_PARAMETERS = (
+    "preset",
+    "false_alarm_rate",
+    "types",
+    "missing",
+    "drop",
+    "only",
+    "decimal",
+    "thousands",
+    "random_state",
+)
 
 Array = NDArray[np.float64]
 
@@ -51,7 +63,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         Settings that differ from the preset, by dotted name: ``{"local_reconstruction.ridge": 0.1}``.
     device : str
         "auto" (a GPU if there is one and torch is installed), "cpu", "cuda", "cuda:1", ...
-    kinds, missing, drop, only
+    types, missing, drop, only, decimal, thousands
         How to read a table's columns; see :func:`ptad.tables.fit_schema`.
     random_state : int, RandomState or None
         The same number gives the same model on the same machine.
@@ -85,10 +97,12 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         false_alarm_rate: float | str = "auto",
         config: Mapping[str, Any] | Config | None = None,
         device: str = "auto",
-        kinds: Mapping[str, str] | None = None,
+        types: Mapping[str, str] | None = None,
         missing: Iterable[str] = (),
         drop: Iterable[str] = (),
         only: Iterable[str] | None = None,
+        decimal: str | None = None,
+        thousands: str | None = None,
         random_state: int | np.random.RandomState | None = 0,
         verbose: int = 1,
     ) -> None:
@@ -96,10 +110,12 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         self.false_alarm_rate = false_alarm_rate
         self.config = config
         self.device = device
-        self.kinds = kinds
+        self.types = types
         self.missing = missing
         self.drop = drop
         self.only = only
+        self.decimal = decimal
+        self.thousands = thousands
         self.random_state = random_state
         self.verbose = verbose
 
@@ -120,7 +136,17 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         self._check_parameters()
         config = make_config(self.preset, self.config)
         table = self._input(X, reset=True)
-        schema = fit_schema(table, kinds=self.kinds, missing=self.missing, drop=self.drop, only=self.only)
+        schema = fit_schema(
+            table,
+            types=self.types,
+            missing=self.missing,
+            drop=self.drop,
+            only=self.only,
+            decimal=self.decimal,
+            thousands=self.thousands,
+        )
+        for note in schema.notes:
+            logger.log(logging.WARNING if note.doubtful else logging.INFO, "%s", note)
         with fit_progress(self.verbose) as progress:
             detector = Detector.fit(
                 schema.encode(table),
@@ -208,10 +234,12 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
             self.false_alarm_rate = wanted
 
     def _check_parameters(self) -> None:
-        for name in ("kinds", "config"):
+        for name in ("types", "config"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, Mapping | Config):
                 raise SettingError(f"The '{name}' parameter of PTAD must be a mapping. Got {value!r} instead.")
+        check_signs(self.decimal, self.thousands)
+        check_types(self.types if isinstance(self.types, Mapping) else {})
         if not isinstance(self.preset, str):
             raise SettingError(f"There is no preset {self.preset!r}. Choose one of: {', '.join(PRESETS)}.")
         if not isinstance(self.verbose, int) or self.verbose < 0:

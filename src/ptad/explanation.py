@@ -112,7 +112,7 @@ def _same_text(observed: dict[str, list[Any]], expected: dict[str, NDArray[Any]]
     """Return whether a text is expected to read as it does, which its features alone do not tell."""
     same = np.zeros((len(next(iter(observed.values()))), len(schema.names)), dtype=bool)
     for j, name in enumerate(schema.names):
-        if schema.kinds[name] == "text":
+        if schema.types[name] == "text":
             pairs = zip(observed[name], expected[name].tolist(), strict=True)
             same[:, j] = [a is not None and str(a) == str(b) for a, b in pairs]
     return same

@@ -62,24 +62,30 @@ def test_tables_that_cannot_be_used(fit, content, messages):
 
 
 @pytest.mark.parametrize(
-    ("content", "kinds"),
+    ("content", "types"),
     [
-        ("\ufeff" + HEADER + BODY, {"number": 2}),
-        ("naïve,b\n" + BODY, {"number": 2}),
-        ("a,b\n" + "".join(f'"line\none",{i % 7}\n"two",{i % 5}\n' for i in range(20)), {"category": 1, "number": 1}),
-        ("a,b\n" + "".join(f'"{i % 7}",{i % 5}\n' for i in range(40)), {"number": 2}),
-        ("a,b\n" + "".join(f"0{i % 7},{i % 5}\n" for i in range(40)), {"category": 1, "number": 1}),
-        ("a,b\n" + "".join(f"{'x' if i % 3 else i % 7},{i % 5}\n" for i in range(40)), {"category": 1, "number": 1}),
-        ("a,b\n" + "".join(f"{2**60 + i % 7},{i % 5}\n" for i in range(40)), {"number": 2}),
+        ("\ufeff" + HEADER + BODY, {"numeric": 2}),
+        ("naïve,b\n" + BODY, {"numeric": 2}),
+        (
+            "a,b\n" + "".join(f'"line\none",{i % 7}\n"two",{i % 5}\n' for i in range(20)),
+            {"categorical": 1, "numeric": 1},
+        ),
+        ("a,b\n" + "".join(f'"{i % 7}",{i % 5}\n' for i in range(40)), {"numeric": 2}),
+        ("a,b\n" + "".join(f"0{i % 7},{i % 5}\n" for i in range(40)), {"categorical": 1, "numeric": 1}),
+        (
+            "a,b\n" + "".join(f"{'x' if i % 3 else i % 7},{i % 5}\n" for i in range(40)),
+            {"categorical": 1, "numeric": 1},
+        ),
+        ("a,b\n" + "".join(f"{2**60 + i % 7},{i % 5}\n" for i in range(40)), {"numeric": 2}),
         (
             "a,b\n" + "".join(f"{(1, 9999)[i % 2]:04d}-01-0{1 + i % 7},{i % 5}\n" for i in range(40)),
-            {"date": 1, "number": 1},
+            {"date": 1, "numeric": 1},
         ),
     ],
     ids=["BOM", "UTF-8 names", "quoted newlines", "numbers in quotes", "codes", "mixed", "beyond 2^53", "far dates"],
 )
-def test_documented_treatments(fit, ptad, tmp_path, content, kinds):
-    assert accepted(fit(content))["columns_by_kind"] == kinds
+def test_documented_treatments(fit, ptad, tmp_path, content, types):
+    assert accepted(fit(content))["columns_by_type"] == types
     scored = ptad("score", tmp_path / "m", tmp_path / "t.csv", "--out", tmp_path / "o.csv")
     assert scored.exit_code == 0, scored.stderr
     before, after = read_table(tmp_path / "t.csv"), read_table(tmp_path / "o.csv")
@@ -94,8 +100,8 @@ def test_other_encoding(fit):
 
 def test_named_missing_values(fit):
     content = HEADER + BODY + "?,1\n? ,2\n"
-    assert accepted(fit(content, "t.csv", "--missing", "?"))["columns_by_kind"] == {"number": 2}
-    assert accepted(fit(content))["columns_by_kind"] == {"category": 1, "number": 1}
+    assert accepted(fit(content, "t.csv", "--missing", "?"))["columns_by_type"] == {"numeric": 2}
+    assert accepted(fit(content))["columns_by_type"] == {"categorical": 1, "numeric": 1}
 
 
 def test_fewer_rows_than_columns(fit):

@@ -129,7 +129,7 @@ def test_tables_with_categories_dates_and_gaps(n: int, data: st.DataObject) -> N
     )
     model = fitted(table)
     new = table.copy()
-    if "word" in model.schema_.names and model.schema_.kinds["word"] == "category":
+    if "word" in model.schema_.names and model.schema_.types["word"] == "categorical":
         new.loc[0, "word"] = "never seen"
     scores = model.anomaly_score(new)
     assert np.isfinite(scores).all()

@@ -19,6 +19,7 @@ import pytest
 
 from ptad.service.lane import Lane
 from stopping import HANG
+from workbooks import write_xlsx
 
 SCORE, EXPLAIN = "/v1/models/tiny-model/score", "/v1/models/tiny-model/explain"
 
@@ -113,8 +114,8 @@ def test_many_json_rows(service, json_rows):
     assert many == few * 3
 
 
-@pytest.mark.parametrize("sent", ["csv", "gzip", "parquet", "arrow", "ndjson"])
-def test_files_give_the_same_scores(service, model, rows, csv_bytes, sent):
+@pytest.mark.parametrize("sent", ["csv", "gzip", "parquet", "arrow", "ndjson", "xlsx"])
+def test_files_give_the_same_scores(service, model, rows, csv_bytes, sent, tmp_path):
     expected = model.anomaly_score(rows.drop_columns(["state"]))
     sink = io.BytesIO()
     if sent == "parquet":
@@ -124,6 +125,9 @@ def test_files_give_the_same_scores(service, model, rows, csv_bytes, sent):
             writer.write_table(rows)
     elif sent == "ndjson":
         sink.write("".join(json.dumps(row) + "\n" for row in rows.to_pylist()).encode())
+    elif sent == "xlsx":
+        cells = [rows.column_names, *zip(*rows.to_pydict().values(), strict=True)]
+        sink.write(write_xlsx(tmp_path / "t.xlsx", {"rows": cells}).read_bytes())
     else:
         sink.write(csv_bytes if sent == "csv" else gzip.compress(csv_bytes))
     kind = {
@@ -132,11 +136,12 @@ def test_files_give_the_same_scores(service, model, rows, csv_bytes, sent):
         "parquet": "application/vnd.apache.parquet",
         "arrow": "application/vnd.apache.arrow.stream",
         "ndjson": "application/x-ndjson",
+        "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     }[sent]
     answer = service.http.post(SCORE, content=sink.getvalue(), headers={"Content-Type": kind, "Accept": "*/*"})
     assert answer.status_code == 200, answer.text
     got = answer.headers["content-type"].split(";")[0]
-    assert got == ("text/csv" if sent == "gzip" else kind)
+    assert got == ("text/csv" if sent in ("gzip", "xlsx") else kind)
     body = io.BytesIO(answer.content)
     if sent == "parquet":
         found = pq.read_table(body)

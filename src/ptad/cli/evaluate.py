@@ -35,6 +35,9 @@ def evaluate(
     false_alarm_rate: options.Rate = None,
     device: options.Device = "auto",
     encoding: options.Encoding = "utf-8",
+    sheet: options.Sheet = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -42,7 +45,7 @@ def evaluate(
 
     Without --normal and --anomaly the label must be 0/1 or false/true, with 1 and true for anomalies.
     """
-    from ptad.cli.settings import parse_rate
+    from ptad.cli.settings import parse_rate, parse_source
     from ptad.engines.evaluation import evaluate_table
     from ptad.engines.local import load_light
 
@@ -51,7 +54,7 @@ def evaluate(
         loaded = load_light(model, device=device, false_alarm_rate=parse_rate(false_alarm_rate))
         found = evaluate_table(
             loaded,
-            table,
+            parse_source(table, sheet=sheet, decimal=decimal, thousands=thousands),
             label=label,
             normal=normal or (),
             anomaly=anomaly or (),

@@ -28,6 +28,9 @@ def explain(
     false_alarm_rate: options.Rate = None,
     device: options.Device = "auto",
     encoding: options.Encoding = "utf-8",
+    sheet: options.Sheet = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -36,14 +39,15 @@ def explain(
     Rows are counted from 0. Percentages are shares of a row's positive contributions. Flagged rows are red on a
     terminal.
     """
-    from ptad.cli.settings import parse_rate
+    from ptad.cli.settings import parse_rate, parse_source
     from ptad.engines.local import load_light
     from ptad.engines.top_rows import top_rows
 
     set_up_logging(quiet)
     with rows_progress("scoring", quiet) as progress:
         loaded = load_light(model, device=device, false_alarm_rate=parse_rate(false_alarm_rate))
-        entries = top_rows(loaded, table, top=top, columns=columns, encoding=encoding, progress=progress)
+        source = parse_source(table, sheet=sheet, decimal=decimal, thousands=thousands)
+        entries = top_rows(loaded, source, top=top, columns=columns, encoding=encoding, progress=progress)
     if as_json:
         print_json(entries)
     else:

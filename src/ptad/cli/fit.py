@@ -22,7 +22,7 @@ ptad fit log.parquet --out model --label status --normal ok --drop id,comment
 
 ptad fit 'days/*.csv.gz' --out model --missing '?' --false-alarm-rate 0.001
 
-ptad fit table.csv --out model --config settings.toml --set local_reconstruction.ridge=0.1 --kind zip=category
+ptad fit table.csv --out model --config settings.toml --set local_reconstruction.ridge=0.1 --type zip=categorical
 
 ptad fit big.parquet --out model --preset paper --engine ray --address 10.0.0.1:6379 --workers 4
 
@@ -46,9 +46,11 @@ def fit(
     missing: Annotated[
         list[str] | None, typer.Option("--missing", help="Text that means missing (may be repeated).", metavar="TEXT")
     ] = None,
-    kind: Annotated[
+    type_: Annotated[
         list[str] | None,
-        typer.Option("--kind", help="Type of a column, such as zip=category (may be repeated).", metavar="COLUMN=TYPE"),
+        typer.Option(
+            "--type", help="Type of a column, such as zip=categorical (may be repeated).", metavar="COLUMN=TYPE"
+        ),
     ] = None,
     preset: Annotated[str | None, typer.Option("--preset", help="default, or paper (needs the extra torch).")] = None,
     false_alarm_rate: options.Rate = None,
@@ -76,6 +78,9 @@ def fit(
     address: options.Address = None,
     workers: options.Workers = None,
     encoding: options.Encoding = "utf-8",
+    sheet: options.Sheet = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -88,7 +93,7 @@ def fit(
     from ptad.engines.learning import fit_table
 
     set_up_logging(quiet)
-    source = parse_source(table, db, query)
+    source = parse_source(table, db, query, sheet=sheet)
     parameters = gather(
         config,
         parse_pairs(set_, "--set", "GROUP.SETTING=VALUE, such as local_reconstruction.ridge=0.1"),
@@ -100,7 +105,9 @@ def fit(
             "missing": missing or None,
             "drop": parse_names(drop) or None,
             "only": parse_names(only) or None,
-            "kinds": parse_pairs(kind, "--kind", "COLUMN=TYPE, such as zip=category"),
+            "types": parse_pairs(type_, "--type", "COLUMN=TYPE, such as zip=categorical"),
+            "decimal": decimal,
+            "thousands": thousands,
             "verbose": 0 if quiet else None,
         },
     )
@@ -135,14 +142,14 @@ def _cluster(out: Path, address: str | None, workers: int | None) -> Learn:
 
 def summary_lines(summary: dict[str, Any], label: str | None, rows: str = "training rows") -> list[tuple[str, str]]:
     """Return what the model was fitted on, and its false-alarm rate."""
-    kinds, excluded, dated = summary["columns_by_kind"], summary["left_out"], summary["columns_dated"]
+    types, excluded, dated = summary["columns_by_type"], summary["left_out"], summary["columns_dated"]
     of = f" of {summary['rows_read']:,} rows" if summary["rows_learned"] != summary["rows_read"] else " rows"
     why = f", those with a normal {label}" if label is not None else ""
     sampled = ", a uniform sample" if summary["sampled"] else ""
     target = summary["false_alarm_rate"]
     lines = [
         (rows, f"{summary['rows_learned']:,}{of}{why}{sampled}"),
-        ("columns used", f"{summary['columns_used']} ({', '.join(f'{n} {kind}' for kind, n in kinds.items())})"),
+        ("columns used", f"{summary['columns_used']} ({', '.join(f'{n} {type_}' for type_, n in types.items())})"),
     ]
     if dated:
         names = ", ".join(map(safe, dated))

@@ -38,6 +38,9 @@ def recalibrate(
         int, typer.Option("--max-rows", help="Take at most this many rows, a uniform sample of the table.")
     ] = 1_000_000,
     encoding: options.Encoding = "utf-8",
+    sheet: options.Sheet = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -51,7 +54,7 @@ def recalibrate(
     set_up_logging(quiet)
     summary = recalibrate_table(
         model,
-        parse_source(table, db, query),
+        parse_source(table, db, query, sheet=sheet, decimal=decimal, thousands=thousands),
         model if out is None else out,
         label=label,
         normal=normal or (),

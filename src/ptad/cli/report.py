@@ -35,17 +35,21 @@ def report(
     false_alarm_rate: options.Rate = None,
     device: options.Device = "auto",
     encoding: options.Encoding = "utf-8",
+    sheet: options.Sheet = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
     """Write a page that a browser opens without any network: the anomalies, why they are, and drift."""
-    from ptad.cli.settings import parse_rate
+    from ptad.cli.settings import parse_rate, parse_source
     from ptad.report import ReportSettings, write_report
 
     set_up_logging(quiet)
     settings = ReportSettings(top, rows, label, tuple(normal or ()), parse_rate(false_alarm_rate), title)
+    source = parse_source(table, sheet=sheet, decimal=decimal, thousands=thousands)
     with rows_progress("scoring", quiet) as progress:
-        content = write_report(model, table, out, settings, encoding=encoding, device=device, progress=progress)
+        content = write_report(model, source, out, settings, encoding=encoding, device=device, progress=progress)
     if as_json:
         print_json(content)
     elif not quiet:

@@ -66,6 +66,9 @@ def score(
     false_alarm_rate: options.Rate = None,
     device: options.Device = "auto",
     encoding: options.Encoding = "utf-8",
+    sheet: options.Sheet = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
     batch_rows: Annotated[
         int | None, typer.Option("--batch-rows", min=1, help="Rows scored and kept at a time.", hidden=True)
     ] = None,
@@ -78,7 +81,7 @@ def score(
     from ptad.engines.local import score_table
 
     set_up_logging(quiet)
-    source = parse_source(table, db, query)
+    source = parse_source(table, db, query, sheet=sheet, decimal=decimal, thousands=thousands)
     rows_on_stdout = out is None and into is None
     cluster = on_cluster(engine, address, workers)
     if cluster and out is None:

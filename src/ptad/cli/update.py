@@ -39,6 +39,9 @@ def update(
         int, typer.Option("--max-rows", help="Take at most this many rows, a uniform sample of the table.")
     ] = 1_000_000,
     encoding: options.Encoding = "utf-8",
+    sheet: options.Sheet = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -52,7 +55,7 @@ def update(
     set_up_logging(quiet)
     summary = update_table(
         model,
-        parse_source(table, db, query),
+        parse_source(table, db, query, sheet=sheet, decimal=decimal, thousands=thousands),
         out,
         label=label,
         normal=normal or (),

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ptad.engines.labels import check_label, check_named, is_anomaly
-from ptad.engines.local import decision_of, known_batches, rows_from, rows_per_batch
-from ptad.tables import scan_table
+from ptad.engines.local import decision_of, known_batches, rows_from, rows_per_batch, scan_for
 
 if TYPE_CHECKING:
     from ptad.engines.local import AnyModel
@@ -111,7 +110,7 @@ def evaluate_table(
     Without ``normal`` and ``anomaly``, the label must be 0/1 or false/true, with 1 and true for anomalies.
     """
     threshold, target = decision_of(model)
-    scan = scan_table(source, batch_rows=rows_per_batch(model), encoding=encoding, schema=model.schema_)
+    scan = scan_for(model, source, batch_rows=rows_per_batch(model), encoding=encoding)
     check_label(label, scan.schema.names, scan.label)
     scores, marks, labels, rows = [], [], [], 0
     for start, batch, known in known_batches(model, scan):

@@ -21,6 +21,8 @@ from ptad.errors import BundleError, SettingError
 from ptad.estimator import PTAD
 from ptad.paper.settings import NetworkSettings
 from ptad.storage import MANIFEST
+from ptad.tables import TableSource
+from ptad.tables.table_source import as_source
 
 logger = logging.getLogger("ptad")
 
@@ -52,6 +54,8 @@ def fit_table(
     target = Path(out)
     check_target(target)
     detector = checked_detector(parameters)
+    wish = as_source(source)
+    source = TableSource(wish.source, wish.sheet, detector.decimal, detector.thousands)
     seed = detector.random_state if isinstance(detector.random_state, int) else 0
     with reading() as progress:
         sample = training_rows(
@@ -130,6 +134,8 @@ def _renew(
         detector.set_params(false_alarm_rate=wanted)
         check_parameters(detector)
         detector.false_alarm_rate_ = wanted
+    wish, known = as_source(source), detector.schema_
+    detector.schema_ = known.with_signs(wish.decimal, wish.thousands)
     with reading() as progress:
         sample = training_rows(
             source,
@@ -138,6 +144,7 @@ def _renew(
             max_rows=max_rows,
             seed=0,
             missing=detector.schema_.missing,
+            schema=detector.schema_,
             encoding=encoding,
             progress=progress,
         )
@@ -145,7 +152,9 @@ def _renew(
     if label is not None and label not in detector.schema_.names:
         table = table.drop_columns([label])  # it has done its work: no word about an unknown column
     table = table.select(known_names(detector, table.column_names))
-    change(detector, table).save(target)
+    change(detector, table)
+    detector.schema_ = known  # other signs are those of these rows, not of the model
+    detector.save(target)
     return _summary(detector, target, sample)
 
 
@@ -165,10 +174,11 @@ def _summary(detector: PTAD, target: Path, sample: Sample) -> dict[str, Any]:
         "rows_learned": sample.table.num_rows,
         "sampled": sample.is_partial,
         "columns_used": len(schema.names),
-        "columns_by_kind": dict(Counter(schema.kinds.values()).most_common()),
-        "columns_dated": [name for name, kind in schema.kinds.items() if kind in ("datetime", "date")],
+        "columns_by_type": dict(Counter(schema.types.values()).most_common()),
+        "columns_dated": [name for name, type_ in schema.types.items() if type_ in ("datetime", "date")],
         "features": len(schema.features),
         "left_out": dict(schema.left_out),
+        "notes": [str(note) for note in schema.notes],
         "reference_rows": len(detector.detector_.reference),
         "calibration_rows": 0 if calibration is None else len(calibration.scores),
         "false_alarm_rate": None if calibration is None else detector.false_alarm_rate_,

@@ -22,6 +22,7 @@ from ptad.errors import DataError, SettingError, UserError
 from ptad.model import Model
 from ptad.storage import MANIFEST
 from ptad.tables import Query, TableScan, TableWriter, scan_table
+from ptad.tables.table_source import as_source
 
 if TYPE_CHECKING:
     from ptad.estimator import PTAD
@@ -72,6 +73,13 @@ def load_light(folder: str | Path, *, device: str = "auto", false_alarm_rate: fl
     """Load a model for scoring and explaining only; scikit-learn is not imported."""
     model = Model.load(folder, device=device)
     return model if false_alarm_rate is None else model.set_false_alarm_rate(false_alarm_rate)
+
+
+def scan_for(model: AnyModel, source: Any, *, batch_rows: int, encoding: str) -> TableScan:
+    """Open a table for a model, which from now on reads numbers with the signs that the source names, if any."""
+    wish = as_source(source)
+    model.schema_ = model.schema_.with_signs(wish.decimal, wish.thousands)
+    return scan_table(source, batch_rows=batch_rows, encoding=encoding, schema=model.schema_)
 
 
 def decision_of(model: AnyModel) -> tuple[float, float]:
@@ -125,13 +133,14 @@ def score_table(
         raise SettingError(f"--explain must be 0 or the number of columns to name. Got {explain} instead.")
     model = load_light(model_folder, device=device, false_alarm_rate=false_alarm_rate)
     step = batch_rows or rows_per_batch(model)
-    scan = scan_table(source, batch_rows=step, encoding=encoding, schema=model.schema_)
+    scan = scan_for(model, source, batch_rows=step, encoding=encoding)
     added = added_schema(explain, prefix)
     check_added_names(scan, added, append)
     schema = pa.schema([*(scan.schema if append else ()), *added])
     # a second run finds another copy of standard input, perhaps other rows in a database, and nothing to go on with on
     # standard output
-    keep = not isinstance(source, Query) and str(source) != "-" and str(out) != "-"
+    wish = as_source(source)
+    keep = not isinstance(wish.source, Query) and str(source) != "-" and str(out) != "-"
     settings = {
         "model": hashlib.sha256((Path(model_folder) / MANIFEST).read_bytes()).hexdigest(),
         "device": model.detector_.pipeline.reference.device,
@@ -139,6 +148,7 @@ def score_table(
         "columns": added.names,
         "batch_rows": step,
         "encoding": encoding,
+        "reading": [wish.sheet, wish.decimal, wish.thousands],
     }
     store = None if str(out) == "-" else _part_store(Path(out), scan, settings)
     anomalies = resumed = 0
@@ -217,7 +227,7 @@ def known_batches(model: AnyModel, scan: TableScan) -> Iterator[tuple[int, pa.Re
             if name not in said:
                 said.add(name)
                 logger.warning(
-                    "column %r is excluded (%s) but now holds %r: to use it, fit again with --kind",
+                    "column %r is excluded (%s) but now holds %r: to use it, fit again with --type",
                     *(name, model.schema_.left_out[name], value),
                 )
         yield start, batch, batch.select(names)

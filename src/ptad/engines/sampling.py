@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ptad.engines.labels import check_label, equals, listed
 from ptad.errors import DataError, SettingError
-from ptad.tables import scan_table
+from ptad.tables import Schema, scan_table
 
 logger = logging.getLogger("ptad")
 
@@ -53,6 +53,7 @@ def training_rows(
     max_rows: int = MAX_ROWS,
     seed: int = 0,
     missing: Sequence[str] = (),
+    schema: Schema | None = None,
     encoding: str = "utf-8",
     progress: Progress | None = None,
 ) -> Sample:
@@ -65,7 +66,7 @@ def training_rows(
         raise SettingError(f"--max-rows must be at least 2. Got {max_rows} instead.")
     if (label is None) != (not normal):
         raise SettingError("--label COLUMN and --normal VALUE belong together: give both or none.")
-    scan = scan_table(source, missing=missing, encoding=encoding)
+    scan = scan_table(source, missing=missing, encoding=encoding, schema=schema)
     if label is not None:
         check_label(label, scan.schema.names, scan.label)
     reservoir = _Reservoir(max_rows, np.random.default_rng(seed), scan.schema)

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ptad.engines.local import known_batches, rows_from, rows_per_batch, scored_columns
+from ptad.engines.local import known_batches, rows_from, rows_per_batch, scan_for, scored_columns
 from ptad.engines.why import row_reasons
 from ptad.errors import SettingError
-from ptad.tables import scan_table
 
 if TYPE_CHECKING:
     from ptad.engines.local import AnyModel
@@ -34,7 +33,7 @@ def top_rows(
     for name, value in (("--top", top), ("--columns", columns)):
         if value < 1:
             raise SettingError(f"{name} must be at least 1. Got {value} instead.")
-    scan = scan_table(source, batch_rows=rows_per_batch(model), encoding=encoding, schema=model.schema_)
+    scan = scan_for(model, source, batch_rows=rows_per_batch(model), encoding=encoding)
     best: pa.Table | None = None
     numbers = np.empty(0, dtype=np.int64)
     scores = np.empty(0)

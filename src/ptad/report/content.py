@@ -101,8 +101,8 @@ def _fitted(survey: Survey, *, values: bool) -> dict[str, Any]:
         "n_reference": len(model.detector_.reference),
         "n_columns": len(schema.names),
         "terms": [[settings.title(), settings.weight] for settings in model.config_.terms],
-        "kinds": dict(Counter(schema.kinds.values())),
-        "columns": [[name, kind] for name, kind in list(schema.kinds.items())[:MOST_COLUMNS]],
+        "types": dict(Counter(schema.types.values())),
+        "columns": [[name, type_] for name, type_ in list(schema.types.items())[:MOST_COLUMNS]],
         "excluded": [list(pair) for pair in list(excluded.items())[:MOST_COLUMNS]],
     }
 

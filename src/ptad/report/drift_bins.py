@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptad.report.numbers import different_texts, value_text
-from ptad.tables.category_column import CategoryColumn
+from ptad.tables.categorical_column import CategoricalColumn
 
 MOST_LABELS = 12
 _LENGTH = 40
@@ -29,13 +29,13 @@ def bin_labels(column: Any, edges: NDArray[np.float64], order: NDArray[np.int64]
     n_bins : int
         The number of all bins.
     """
-    if isinstance(column, CategoryColumn):
+    if isinstance(column, CategoricalColumn):
         values = [_cut(value) for value in column.values] + ["unseen category"]
         names = [values[i] for i in order]
         return names if len(order) == n_bins else [*names, "all others"]
-    if column.kind == "boolean":
+    if column.type == "boolean":
         return ["false", "true"]
-    if column.kind == "text":
+    if column.type == "text":
         return ["known", "new"] if n_bins == 2 else [f"length group {i + 1} of {n_bins}" for i in range(n_bins)]
     return _ranges(column, edges)
 

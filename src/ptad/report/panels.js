@@ -4,9 +4,9 @@ import { bar, card, count, folded, inPercent, listed, make, pairs, percent, plur
 import { lossChart } from './loss_chart.js';
 
 export const TYPE_NAMES = {
-  number: 'numeric',
+  numeric: 'numeric',
   boolean: 'boolean',
-  category: 'categorical',
+  categorical: 'categorical',
   text: 'text',
   datetime: 'datetime',
   date: 'date',
@@ -80,8 +80,8 @@ function cellsNote(data) {
 
 export function modelSheet(data) {
   const f = data.fitted;
-  const types = Object.entries(f.kinds).map(([kind, n]) => `${count(n)} ${TYPE_NAMES[kind]}`);
-  const names = f.columns.map(([name, kind]) => [name, TYPE_NAMES[kind]]);
+  const types = Object.entries(f.types).map(([type, n]) => `${count(n)} ${TYPE_NAMES[type]}`);
+  const names = f.columns.map(([name, type]) => [name, TYPE_NAMES[type]]);
   const more = f.n_columns - names.length;
   const terms = f.terms.map(([name]) => spaced(name)).join(', ');
   return sheet(

@@ -29,7 +29,8 @@ from ptad.errors import DataError
 from ptad.estimator import PTAD
 from ptad.report.content import ReportSettings, make_content
 from ptad.report.survey import Label, Survey
-from ptad.tables import scan_table
+from ptad.tables import TableSource, scan_table
+from ptad.tables.table_source import as_source
 
 # the page of the service is made of the same files
 STYLE = "base.css"
@@ -62,7 +63,7 @@ def write_report(
     ----------
     model : PTAD or path
         A fitted detector, or the folder it was saved to.
-    table : path, folder, glob, "-", list of those; or a pandas, polars or Arrow table
+    table : path, folder, glob, "-", list of those; TableSource; or a pandas, polars or Arrow table
         The rows to report on. Files are read in batches: memory does not grow with their length.
     out : path
         The HTML file; it appears only when it is complete.
@@ -125,7 +126,9 @@ def make_page(content: dict[str, Any]) -> str:
 
 
 def _batches(table: Any, model: PTAD, encoding: str) -> tuple[Iterable[pa.RecordBatch], str]:
-    if isinstance(table, str | os.PathLike | list | tuple):
+    if isinstance(table, str | os.PathLike | list | tuple | TableSource):
+        wish = as_source(table)
+        model.schema_ = model.schema_.with_signs(wish.decimal, wish.thousands)
         scan = scan_table(
             table,
             batch_rows=rows_per_batch(model),

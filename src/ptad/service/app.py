@@ -28,11 +28,15 @@ from ptad.service.routes import jobs, resources, scores
 from ptad.service.settings import ServiceSettings
 from ptad.service.store import Store
 from ptad.service.uploads import Uploads
-from ptad.tables.kinds import KINDS
+from ptad.tables.column_types import TYPES
 
 logger = logging.getLogger("ptad.service")
 
-TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
+MEDIA_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+}
 
 
 def create_app(settings: ServiceSettings) -> FastAPI:
@@ -110,7 +114,7 @@ def _add_operation(app: FastAPI, metrics: Metrics) -> None:
         return {
             "version": __version__,
             "limits": asdict(context_of(request).settings.limits),
-            "kinds": list(KINDS),
+            "types": list(TYPES),
             "presets": [name for name in PRESETS if name != "paper" or find_spec("torch") is not None],
         }
 
@@ -119,13 +123,13 @@ def _add_page(app: FastAPI) -> None:
     """Serve the files of the page from memory: no path of a request reaches the file system."""
     files = {name: asset(name).encode() for name in (STYLE, *SCRIPTS)}
     for file in package_files("ptad.service").joinpath("page").iterdir():
-        if file.name.rpartition(".")[2] in TYPES:
+        if file.name.rpartition(".")[2] in MEDIA_TYPES:
             files[file.name] = file.read_bytes()
 
     def answer(name: str) -> Response:
         if name not in files:
             raise Problem(404, "The page has no such file.")
-        kind = TYPES[name.rpartition(".")[2]]
+        kind = MEDIA_TYPES[name.rpartition(".")[2]]
         return Response(files[name], headers={"content-type": kind, "cache-control": "no-cache"})
 
     @app.get("/", include_in_schema=False)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from ptad.tables.kinds import KINDS
+from ptad.tables.column_types import TYPES
 
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
 # a name is shown, never used as a path; NUL and half surrogates cannot be stored as JSON text everywhere
@@ -14,8 +14,8 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"
 Column = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 # no number of rows that fits into this service supports a smaller one
 Rate = Annotated[float, Field(ge=1e-9, lt=1)] | Literal["auto"]
-Kind = Literal["number", "boolean", "duration", "category", "text", "datetime", "date", "time"]
-assert set(KINDS) == set(Kind.__args__)  # type: ignore[attr-defined]
+# a type, or a date with its format; what is wrong with a format is said by the one who reads it
+ColumnType = Annotated[str, StringConstraints(max_length=100, pattern=rf"^({'|'.join(TYPES)})$|^date(time)?:.+$")]
 
 
 class Message(BaseModel):
@@ -48,9 +48,11 @@ class FitRequest(Message):
     label: Column | None = None
     normal: list[Annotated[str, StringConstraints(max_length=1000)]] = Field(default=[], max_length=100)
     false_alarm_rate: Rate = "auto"
-    kinds: dict[Column, Kind] = Field(default={}, max_length=5000)
+    types: dict[Column, ColumnType] = Field(default={}, max_length=5000)
     drop: list[Column] = Field(default=[], max_length=5000)
     missing: list[Annotated[str, StringConstraints(max_length=1000)]] = Field(default=[], max_length=100)
+    decimal: Literal[".", ","] | None = Field(default=None, description="Decimal sign of numbers in text")
+    thousands: Literal["", ".", ",", " ", "'"] | None = Field(default=None, description="Their thousands sign")
     preset: Literal["default", "paper"] = "default"
     seed: int = Field(default=0, ge=0, lt=2**31)
     config: dict[str, Any] = Field(
@@ -96,6 +98,7 @@ class TableInfo(BaseModel):
     bytes: int
     format: str
     columns: list[dict[str, Any]] | None = None
+    notes: list[str] = Field(default=[], description="How dates and numbers in text are read, and what is a guess")
 
 
 class JobInfo(BaseModel):
@@ -166,7 +169,7 @@ class ServiceInfo(BaseModel):
 
     version: str
     limits: dict[str, float]
-    kinds: list[str]
+    types: list[str]
     presets: list[str]
 
 

@@ -50,12 +50,12 @@ class Uploads:
         self.get(identifier)
         return self.store.tables / identifier / DATA
 
-    async def add(self, name: str, body: AsyncIterator[bytes]) -> dict[str, Any]:
-        """Keep a table; it appears once it was read from end to end."""
+    async def add(self, name: str, body: AsyncIterator[bytes], sheet: str | None = None) -> dict[str, Any]:
+        """Keep a table, of a workbook the sheet; it appears once it was read from end to end."""
         self._check_room()
         name = shown_name(name)
         async with self.spooled(body, name) as path:
-            found = await self.read(path, name)
+            found = await self.read(path, name, sheet=sheet)
             self._check_room()  # others may have come meanwhile
             identifier = new_id("t")
             about = {"id": identifier, "name": name, "created": time.time(), **found}
@@ -120,6 +120,7 @@ class Uploads:
         schema: Schema | None = None,
         rows_file: Path | None = None,
         append: bool = False,
+        sheet: str | None = None,
     ) -> dict[str, Any]:
         """Let another process look at the table; with a schema, also check and convert it for scoring."""
         limits = self.limits
@@ -135,6 +136,7 @@ class Uploads:
             "columns": limits.columns,
             "schema": None,
             "append": append,
+            "sheet": sheet,
             "rows_file": str(rows_file),
         }
         if schema is not None:

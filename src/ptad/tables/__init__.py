@@ -5,6 +5,7 @@ from ptad.tables.database import Query
 from ptad.tables.fitting import fit_schema
 from ptad.tables.reading import TableScan, read_table, scan_table
 from ptad.tables.schema import Schema
+from ptad.tables.table_source import TableSource
 from ptad.tables.writing import TableWriter, write_table
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "read_table",
     "scan_table",
     "TableScan",
+    "TableSource",
     "Query",
     "write_table",
     "TableWriter",

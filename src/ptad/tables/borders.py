@@ -178,7 +178,7 @@ def _frame_of_array(table: Any, typed: bool) -> Frame:
             "X.reshape(1, -1) for one row."
         )
     if array.dtype.kind in "mM":
-        raise DataError("An array of dates has no column names or kinds. Pass a pandas, polars or Arrow table instead.")
+        raise DataError("An array of dates has no column names or types. Pass a pandas, polars or Arrow table instead.")
     names = tuple(f"x{i}" for i in range(array.shape[1]))
     if array.dtype.kind in "OUSTV" and typed:
         columns = tuple(arrow_of_objects(n, array[:, j].astype(object)) for j, n in enumerate(names))
@@ -212,7 +212,7 @@ def _arrow_of_series(name: str, series: nw.Series[Any]) -> pa.Array:
 def arrow_of_objects(name: str, values: np.ndarray, *, in_array: bool = False) -> pa.Array:
     """Convert Python objects of any types to one Arrow array; mixed types become text.
 
-    Numbers mixed with text, or integers too large for 64 bits, are turned into text, which the column kinds then judge
+    Numbers mixed with text, or integers too large for 64 bits, are turned into text, which the column types then read
     as any other text.
     """
     types = set(map(type, values))

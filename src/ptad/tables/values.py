@@ -15,12 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import DataError
+from ptad.tables.date_format import example, parsed
+from ptad.tables.number_format import PLAIN, NumberFormat
 
-NUMBER_TEXT = r"^([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[nN]a[nN]|[+-]?(inf|Inf|infinity|Infinity))$"
 CODE_TEXT = r"^[+-]?0\d"  # 00501 is a code, not the number 501
 NAIVE_TEXT = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?$"
 ZONED_TEXT = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}(:?\d{2})?)$"
 CLOCK_TEXT = r"^\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?$"
+ISO_FORMATS = tuple(f"%Y-%m-%d{time}" for time in ("", "T%H:%M", "T%H:%M:%S", " %H:%M", " %H:%M:%S"))
 TRUE_TEXT, FALSE_TEXT = ("true", "1"), ("false", "0")
 
 DAY = 86_400
@@ -69,8 +71,8 @@ def without_named(array: pa.Array, missing: Sequence[str]) -> pa.Array:
     return cleaned.dictionary_encode() if pa.types.is_dictionary(array.type) else cleaned
 
 
-def numbers(array: pa.Array, name: str, offset: int = 0, origin: int = 0) -> np.ndarray:
-    """Cells as float64 with NaN for missing ones, after ``origin`` is subtracted.
+def numbers(array: pa.Array, name: str, offset: int = 0, origin: int = 0, form: NumberFormat = PLAIN) -> np.ndarray:
+    """Cells as float64 with NaN for missing ones, after ``origin`` is subtracted; ``form`` reads text.
 
     Integers are subtracted exactly before they become floats, so a column of integers beyond 2**53 keeps its
     differences when ``origin`` is its smallest value.
@@ -81,8 +83,8 @@ def numbers(array: pa.Array, name: str, offset: int = 0, origin: int = 0) -> np.
         return np.full(len(array), np.nan)
     if is_text(kind):
         text = pc.utf8_trim_whitespace(array)
-        _refuse(~_matches(text, NUMBER_TEXT), array, name, offset, "a number")
-        array = pc.cast(text, pa.float64())
+        _refuse(~form.fits(text), array, name, offset, "a number", "" if form.is_plain else form.example())
+        array = pc.cast(form.plain(text), pa.float64())
     elif pa.types.is_duration(kind):
         return _whole_and_rest(array, kind.unit)[2] - origin
     elif pa.types.is_boolean(kind):
@@ -135,14 +137,15 @@ def texts(array: pa.Array, name: str) -> pa.Array:
         raise refused(name, str(kind)) from error
 
 
-def moments(array: pa.Array, name: str, offset: int, *, zoned: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def moments(
+    array: pa.Array, name: str, offset: int, *, zoned: bool, formats: Sequence[str] = ()
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Dates as whole seconds since 1970 (UTC for zoned ones), the rest of a second, and a mask of missing ones.
 
-    Moments before year 1 or after 9999 are moved to that border.
+    Text, and whole numbers such as 20141017, are read by the first of the ``formats`` that fits; without any, text is
+    ISO 8601. Moments before year 1 or after 9999 are moved to that border.
     """
-    array = decoded(array)
-    if is_text(array.type):
-        array = _parsed_moments(array, name, offset, zoned)
+    array = moment_array(array, name, offset, zoned=zoned, formats=formats)
     kind = array.type
     if pa.types.is_timestamp(kind):
         if (kind.tz is not None) != zoned and array.null_count < len(array):
@@ -160,6 +163,34 @@ def moments(array: pa.Array, name: str, offset: int, *, zoned: bool) -> tuple[np
     else:
         raise _changed(name, kind, "dates")
     return np.clip(whole, FIRST_SECOND, LAST_SECOND), rest, np.asarray(array.is_null())
+
+
+def moment_array(array: pa.Array, name: str, offset: int, *, zoned: bool, formats: Sequence[str]) -> pa.Array:
+    """A column of dates with its text turned into timestamps."""
+    array = decoded(array)
+    if formats and (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
+        array = whole_text(array)
+    if is_text(array.type):
+        return _read_moments(array, name, offset, formats) if formats else _parsed_moments(array, name, offset, zoned)
+    return array
+
+
+def whole_text(array: pa.Array) -> pa.Array:
+    """Numbers as text, whole ones without a fraction: a column of days such as 20141017 with gaps may hold floats."""
+    array = without_missing(array, ())
+    if pa.types.is_floating(array.type) and pc.all(pc.equal(array, pc.floor(array)), min_count=0).as_py():
+        array = array.cast(pa.int64(), safe=False)
+    return array.cast(pa.large_string())
+
+
+def _read_moments(array: pa.Array, name: str, offset: int, formats: Sequence[str]) -> pa.Array:
+    text = pc.utf8_trim_whitespace(array)
+    found = pc.coalesce(*(parsed(text, form) for form in formats))
+    if found.null_count > text.null_count:  # ISO 8601 is always understood: it cannot mean anything else
+        found = pc.coalesce(found, *(parsed(text, form + ("%z" if found.type.tz else "")) for form in ISO_FORMATS))
+    bad = np.asarray(pc.and_(found.is_null(), array.is_valid()))
+    _refuse(bad, array, name, offset, "a date", " or ".join(map(example, formats)))
+    return found
 
 
 def day_times(array: pa.Array, name: str, offset: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -227,12 +258,13 @@ def _cast_or_refuse(text: pa.Array, kind: pa.DataType, array: pa.Array, name: st
         raise DataError(f"Column {name!r}: {error}. Correct it or leave the column out with drop.") from error
 
 
-def _refuse(bad: np.ndarray, array: pa.Array, name: str, offset: int, form: str) -> None:
+def _refuse(bad: np.ndarray, array: pa.Array, name: str, offset: int, what: str, form: str = "") -> None:
     if not bad.any():
         return
     row = int(np.flatnonzero(bad)[0])
     raise DataError(
-        f"Column {name!r}, row {offset + row} (counted from 0): {array[row].as_py()!r} is not {form}. Correct the "
+        f"Column {name!r}, row {offset + row} (counted from 0): {array[row].as_py()!r} is not {what}"
+        f"{f' such as {form}' if form else ''}. Correct the "
         "value, or name it as a missing one (missing)."
     )
 

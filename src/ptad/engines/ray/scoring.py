@@ -31,6 +31,7 @@ from ptad.engines.local import (
     load_light,
     rows_from,
     rows_per_batch,
+    scan_for,
     score_batch,
 )
 from ptad.engines.ray.connection import connected, worker_share
@@ -38,7 +39,8 @@ from ptad.engines.ray.plan import Unit, make_units, parquet_files, read_unit
 from ptad.errors import DataError, SettingError, UserError
 from ptad.model import Model
 from ptad.storage import MANIFEST
-from ptad.tables import Query, TableWriter, scan_table
+from ptad.tables import Query, TableWriter
+from ptad.tables.table_source import as_source
 
 logger = logging.getLogger("ptad")
 
@@ -73,14 +75,15 @@ def score_on_cluster(
 
     The other parameters are those of :func:`ptad.engines.local.score_table`.
     """
-    if isinstance(source, Query) or str(source) == "-":
+    wish = as_source(source)
+    if isinstance(wish.source, Query) or str(source) == "-":
         raise SettingError("--engine ray reads files that all machines see. Write the rows to a Parquet file first.")
     if explain < 0:
         raise SettingError(f"--explain must be 0 or the number of columns to name. Got {explain} instead.")
     folder = Path(out).resolve()
     model = load_light(model_folder, device="cpu", false_alarm_rate=false_alarm_rate)
     step = batch_rows or rows_per_batch(model)
-    scan = scan_table(source, batch_rows=step, encoding=encoding, schema=model.schema_)
+    scan = scan_for(model, source, batch_rows=step, encoding=encoding)
     added = added_schema(explain, prefix)
     check_added_names(scan, added, append)
     known_names(model, scan.schema.names)  # names the columns that are ignored, once
@@ -95,6 +98,7 @@ def score_on_cluster(
             "columns": schema.names,
             "batch_rows": step,
             "encoding": encoding,
+            "reading": [wish.sheet, wish.decimal, wish.thousands],
         },
     )
     job = {
@@ -107,6 +111,7 @@ def score_on_cluster(
         "own": scan.schema.serialize().to_pybytes(),
         "schema": schema.serialize().to_pybytes(),
         "anomaly": f"{prefix}anomaly",
+        "signs": [wish.decimal, wish.thousands],
     }
     anomalies = resumed = 0
     cells = CellCounts.none(model.schema_)
@@ -189,6 +194,7 @@ class ClusterWorker:
         if self._model is None:
             job = self.job
             self._model = load_light(job["model"], device=job["device"], false_alarm_rate=job["false_alarm_rate"])
+            self._model.schema_ = self._model.schema_.with_signs(*job["signs"])
         return self._model
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:

@@ -6,7 +6,7 @@ import { TYPE_NAMES } from './panels.js';
 const FIRST_COLUMNS = 30;
 
 export function columnTable(table) {
-  const kinds = new Map();
+  const types = new Map();
   const used = new Map();
   const body = make('tbody');
   for (const [i, column] of table.columns.entries()) {
@@ -14,7 +14,7 @@ export function columnTable(table) {
       'select',
       { attributes: { 'aria-label': `Type of ${column.name}` } },
       ...Object.entries(TYPE_NAMES).map(([value, text]) =>
-        make('option', { text, attributes: { value, selected: value === column.kind } }),
+        make('option', { text, attributes: { value, selected: value === column.type } }),
       ),
     );
     const use = make('input', {
@@ -27,14 +27,14 @@ export function columnTable(table) {
       { class: use.checked ? '' : 'out' },
       make('td', { class: 'use' }, use),
       make('td', { class: 'name', text: column.name }),
-      make('td', {}, column.kind ? select : make('span', { class: 'quiet', text: 'none' })),
+      make('td', {}, column.type ? select : make('span', { class: 'quiet', text: 'none' })),
       make('td', { class: 'examples', text: column.examples.join(', ') || 'no value' }),
       make('td', { class: 'number missing', text: column.missing ? percent(column.missing) : '' }),
       make('td', { class: 'problem', text: column.problem || '' }),
     );
     use.addEventListener('change', () => tr.classList.toggle('out', !use.checked));
-    if (!column.kind) use.disabled = true;
-    kinds.set(column.name, select);
+    if (!column.type) use.disabled = true;
+    types.set(column.name, select);
     used.set(column.name, use);
     body.append(tr);
   }
@@ -56,12 +56,12 @@ export function columnTable(table) {
     const drop = [];
     for (const column of table.columns) {
       const wanted = used.get(column.name).checked;
-      const kind = kinds.get(column.name).value;
+      const type = types.get(column.name).value;
       if (!wanted) drop.push(column.name);
       // naming the type keeps a column that looks like an identifier
-      else if (kind !== column.kind || (column.problem || '').startsWith('identifier')) given[column.name] = kind;
+      else if (type !== column.type || (column.problem || '').startsWith('identifier')) given[column.name] = type;
     }
-    return { kinds: given, drop };
+    return { types: given, drop };
   };
   return { node, choice, used };
 }

@@ -90,7 +90,7 @@ export async function showModel(view, id) {
       pairs(
         model.columns.map((c) => [
           c.name,
-          [TYPE_NAMES[c.kind], c.missing_rate ? `${percent(c.missing_rate)} missing` : null]
+          [TYPE_NAMES[c.type], c.missing_rate ? `${percent(c.missing_rate)} missing` : null]
             .filter(Boolean)
             .join(', '),
         ]),

@@ -15,7 +15,7 @@ export function dropZone(text, hint, onFile, { compact = false, id = 'file' } = 
     id,
     attributes: {
       type: 'file',
-      accept: '.csv,.tsv,.tab,.parquet,.pq,.feather,.arrow,.ipc,.jsonl,.ndjson,.json,.gz,.bz2,.zst,.lz4,.xz',
+      accept: '.csv,.tsv,.tab,.parquet,.pq,.feather,.arrow,.ipc,.jsonl,.ndjson,.json,.xlsx,.xlsm,.xlsb,.xls,.ods,.gz,.bz2,.zst,.lz4,.xz',
     },
   });
   const icon = draw(

@@ -57,6 +57,7 @@ export async function showSetup(view, id) {
           'Exclude what says nothing about a row, such as a number that only identifies it, and correct a type that ' +
           'was recognised wrongly.',
       }),
+      table.notes.length ? make('ul', { class: 'notes' }, ...table.notes.map((text) => make('li', { text }))) : null,
       columns.node,
     ),
     sheet(

@@ -47,7 +47,7 @@ async def start_fit(request: Request, wanted: FitRequest) -> Any:
     for what, given in (
         ("label", [wanted.label] if wanted.label else []),
         ("drop", wanted.drop),
-        ("kinds", wanted.kinds),
+        ("types", wanted.types),
     ):
         for name in given:
             if name not in names:
@@ -58,9 +58,11 @@ async def start_fit(request: Request, wanted: FitRequest) -> Any:
         "preset": wanted.preset,
         "false_alarm_rate": wanted.false_alarm_rate,
         "random_state": wanted.seed,
-        "kinds": dict(wanted.kinds),
+        "types": dict(wanted.types),
         "drop": list(wanted.drop),
         "missing": list(wanted.missing),
+        "decimal": wanted.decimal,
+        "thousands": wanted.thousands,
         "config": wanted.config,
     }
     if wanted.preset == "paper" and find_spec("torch") is None:

@@ -112,12 +112,16 @@ async def list_tables(request: Request) -> Any:
     tags=["tables"],
 )
 async def add_table(
-    request: Request, name: Annotated[str, Query(max_length=200, description="What to call it")] = "table"
+    request: Request,
+    name: Annotated[str, Query(max_length=200, description="What to call it")] = "table",
+    sheet: Annotated[
+        str | None, Query(max_length=200, description="Sheet of a workbook: name, or number from 1")
+    ] = None,
 ) -> Any:
-    """Upload a table (CSV, TSV, Parquet, Arrow, JSON lines; compressed or not); the answer describes its columns."""
+    """Upload a table (CSV, TSV, Parquet, Arrow, JSON lines; compressed or not; Excel); the answer describes it."""
     if media_type(request) not in FILES:
         raise Problem(415, f"The header Content-Type must be one of: {', '.join(sorted(FILES))}.")
-    return await context_of(request).uploads.add(name, request.stream())
+    return await context_of(request).uploads.add(name, request.stream(), sheet)
 
 
 @router.get("/v1/tables/{table}", response_model=TableInfo, responses=problems(404), tags=["tables"])

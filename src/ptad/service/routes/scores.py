@@ -30,7 +30,11 @@ from ptad.service.uploads import shown_name
 
 router = APIRouter(tags=["ask"])
 
-FILES = {CSV, NDJSON, ARROW, PARQUET, "text/tab-separated-values", "application/octet-stream", "application/gzip"}
+FILES = {CSV, NDJSON, ARROW, PARQUET, "text/tab-separated-values", "application/octet-stream", "application/gzip"} | {
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "application/vnd.ms-excel",
+    "application/vnd.oasis.opendocument.spreadsheet",
+}
 _ROWS = {
     "type": "object",
     "required": ["rows"],
