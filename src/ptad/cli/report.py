@@ -17,7 +17,7 @@ ptad report model new.csv --out report.html
 
 ptad report model new.parquet --no-rows --false-alarm-rate 0.001
 
-ptad report model labelled.csv --label status --normal ok --top 100
+ptad report model labelled.csv --label status --normal ok --top 100 --time received
 """
 
 
@@ -31,6 +31,10 @@ def report(
     rows: Annotated[bool, typer.Option("--rows/--no-rows", help="Whether values of the table may be shown.")] = True,
     label: options.Label = None,
     normal: options.Normal = None,
+    time: Annotated[
+        str | None,
+        typer.Option("--time", help="The column with the time of a row, for scores over time.", metavar="COLUMN"),
+    ] = None,
     title: Annotated[str | None, typer.Option("--title", help="Heading of the page.")] = None,
     false_alarm_rate: options.Rate = None,
     device: options.Device = "auto",
@@ -46,11 +50,15 @@ def report(
     from ptad.report import ReportSettings, write_report
 
     set_up_logging(quiet)
-    settings = ReportSettings(top, rows, label, tuple(normal or ()), parse_rate(false_alarm_rate), title)
+    settings = ReportSettings(top, rows, label, tuple(normal or ()), parse_rate(false_alarm_rate), title, time)
     source = parse_source(table, sheet=sheet, decimal=decimal, thousands=thousands)
     with rows_progress("scoring", quiet) as progress:
         content = write_report(model, source, out, settings, encoding=encoding, device=device, progress=progress)
     if as_json:
         print_json(content)
     elif not quiet:
-        typer.echo(f"{content['n_flagged']:,} of {content['n_rows']:,} rows flagged; wrote {out}", err=True)
+        for note in content["notes"]:
+            typer.echo(f"note: {note['text']}", err=True)
+        n_flagged, n_rows = content["n_flagged"], content["n_rows"]
+        noun = "row" if n_rows == 1 else "rows"
+        typer.echo(f"{n_flagged:,} of {n_rows:,} {noun} flagged; report in {out}", err=True)

@@ -13,11 +13,9 @@ import hashlib
 import html
 import json
 import os
-import re
 import secrets
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -27,23 +25,13 @@ import pyarrow as pa
 from ptad.engines.local import rows_per_batch
 from ptad.errors import DataError
 from ptad.estimator import PTAD
+from ptad.report.bundle import STYLE, asset, script
 from ptad.report.content import ReportSettings, make_content
-from ptad.report.survey import Label, Survey
+from ptad.report.cross_fit import CrossFit, training_parts
+from ptad.report.survey import Label, Progress, Survey
 from ptad.tables import TableSource, scan_table
 from ptad.tables.table_source import as_source
 
-# the page of the service is made of the same files
-STYLE = "base.css"
-SCRIPTS = (
-    "dom.js",
-    "score_chart.js",
-    "loss_chart.js",
-    "row_explanation.js",
-    "row_table.js",
-    "threshold.js",
-    "panels.js",
-    "drift_table.js",
-)
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
@@ -55,7 +43,7 @@ def write_report(
     *,
     encoding: str = "utf-8",
     device: str = "auto",
-    progress: Callable[[int, int | None], None] | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Score a table and write the report.
 
@@ -88,8 +76,10 @@ def write_report(
     detector.set_false_alarm_rate(wanted)
     batches, name = _batches(table, detector, encoding)
     label = None if settings.label is None else Label(settings.label, settings.normal)
-    survey = Survey(detector, settings.top, label)
+    survey = Survey(detector, settings.top, label, time=settings.time)
     survey.add_all(batches, progress)
+    if survey.training.is_it and _is_read_again(table):
+        survey = _held_out(survey, lambda: _batches(table, detector, encoding)[0], progress)
     if not survey.n_rows:
         raise DataError(f"{name} has no rows to report on. Give a table with rows.")
     if label is not None and not survey.normal.counts.sum():
@@ -103,22 +93,40 @@ def write_report(
     return content
 
 
+def _is_read_again(table: Any) -> bool:
+    """Whether a table is still there after it was read: standard input is not."""
+    if not _is_path(table):
+        return True
+    source = as_source(table).source
+    return "-" not in (source if isinstance(source, list | tuple) else [source])
+
+
+def _held_out(survey: Survey, batches: Callable[[], Iterable[pa.RecordBatch]], progress: Progress | None) -> Survey:
+    """Survey the training table once more with scores by detectors that were fitted without the row."""
+    scorer = CrossFit.fit(survey.model, training_parts(survey.model, batches(), survey.known))
+    if not isinstance(scorer, CrossFit):  # what is trained for minutes is not trained again
+        return survey
+    found = Survey(survey.model, survey.top, survey.label, scorer, time=survey.time)
+    found.add_all(batches(), progress)
+    return found
+
+
 def make_page(content: dict[str, Any]) -> str:
     """Return the whole page for this content."""
     style = asset(STYLE)
-    script = "(() => {\n'use strict';\n" + "\n".join(_inlined(name) for name in (*SCRIPTS, "page.js")) + "\n})();"
+    code = script("page.js")
     data = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_ESCAPES)
     policy = "; ".join(
         [
             "default-src 'none'",
-            f"script-src '{_digest(script)}'",
+            f"script-src '{_digest(code)}'",
             f"style-src '{_digest(style)}'",
             "img-src data:",
             "base-uri 'none'",
             "form-action 'none'",
         ]
     )
-    parts = {"policy": policy, "title": html.escape(content["title"]), "style": style, "script": script, "data": data}
+    parts = {"policy": policy, "title": html.escape(content["title"]), "style": style, "script": code, "data": data}
     page = asset("page.html")
     # split at the marks first: a part that looks like a mark stays what it is
     pieces = page.split("@@")
@@ -126,7 +134,7 @@ def make_page(content: dict[str, Any]) -> str:
 
 
 def _batches(table: Any, model: PTAD, encoding: str) -> tuple[Iterable[pa.RecordBatch], str]:
-    if isinstance(table, str | os.PathLike | list | tuple | TableSource):
+    if _is_path(table):
         wish = as_source(table)
         model.schema_ = model.schema_.with_signs(wish.decimal, wish.thousands)
         scan = scan_table(
@@ -149,14 +157,8 @@ def _batches(table: Any, model: PTAD, encoding: str) -> tuple[Iterable[pa.Record
     return frame.to_arrow().to_batches(max_chunksize=rows_per_batch(model)), "a table in memory"
 
 
-def asset(name: str) -> str:
-    """Return a file that the page is made of."""
-    return resources.files("ptad.report").joinpath(name).read_text(encoding="utf-8").strip()
-
-
-def _inlined(name: str) -> str:
-    """Return a module as a part of one script, in whose scope all modules stand one after the other."""
-    return re.sub(r"^(?:import [^;]*;\n|export )", "", asset(name), flags=re.MULTILINE)
+def _is_path(table: Any) -> bool:
+    return isinstance(table, str | os.PathLike | list | tuple | TableSource)
 
 
 def _digest(text: str) -> str:
