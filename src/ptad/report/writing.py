@@ -43,6 +43,8 @@ SCRIPTS = (
     "panels.js",
     "drift_table.js",
 )
+# libraries of others, see vendor/README.md
+VENDOR = ("vendor/preact.js", "vendor/uplot.js", "vendor/uplot.css")
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
