@@ -24,7 +24,7 @@ from ptad.service.messages import ServiceInfo, problems
 from ptad.service.metrics import Metrics
 from ptad.service.models import Models
 from ptad.service.problems import Problem, add_handlers
-from ptad.service.routes import jobs, resources, scores
+from ptad.service.routes import jobs, resources, results, scores
 from ptad.service.settings import ServiceSettings
 from ptad.service.store import Store
 from ptad.service.uploads import Uploads
@@ -72,7 +72,7 @@ def create_app(settings: ServiceSettings) -> FastAPI:
     app.state.context = None
     app.add_middleware(Guard, settings=settings, metrics=metrics)
     add_handlers(app)
-    for part in (scores, resources, jobs):
+    for part in (scores, resources, jobs, results):
         app.include_router(part.router)
     _add_operation(app, metrics)
     _add_page(app)

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from ptad.errors import DataError, UserError
 from ptad.service.rows import renumbered
 from ptad.service.store import read_json, write_json
+from ptad.service.words import http_words
 from ptad.tables import Schema, scan_table
 from ptad.tables.kinds import detect_kind, reason_to_leave_out
 from ptad.tables.sources import DAMAGE, LONGEST_LINE, TEXT_FORMATS, Source, endless_line, find_sources
@@ -226,7 +227,7 @@ def _text(value: Any) -> str:
 
 def _without_paths(message: str, spec: dict[str, Any]) -> str:
     """Callers know a file by the name that they gave it."""
-    return message.replace(spec["path"], spec["name"])
+    return http_words(message.replace(spec["path"], spec["name"]))
 
 
 if __name__ == "__main__":
