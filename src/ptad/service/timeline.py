@@ -92,7 +92,7 @@ def _periods(
     starts = np.flatnonzero(np.r_[True, np.diff(key[order]) > 0])
     found = []
     for rows in np.split(order, starts[1:]):
-        start = np.datetime64(int(key[rows[0]]) * size - offset, unit).astype("datetime64[s]")
+        start = np.array(key[rows[0]] * size - offset).astype(f"datetime64[{unit}]").astype("datetime64[s]")
         median, high = np.quantile(scores[rows], (0.5, 0.95))
         found.append(
             {
