@@ -73,13 +73,13 @@ export function bar(share, label, kind = '') {
   return make('div', { class: 'bar' }, fill, make('span', { text: label }));
 }
 
-export const card = (value, text) =>
-  make('div', { class: 'card' }, make('b', { text: value }), make('span', { text }));
+export const card = (value, text) => make('div', { class: 'card' }, make('b', { text: value }), make('span', { text }));
 
 export function pairs(entries) {
   const list = make('dl', { class: 'pairs' });
-  for (const [name, value] of entries)
+  for (const [name, value] of entries) {
     list.append(make('div', {}, make('dt', { text: name }), make('dd', { text: value })));
+  }
   return list;
 }
 

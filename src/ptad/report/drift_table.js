@@ -82,10 +82,12 @@ function pairedBars(column) {
   const svg = draw('svg', { viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': label });
   const step = width / n;
   for (let i = 0; i < n; i += 1) {
-    for (const [share, kind, shift] of [
-      [column.before[i], 'fill-usual', 0],
-      [column.now[i], 'fill-normal', 0.46],
-    ]) {
+    for (
+      const [share, kind, shift] of [
+        [column.before[i], 'fill-usual', 0],
+        [column.now[i], 'fill-normal', 0.46],
+      ]
+    ) {
       const size = (share / most) * (height - 1);
       const [x, y] = [(i + shift) * step, height - size];
       svg.append(draw('rect', { x, y, width: Math.max(1, step * 0.44), height: size, class: kind }));

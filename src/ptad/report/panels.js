@@ -24,8 +24,8 @@ function headline(data) {
   const start = n
     ? `${rows}${inPercent(n, data.n_rows)} ${n === 1 ? 'is' : 'are'} flagged.`
     : data.n_rows === 1
-      ? 'The row is not flagged.'
-      : `None of the ${count(data.n_rows)} rows is flagged.`;
+    ? 'The row is not flagged.'
+    : `None of the ${count(data.n_rows)} rows is flagged.`;
   if (data.n_rows < 20) return start;
   const usual =
     `If all rows were normal, about ${count(Math.max(1, expected))} would be flagged at the target false-alarm ` +
@@ -90,8 +90,7 @@ export function modelSheet(data) {
       'div',
       { id: 'fitted' },
       make('p', {
-        text:
-          `It uses ${plural(f.n_columns, 'column', 'columns')}: ${types.join(', ')}. It compares rows with ` +
+        text: `It uses ${plural(f.n_columns, 'column', 'columns')}: ${types.join(', ')}. It compares rows with ` +
           `${plural(f.n_reference, 'reference row', 'reference rows')}, and its threshold comes from ` +
           `${plural(f.n_calibration, 'calibration row', 'calibration rows')}. ` +
           `${f.terms.length === 1 ? 'The score has one term' : 'Terms of the score'}: ${terms}.`,
@@ -100,9 +99,9 @@ export function modelSheet(data) {
       f.excluded.length ? folded(`Excluded columns (${count(f.excluded.length)})`, pairs(f.excluded)) : null,
       data.ignored.length
         ? make('p', {
-            class: 'quiet',
-            text: `Columns that the model does not know, and ignores: ${data.ignored.join(', ')}.`,
-          })
+          class: 'quiet',
+          text: `Columns that the model does not know, and ignores: ${data.ignored.join(', ')}.`,
+        })
         : null,
     ),
   );
@@ -133,8 +132,7 @@ export function healthSheet(data) {
       make('h3', { text: 'Synthetic anomalies' }),
       make('p', {
         class: 'quiet',
-        text:
-          'How often the model scores a synthetic anomaly higher than a normal row that it was not fitted on ' +
+        text: 'How often the model scores a synthetic anomaly higher than a normal row that it was not fitted on ' +
           '(AUC-ROC). 50\u00a0% is guessing.',
       }),
       synthetic(data),

@@ -1,6 +1,6 @@
 // Why a row has its score: its columns with reason, observed and expected value, and the terms of the score.
 
-import { bar, count, make, pText, percent, plural, short, spaced, sum } from './dom.js';
+import { bar, count, make, percent, plural, pText, short, spaced, sum } from './dom.js';
 
 const REASONS = 10;
 
@@ -11,8 +11,9 @@ export const reasonText = (cell) => (cell.contribution > 0 ? cell.reason : 'lowe
 function introduction(data, row) {
   const { threshold } = data.scores;
   const n = data.fitted.n_calibration;
-  const least =
-    row.p <= 1 / (n + 0.5) ? `, the smallest that ${plural(n, 'calibration row', 'calibration rows')} can give` : '';
+  const least = row.p <= 1 / (n + 0.5)
+    ? `, the smallest that ${plural(n, 'calibration row', 'calibration rows')} can give`
+    : '';
   const side = row.score > threshold ? 'above' : 'not above';
   return (
     `Row ${count(row.row)} has a score of ${short(row.score)}, ${side} the threshold of ${short(threshold)}. ` +
@@ -36,9 +37,7 @@ export function explanation(data, row) {
       grid.append(make('div', { text: observedText(cell.observed), class: 'observed' }));
       grid.append(make('div', { text: cell.expected === null ? 'a new value' : cell.expected, class: 'expected' }));
     }
-    const text = raises
-      ? `${short(cell.contribution)} (${percent(cell.percentage / 100)})`
-      : short(cell.contribution);
+    const text = raises ? `${short(cell.contribution)} (${percent(cell.percentage / 100)})` : short(cell.contribution);
     grid.append(bar(raises ? (cell.percentage / largest) * 0.6 : 0, text, raises ? '' : 'is-nothing'));
   }
   box.append(grid, make('p', { class: 'quiet', text: remainder(data, row) }));

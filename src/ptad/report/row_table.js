@@ -1,7 +1,7 @@
 // The rows with the highest scores: a table that sorts by any heading and opens an explanation under a row. Where the
 // page is narrow the styles make a card of every row, with the row's own strongest cells in place of the columns.
 
-import { clipped, count, limited, make, pText, percent, short } from './dom.js';
+import { clipped, count, limited, make, percent, pText, short } from './dom.js';
 import { explanation, observedText, reasonText } from './row_explanation.js';
 
 const FIRST_ROWS = 20; // shown before one asks for more

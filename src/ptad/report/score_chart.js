@@ -67,7 +67,7 @@ export function scoreChart(container, scores) {
           width: Math.max(1, step - 1),
           height: size(n),
           class: kind,
-        }),
+        })
       );
     clip = draw('rect', { x: 0, y: 0, width, height: HEIGHT });
     svg.append(

@@ -52,8 +52,7 @@ export function thresholdSheets(data, { buttons = [], onMove = () => {} } = {}) 
   const chosen = sheet(
     'Scores and threshold',
     make('p', {
-      text:
-        'Every row has a score; the higher, the less it looks like the training rows. Rows right of the line are ' +
+      text: 'Every row has a score; the higher, the less it looks like the training rows. Rows right of the line are ' +
         'flagged. Move the line to see how their number changes.',
     }),
     chart,

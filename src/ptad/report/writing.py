@@ -13,11 +13,9 @@ import hashlib
 import html
 import json
 import os
-import re
 import secrets
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -27,24 +25,11 @@ import pyarrow as pa
 from ptad.engines.local import rows_per_batch
 from ptad.errors import DataError
 from ptad.estimator import PTAD
+from ptad.report.bundle import STYLE, asset, script
 from ptad.report.content import ReportSettings, make_content
 from ptad.report.survey import Label, Survey
 from ptad.tables import scan_table
 
-# the page of the service is made of the same files
-STYLE = "base.css"
-SCRIPTS = (
-    "dom.js",
-    "score_chart.js",
-    "loss_chart.js",
-    "row_explanation.js",
-    "row_table.js",
-    "threshold.js",
-    "panels.js",
-    "drift_table.js",
-)
-# libraries of others, see vendor/README.md
-VENDOR = ("vendor/preact.js", "vendor/uplot.js", "vendor/uplot.css")
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
@@ -107,19 +92,19 @@ def write_report(
 def make_page(content: dict[str, Any]) -> str:
     """Return the whole page for this content."""
     style = asset(STYLE)
-    script = "(() => {\n'use strict';\n" + "\n".join(_inlined(name) for name in (*SCRIPTS, "page.js")) + "\n})();"
+    code = script("page.js")
     data = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_ESCAPES)
     policy = "; ".join(
         [
             "default-src 'none'",
-            f"script-src '{_digest(script)}'",
+            f"script-src '{_digest(code)}'",
             f"style-src '{_digest(style)}'",
             "img-src data:",
             "base-uri 'none'",
             "form-action 'none'",
         ]
     )
-    parts = {"policy": policy, "title": html.escape(content["title"]), "style": style, "script": script, "data": data}
+    parts = {"policy": policy, "title": html.escape(content["title"]), "style": style, "script": code, "data": data}
     page = asset("page.html")
     # split at the marks first: a part that looks like a mark stays what it is
     pieces = page.split("@@")
@@ -146,16 +131,6 @@ def _batches(table: Any, model: PTAD, encoding: str) -> tuple[Iterable[pa.Record
             "names, such as with pandas.DataFrame(X)."
         )
     return frame.to_arrow().to_batches(max_chunksize=rows_per_batch(model)), "a table in memory"
-
-
-def asset(name: str) -> str:
-    """Return a file that the page is made of."""
-    return resources.files("ptad.report").joinpath(name).read_text(encoding="utf-8").strip()
-
-
-def _inlined(name: str) -> str:
-    """Return a module as a part of one script, in whose scope all modules stand one after the other."""
-    return re.sub(r"^(?:import [^;]*;\n|export )", "", asset(name), flags=re.MULTILINE)
 
 
 def _digest(text: str) -> str:

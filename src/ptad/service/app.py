@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from ptad._version import __version__
 from ptad.config import PRESETS
-from ptad.report.writing import SCRIPTS, STYLE, VENDOR, asset
+from ptad.report.bundle import STYLE, asset, scripts
 from ptad.service.context import Context, context_of
 from ptad.service.guard import Guard
 from ptad.service.jobs import Jobs
@@ -117,7 +117,7 @@ def _add_operation(app: FastAPI, metrics: Metrics) -> None:
 
 def _add_page(app: FastAPI) -> None:
     """Serve the files of the page from memory: no path of a request reaches the file system."""
-    files = {name: asset(name).encode() for name in (STYLE, *SCRIPTS, *VENDOR)}
+    files = {name: asset(name).encode() for name in (STYLE, *scripts())}
     for file in package_files("ptad.service").joinpath("page").iterdir():
         if file.name.rpartition(".")[2] in TYPES:
             files[file.name] = file.read_bytes()
