@@ -80,7 +80,7 @@ def test_slider_recounts_and_recolours(opened):
     assert float(edge.get_attribute("x")) < x
     opened.page.keyboard.press("End")
     assert flagged_count(opened) <= 1
-    assert opened.page.locator("#top tr.row.below").count() >= 29
+    assert opened.page.locator("#top tr.row.below").count() >= 19
     opened.page.locator("#reset").click()
     assert flagged_count(opened) == before
     assert float(edge.get_attribute("x")) == x

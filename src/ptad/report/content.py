@@ -6,6 +6,7 @@ import datetime as dt
 import platform
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,10 @@ from ptad.report.score_histogram import ScoreHistogram, common_edges, roc_auc
 from ptad.report.survey import Survey
 from ptad.report.synthetic import synthetic_check
 
+HELD_OUT = (
+    "The model was fitted on this table. So that no row is compared with itself, each one is scored by a model that was "
+    "fitted without it."
+)
 MOST_TOP = 1000
 SHOWN_COLUMNS = 6  # columns of the table of anomalies
 CELLS_PER_ROW = 20  # columns in the explanation of a row
@@ -59,8 +64,10 @@ class ReportSettings:
             raise SettingError(f"The 'top' parameter of the report must be an int in [1, {MOST_TOP}]. Got {self.top}.")
 
 
-def make_content(survey: Survey, settings: ReportSettings, table: str, model_name: str) -> dict[str, Any]:
-    """Put together everything that the page shows."""
+def make_content(
+    survey: Survey, settings: ReportSettings, table: str, model_name: str, notes: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Put together everything that the page shows; ``notes`` are sentences that stand above everything else."""
     model, cells = survey.model, survey.cells
     return {
         "title": settings.title or f"Anomaly report: {table}",
@@ -71,7 +78,7 @@ def make_content(survey: Survey, settings: ReportSettings, table: str, model_nam
         "n_flagged": survey.n_flagged,
         "rate": float(model.false_alarm_rate_),
         "values_shown": settings.rows,
-        "held_out": isinstance(survey.scorer, CrossFit),
+        "notes": _notes(survey, notes),
         "ignored": survey.ignored[:MOST_COLUMNS],
         "missing": _cells(cells.rows_missing, cells.missing_columns),
         "unseen": _cells(cells.rows_unseen, cells.unseen_columns),
@@ -84,6 +91,12 @@ def make_content(survey: Survey, settings: ReportSettings, table: str, model_nam
         "settings": _settings(model),
         "versions": _versions(),
     }
+
+
+def _notes(survey: Survey, notes: Iterable[str]) -> list[dict[str, str | None]]:
+    """Return what the reader has to know first; a note with an id can be found by it."""
+    own = {"id": "held-out", "text": HELD_OUT}
+    return [*([own] if isinstance(survey.scorer, CrossFit) else []), *({"id": None, "text": text} for text in notes)]
 
 
 def _cells(n_rows: int, columns: dict[str, int]) -> dict[str, Any]:
