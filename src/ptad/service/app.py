@@ -66,7 +66,7 @@ def create_app(settings: ServiceSettings) -> FastAPI:
         version=__version__,
         summary="One-class anomaly detection for tables",
         lifespan=lifespan,
-        docs_url=None,  # they would load scripts from elsewhere
+        docs_url=None,  # FastAPI's would load scripts from elsewhere: the page has its own
         redoc_url=None,
     )
     app.state.context = None
@@ -131,6 +131,10 @@ def _add_page(app: FastAPI) -> None:
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
         return answer("index.html")
+
+    @app.get("/docs", include_in_schema=False)
+    async def api_page() -> Response:
+        return answer("docs.html")
 
     @app.get("/page/{name:path}", include_in_schema=False)
     async def page_file(name: str) -> Response:

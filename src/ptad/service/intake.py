@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +137,7 @@ def check_header(path: Path, columns: int, *, is_json: bool | None = None) -> No
 
 
 def _batches(path: Path, spec: dict[str, Any], schema: Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    missing = schema.missing if schema is not None else ()
+    missing = schema.missing if schema is not None else tuple(spec["missing"])
     scan = scan_table(path, batch_rows=BATCH_ROWS, schema=schema, missing=missing)
     if len(scan.schema.names) > spec["columns"]:
         raise _too_wide(path, spec["columns"])
@@ -184,15 +184,15 @@ def _profile(path: Path, spec: dict[str, Any], kind: str) -> dict[str, Any]:
         "rows": n_rows,
         "bytes": path.stat().st_size,
         "format": kind,
-        "columns": [_column(name, table.column(name)) for name in arrow.names],
+        "columns": [_column(name, table.column(name), spec["missing"]) for name in arrow.names],
     }
 
 
-def _column(name: str, chunks: pa.ChunkedArray) -> dict[str, Any]:
+def _column(name: str, chunks: pa.ChunkedArray, missing: Sequence[str]) -> dict[str, Any]:
     array = decoded(pa.concat_arrays(chunks.chunks) if chunks.num_chunks != 1 else chunks.chunk(0))
     entry: dict[str, Any] = {"name": name, "kind": None, "problem": None, "examples": [], "values": None}
     try:
-        array = without_missing(array, ())
+        array = without_missing(array, tuple(missing))
         entry["kind"] = detect_kind(name, array)
         entry["problem"] = reason_to_leave_out(array, identifiers=True)
     except (DataError, pa.ArrowException):

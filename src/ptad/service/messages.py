@@ -14,6 +14,7 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"
 Column = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 # no number of rows that fits into this service supports a smaller one
 Rate = Annotated[float, Field(ge=1e-9, lt=1)] | Literal["auto"]
+Marker = Annotated[str, StringConstraints(max_length=1000)]
 Kind = Literal["number", "boolean", "duration", "category", "text", "datetime", "date", "time"]
 assert set(KINDS) == set(Kind.__args__)  # type: ignore[attr-defined]
 
@@ -46,11 +47,11 @@ class FitRequest(Message):
     table: Identifier
     name: Name = "model"
     label: Column | None = None
-    normal: list[Annotated[str, StringConstraints(max_length=1000)]] = Field(default=[], max_length=100)
+    normal: list[Marker] = Field(default=[], max_length=100)
     false_alarm_rate: Rate = "auto"
     kinds: dict[Column, Kind] = Field(default={}, max_length=5000)
     drop: list[Column] = Field(default=[], max_length=5000)
-    missing: list[Annotated[str, StringConstraints(max_length=1000)]] = Field(default=[], max_length=100)
+    missing: list[Marker] = Field(default=[], max_length=100)
     preset: Literal["default", "paper"] = "default"
     score: bool = Field(default=False, description="Then score the table itself, with held-out scores: one job")
     seed: int = Field(default=0, ge=0, lt=2**31)
@@ -65,7 +66,7 @@ class ScoringRequest(Message):
     table: Identifier
     model: Identifier
     label: Column | None = None
-    normal: list[Annotated[str, StringConstraints(max_length=1000)]] = Field(default=[], max_length=100)
+    normal: list[Marker] = Field(default=[], max_length=100)
     top: int = Field(default=50, ge=1, le=1000)
 
 
@@ -75,7 +76,7 @@ class RenewalRequest(Message):
     table: Identifier
     model: Identifier
     label: Column | None = None
-    normal: list[Annotated[str, StringConstraints(max_length=1000)]] = Field(default=[], max_length=100)
+    normal: list[Marker] = Field(default=[], max_length=100)
     false_alarm_rate: Rate | None = Field(default=None, description="Another target rate than the model's")
 
 

@@ -34,6 +34,10 @@ MOST_ROWS = 2048  # in a batch: progress is seen, and little is lost by a kill
 PREFIX = "ptad_"  # where the table itself has a column of the same name as an added one
 N_SCORES = len(added_schema(0))  # score, p-value and flag
 REASONS = 3  # columns that are named for every flagged row
+IN_SAMPLE = (
+    "The model was fitted on rows of this table: their scores are lower than those of new rows, and fewer of them are "
+    "flagged. Look at new rows to see how good the model is."
+)
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 Progress = Callable[[int, int | None], None]
@@ -78,8 +82,10 @@ def score_table(folder: Path, task: dict[str, Any], progress: Progress, note: Ca
                 progress(survey.n_rows, scan.n_rows)
         if label is not None and not survey.normal.counts.sum():
             raise DataError(f"No row is normal by the label column {label.column!r}. Name the value of normal rows.")
-        content = make_content(survey, settings, task["source_name"], task["model_name"])
-        content["training_table"] = task["training_table"]
+        held_out = isinstance(survey.scorer, CrossFit)
+        notes = [IN_SAMPLE] if task["training_table"] and not held_out else []
+        content = make_content(survey, settings, task["source_name"], task["model_name"], notes)
+        content |= {"training_table": task["training_table"], "held_out": held_out}
         content["quantiles"] = dict(zip(map(str, QUANTILES), _quantiles(scores), strict=True))
     except UserError:
         store.discard()  # the table or the wish has to change: nothing of this will be asked for again

@@ -8,7 +8,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,17 @@ class Uploads:
             path.parent.rename(self.store.tables / identifier)
         self.entries[identifier] = about
         return about
+
+    async def described(self, identifier: str, missing: Sequence[str]) -> dict[str, Any]:
+        """What the columns of a table are when these markers stand for missing values."""
+        about, data = self.get(identifier), self.data(identifier)
+        folder = self.store.scratch()
+        try:
+            folder.mkdir()
+            (folder / DATA).hardlink_to(data)
+            return {**about, **await self.read(folder / DATA, about["name"], missing=missing)}
+        finally:
+            await asyncio.to_thread(remove, folder)
 
     def _check_room(self) -> None:
         if len(self.entries) >= self.limits.tables:
@@ -120,6 +131,7 @@ class Uploads:
         schema: Schema | None = None,
         rows_file: Path | None = None,
         append: bool = False,
+        missing: Sequence[str] = (),
     ) -> dict[str, Any]:
         """Let another process look at the table; with a schema, also check and convert it for scoring."""
         limits = self.limits
@@ -135,6 +147,7 @@ class Uploads:
             "columns": limits.columns,
             "schema": None,
             "append": append,
+            "missing": list(missing),
             "rows_file": str(rows_file),
         }
         if schema is not None:
