@@ -31,6 +31,10 @@ def report(
     rows: Annotated[bool, typer.Option("--rows/--no-rows", help="Whether values of the table may be shown.")] = True,
     label: options.Label = None,
     normal: options.Normal = None,
+    time: Annotated[
+        str | None,
+        typer.Option("--time", help="The column with the time of a row, for scores over time.", metavar="COLUMN"),
+    ] = None,
     title: Annotated[str | None, typer.Option("--title", help="Heading of the page.")] = None,
     false_alarm_rate: options.Rate = None,
     device: options.Device = "auto",
@@ -43,10 +47,12 @@ def report(
     from ptad.report import ReportSettings, write_report
 
     set_up_logging(quiet)
-    settings = ReportSettings(top, rows, label, tuple(normal or ()), parse_rate(false_alarm_rate), title)
+    settings = ReportSettings(top, rows, label, tuple(normal or ()), parse_rate(false_alarm_rate), title, time)
     with rows_progress("scoring", quiet) as progress:
         content = write_report(model, table, out, settings, encoding=encoding, device=device, progress=progress)
     if as_json:
         print_json(content)
     elif not quiet:
+        for note in content["notes"]:
+            typer.echo(f"note: {note['text']}", err=True)
         typer.echo(f"{content['n_flagged']:,} of {content['n_rows']:,} rows flagged; wrote {out}", err=True)

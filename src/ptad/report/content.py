@@ -24,8 +24,12 @@ from ptad.report.survey import Survey
 from ptad.report.synthetic import synthetic_check
 
 HELD_OUT = (
-    "The model was fitted on this table. So that no row is compared with itself, each one is scored by a model that was "
-    "fitted without it."
+    "The model was fitted on this table. So that no row is compared with itself, each one is scored by a model that "
+    "was fitted without it."
+)
+TRAINING_TABLE = (
+    "The model was fitted on this table, or on a part of it. Scores of training rows are too low, and so are the "
+    "counts of flagged rows. To see what the model finds, report on rows that it was not fitted on."
 )
 MOST_TOP = 1000
 SHOWN_COLUMNS = 6  # columns of the table of anomalies
@@ -50,6 +54,9 @@ class ReportSettings:
         Another target rate than the model's.
     title : str, optional
         Heading of the page.
+    time : str, optional
+        The column that tells when a row happened, for scores over time; the model need not use it. Unless named, the
+        first column of date-times, or of dates, that it uses.
     """
 
     top: int = 50
@@ -58,6 +65,7 @@ class ReportSettings:
     normal: tuple[str, ...] = ()
     false_alarm_rate: float | str | None = None
     title: str | None = None
+    time: str | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.top <= MOST_TOP:
@@ -79,11 +87,13 @@ def make_content(
         "rate": float(model.false_alarm_rate_),
         "values_shown": settings.rows,
         "notes": _notes(survey, notes),
+        "training_table": survey.training.is_it,
         "ignored": survey.ignored[:MOST_COLUMNS],
         "missing": _cells(cells.rows_missing, cells.missing_columns),
         "unseen": _cells(cells.rows_unseen, cells.unseen_columns),
         "fitted": _fitted(survey, values=settings.rows),
         "scores": _scores(survey),
+        "over_time": None if survey.over_time is None else survey.over_time.content(),
         "drivers": _drivers(survey),
         "top": _top(survey, survey.explain_top(), values=settings.rows),
         "drift": _drift(survey, values=settings.rows),
@@ -95,8 +105,12 @@ def make_content(
 
 def _notes(survey: Survey, notes: Iterable[str]) -> list[dict[str, str | None]]:
     """Return what the reader has to know first; a note with an id can be found by it."""
-    own = {"id": "held-out", "text": HELD_OUT}
-    return [*([own] if isinstance(survey.scorer, CrossFit) else []), *({"id": None, "text": text} for text in notes)]
+    own: list[dict[str, str | None]] = []
+    if isinstance(survey.scorer, CrossFit):
+        own.append({"id": "held-out", "text": HELD_OUT})
+    elif survey.training.is_it:
+        own.append({"id": "training-table", "text": TRAINING_TABLE})
+    return own + [{"id": None, "text": text} for text in notes]
 
 
 def _cells(n_rows: int, columns: dict[str, int]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 // The report: every part of it, from the data that stands in the page itself.
 
 import { Drift } from './drift_table.js';
+import { OverTime } from './over_time.js';
 import { Drivers, Health, Model, Settings, Summary } from './panels.js';
 import { Threshold } from './threshold.js';
 import { html, render } from './vendor/preact.js';
@@ -15,13 +16,14 @@ const Heading = () =>
 
 const Report = () =>
   html`
-    <${Summary} data=${data} />
-    <${Threshold} data=${data} />
-    <${Drivers} data=${data} />
-    <${Drift} data=${data} />
-    <${Model} data=${data} />
-    <${Health} data=${data} />
-    <${Settings} data=${data} />
+      <${Summary} data=${data} />
+      <${Threshold} data=${data} />
+    ${data.over_time && html`<${OverTime} over=${data.over_time} rate=${data.rate} />`}
+      <${Drivers} data=${data} />
+      <${Drift} data=${data} />
+      <${Model} data=${data} />
+      <${Health} data=${data} />
+      <${Settings} data=${data} />
   `;
 
 const Imprint = () =>

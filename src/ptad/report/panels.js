@@ -27,7 +27,8 @@ function headline(data) {
   const expected = data.rate * data.n_rows;
   const margin = 3 * Math.sqrt(expected) + 1;
   const n = data.n_flagged;
-  const rows = data.n_rows === 1 ? 'The row' : `${plural(n, 'row', 'rows')} of ${count(data.n_rows)}`;
+  const all = data.n_rows === 1 ? 'The row' : `All ${count(n)} rows`;
+  const rows = n === data.n_rows ? all : `${plural(n, 'row', 'rows')} of ${count(data.n_rows)}`;
   const start = n
     ? `${rows}${inPercent(n, data.n_rows)} ${n === 1 ? 'is' : 'are'} flagged.`
     : data.n_rows === 1

@@ -38,7 +38,9 @@ function sorted(rows, { key }, direction) {
 function Heading({ head, sort, onSort }) {
   return html`
     <th class=${head.kind} scope="col" aria-sort=${sort}>
-      <button type="button" title=${head.title} onClick=${onSort}><${Name} text=${head.text} /></button>
+      <button type="button" title=${head.title} onClick=${onSort}>${head.kind === 'cell'
+        ? html`<${Name} text=${head.text} />`
+        : head.text}</button>
     </th>
   `;
 }

@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 from ptad.engines.cells import CellCounts
 from ptad.engines.labels import check_label, is_anomaly
 from ptad.engines.local import rows_from
+from ptad.engines.training_table import TrainingTable
 from ptad.estimator import PTAD
 from ptad.explanation import Explanation
 from ptad.report.cross_fit import Scorer
 from ptad.report.drift import DriftTally
+from ptad.report.over_time import TimeTally
 from ptad.report.score_histogram import ScoreHistogram, ScoreScale
+from ptad.report.time_column import TimeColumn
 
 # Flagged rows per batch whose columns are looked at; they stand for the others.
 EXPLAINED_PER_BATCH = 64
@@ -85,6 +88,10 @@ class Survey:
         The table against the training rows.
     cells : CellCounts
         Rows with missing values and with unseen categories.
+    training : TrainingTable
+        Whether the model was fitted on this table.
+    over_time : TimeTally or None
+        Scores and flagged rows by period, where there is a column of dates or one is named by ``time``.
     changed_constants : dict
         Columns that the model excludes since they never varied, and do now, with a new value.
     first_reason, share : ndarray of shape (n_columns,)
@@ -92,8 +99,16 @@ class Survey:
         contributions.
     """
 
-    def __init__(self, model: PTAD, top: int, label: Label | None = None, scorer: Scorer | None = None) -> None:
-        self.model, self.top, self.label = model, top, label
+    def __init__(
+        self,
+        model: PTAD,
+        top: int,
+        label: Label | None = None,
+        scorer: Scorer | None = None,
+        *,
+        time: str | None = None,
+    ) -> None:
+        self.model, self.top, self.label, self.time = model, top, label, time
         self.scorer = scorer or Scorer(model)
         calibration = model.detector_.calibration
         assert calibration is not None  # a report starts from a threshold
@@ -101,8 +116,13 @@ class Survey:
         self.threshold, self.calibration = threshold, calibration
         self.scale = ScoreScale.of(calibration.scores)
         self.normal, self.anomalous = ScoreHistogram(threshold, self.scale), ScoreHistogram(threshold, self.scale)
+        self._time_column = TimeColumn.of(model.schema_, time)
+        self.over_time = None
+        if self._time_column is not None:
+            self.over_time = TimeTally(self._time_column.name, threshold, self.scale)
         self.drift = DriftTally(model.schema_, model.detector_.reference)
         self.cells = CellCounts.none(model.schema_)
+        self.training = TrainingTable(model.detector_.reference)
         self.first_reason, self.share = np.zeros(n_columns), np.zeros(n_columns)
         self.n_rows = 0
         self.top_scores: Array = np.empty(0)
@@ -140,10 +160,13 @@ class Survey:
         rows = self.known(batch)
         encoded = self.model.schema_.encode(rows)
         self.drift.add(encoded)
+        self.training.add(encoded)
         self.cells += CellCounts.of(encoded, self.model.schema_)
         self.changed_constants |= self.model.schema_.changed_constants(rows)
         self.normal.add(scores[~anomalous])
         self.anomalous.add(scores[anomalous])
+        if self._time_column is not None and self.over_time is not None:
+            self.over_time.add(*self._time_column.read(batch), scores)
         self.first_reason += found.first_reason
         self.share += found.share
         self._keep_top(rows, scores, anomalous)

@@ -27,7 +27,8 @@ from ptad.errors import DataError
 from ptad.estimator import PTAD
 from ptad.report.bundle import STYLE, asset, script
 from ptad.report.content import ReportSettings, make_content
-from ptad.report.survey import Label, Survey
+from ptad.report.cross_fit import CrossFit, training_parts
+from ptad.report.survey import Label, Progress, Survey
 from ptad.tables import scan_table
 
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
@@ -41,7 +42,7 @@ def write_report(
     *,
     encoding: str = "utf-8",
     device: str = "auto",
-    progress: Callable[[int, int | None], None] | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Score a table and write the report.
 
@@ -74,8 +75,10 @@ def write_report(
     detector.set_false_alarm_rate(wanted)
     batches, name = _batches(table, detector, encoding)
     label = None if settings.label is None else Label(settings.label, settings.normal)
-    survey = Survey(detector, settings.top, label)
+    survey = Survey(detector, settings.top, label, time=settings.time)
     survey.add_all(batches, progress)
+    if survey.training.is_it and _is_read_again(table):
+        survey = _held_out(survey, lambda: _batches(table, detector, encoding)[0], progress)
     if not survey.n_rows:
         raise DataError(f"{name} has no rows to report on. Give a table with rows.")
     if label is not None and not survey.normal.counts.sum():
@@ -87,6 +90,21 @@ def write_report(
     content = make_content(survey, settings, name, model_name)
     _write(Path(out), make_page(content))
     return content
+
+
+def _is_read_again(table: Any) -> bool:
+    """Whether a table is still there after it was read: standard input is not."""
+    return "-" not in (table if isinstance(table, list | tuple) else [table]) if _is_path(table) else True
+
+
+def _held_out(survey: Survey, batches: Callable[[], Iterable[pa.RecordBatch]], progress: Progress | None) -> Survey:
+    """Survey the training table once more with scores by detectors that were fitted without the row."""
+    scorer = CrossFit.fit(survey.model, training_parts(survey.model, batches(), survey.known))
+    if not isinstance(scorer, CrossFit):  # what is trained for minutes is not trained again
+        return survey
+    found = Survey(survey.model, survey.top, survey.label, scorer, time=survey.time)
+    found.add_all(batches(), progress)
+    return found
 
 
 def make_page(content: dict[str, Any]) -> str:
@@ -112,7 +130,7 @@ def make_page(content: dict[str, Any]) -> str:
 
 
 def _batches(table: Any, model: PTAD, encoding: str) -> tuple[Iterable[pa.RecordBatch], str]:
-    if isinstance(table, str | os.PathLike | list | tuple):
+    if _is_path(table):
         scan = scan_table(
             table,
             batch_rows=rows_per_batch(model),
@@ -131,6 +149,10 @@ def _batches(table: Any, model: PTAD, encoding: str) -> tuple[Iterable[pa.Record
             "names, such as with pandas.DataFrame(X)."
         )
     return frame.to_arrow().to_batches(max_chunksize=rows_per_batch(model)), "a table in memory"
+
+
+def _is_path(table: Any) -> bool:
+    return isinstance(table, str | os.PathLike | list | tuple)
 
 
 def _digest(text: str) -> str:
