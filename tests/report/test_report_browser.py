@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 
 from ptad.report import ReportSettings, write_report
+from ptad.report.writing import make_page
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -310,6 +311,19 @@ def test_notes_stand_above_the_rest(browser, model, rows_of, tmp_path):
     assert "each one is scored by a model that was fitted without it" in page.text("#notes")
     assert page.page.locator("#notes").bounding_box()["y"] < page.page.locator("#headline").bounding_box()["y"]
     page.close()
+
+
+@pytest.mark.parametrize(
+    ("cells", "text"),
+    [(1, "1 cell could not be read and counts as missing: width (1)."), (12, "12 cells could not be read and count")],
+)
+def test_cells_that_could_not_be_read_are_a_note(browser, model, table, tmp_path, cells, text):
+    content = write_report(model, table, tmp_path / "r.html")
+    page = make_page(content | {"bad": {"cells": cells, "columns": [["width", cells]]}})
+    (tmp_path / "bad.html").write_text(page, "utf-8")
+    opened = Page(browser, tmp_path / "bad.html")
+    assert text in opened.text("#bad-cells")
+    opened.close()
 
 
 FORBIDDEN = (

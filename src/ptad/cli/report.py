@@ -17,7 +17,7 @@ ptad report model new.csv --out report.html
 
 ptad report model new.parquet --no-rows --false-alarm-rate 0.001
 
-ptad report model labelled.csv --label status --normal ok --top 100
+ptad report model labelled.csv --label status --normal ok --top 100 --time received
 """
 
 
@@ -55,4 +55,6 @@ def report(
     elif not quiet:
         for note in content["notes"]:
             typer.echo(f"note: {note['text']}", err=True)
-        typer.echo(f"{content['n_flagged']:,} of {content['n_rows']:,} rows flagged; wrote {out}", err=True)
+        n_flagged, n_rows = content["n_flagged"], content["n_rows"]
+        rows = "row" if n_rows == 1 else "rows"
+        typer.echo(f"{n_flagged:,} of {n_rows:,} {rows} flagged; report in {out}", err=True)

@@ -1,8 +1,8 @@
 // Scores and flag rate over time: a chart of each, one sentence, and the figures as a table.
 
-import { Chart, colour } from './chart.js';
 import { Folded, Legend, mounted, Scroller, Sheet } from './components.js';
 import { count, percent, plural, short, sum } from './dom.js';
+import { colour, LineChart } from './line_chart.js';
 import { html } from './vendor/preact.js';
 
 const FEW_ROWS = 20; // of fewer, a rate says little
@@ -41,7 +41,9 @@ function summary(over, rate) {
     ? ` ${plural(over.without, 'row', 'rows')} without a date ${over.without === 1 ? 'is' : 'are'} not in it.`
     : '';
   return (
-    `Rows by ${period} of ${over.column}, from ${begin(buckets[0].time)} to ${begin(buckets.at(-1).time)}. The highest flag rate is ${percent(rateOf(worst))} ` +
+    `Rows by ${period} of ${over.column}, from ${begin(buckets[0].time)} to ${
+      begin(buckets.at(-1).time)
+    }. The highest flag rate is ${percent(rateOf(worst))} ` +
     `(${periodText(period, worst.time)}, ${rows}); the target false-alarm rate is ${percent(rate)}.${without}`
   );
 }
@@ -121,7 +123,7 @@ export function OverTime({ over, rate }) {
         <div>
           <h3>Flag rate (${plural(n, 'flagged row', 'flagged rows')})</h3>
           <${Legend} entries=${[['is-anomaly', 'flagged'], ['is-line', 'target false-alarm rate']]} />
-          <${Chart} ...${flags} name=${name} tick=${(seconds) => tickText(period, seconds)} />
+          <${LineChart} ...${flags} name=${name} tick=${(seconds) => tickText(period, seconds)} />
         </div>
         <div>
           <h3>Scores</h3>
@@ -129,7 +131,7 @@ export function OverTime({ over, rate }) {
             ['is-normal', 'median, and from the 10 % to the 90 % quantile'],
             ['is-line', 'threshold'],
           ]} />
-          <${Chart} ...${scores} name=${name} tick=${(seconds) => tickText(period, seconds)} />
+          <${LineChart} ...${scores} name=${name} tick=${(seconds) => tickText(period, seconds)} />
         </div>
       </div>
       <${Figures} over=${over} />

@@ -58,12 +58,21 @@ function Cells({ data }) {
   `;
 }
 
+// What was said about the table, and cells that could not be read: {cells, columns: [[name, cells], ...]}.
+function notesOf({ notes = [], bad }) {
+  if (!bad?.cells) return notes;
+  const where = listed(bad.columns.map(([name, n]) => `${name} (${count(n)})`));
+  const counted = bad.cells === 1 ? 'counts' : 'count';
+  const text = `${plural(bad.cells, 'cell', 'cells')} could not be read and ${counted} as missing: ${where}.`;
+  return [...notes, { id: 'bad-cells', text }];
+}
+
 export function Summary({ data, more = [] }) {
   const { drift, n_rows: n, n_flagged: flagged, missing, unseen } = data;
   const drifted = drift.n_some + drift.n_strong;
   const auc = data.scores.labelled?.auc ?? null;
   return html`
-    <${Notes} notes=${data.notes ?? []} />
+    <${Notes} notes=${notesOf(data)} />
     <${Sheet} title="Summary">
       <p id="headline" class="headline">${headline(data)}</p>
       <div id="cards" class="cards">

@@ -43,7 +43,7 @@ function optionsOf({ series, bands, axis, range, name, tick }, width) {
 }
 
 // ``data``: times in seconds, then the values of every line; ``name`` and ``tick`` write a time, ``axis`` a value.
-export function Chart({ label, data, ...options }) {
+export function LineChart({ label, data, ...options }) {
   const place = useRef(null);
   const plot = useRef(null);
   const width = Math.max(240, useWidth(place));
