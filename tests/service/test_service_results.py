@@ -145,12 +145,10 @@ def test_a_model_that_an_update_needs_is_not_deleted(service, fitted, csv_bytes)
 def test_a_timeline_counts_every_row_once(service, fitted):
     address = f"/v1/jobs/{fitted['id']}/timeline"
     found = service.http.get(address).json()
-    assert found["column"] == "day" and found["columns"] == ["day"] and found["period"] == "week"
-    assert sum(period["rows"] for period in found["periods"]) == 200 and found["undated"] == 0
-    assert sum(period["flagged"] for period in found["periods"]) == fitted["scores"]["flagged"]
-    starts = [period["start"] for period in found["periods"]]
-    assert starts == sorted(starts) and all((start // 86400 + 3) % 7 == 0 for start in starts)  # Mondays
-    assert all(period["flag_rate"] == period["flagged"] / period["rows"] for period in found["periods"])
+    assert found["column"] == "day" and found["columns"] == ["day"] and found["period"] == "month"
+    assert sum(period["rows"] for period in found["buckets"]) == 200 and found["without"] == 0
+    assert sum(period["flagged"] for period in found["buckets"]) == fitted["scores"]["flagged"]
+    assert service.http.get(address, params={"column": "day"}).json() == found
     refused(service.http.get(address, params={"column": "a"}), 400, "no date column 'a'. Its date columns are: 'day'")
     refused(service.http.get("/v1/jobs/j-none/timeline"), 404, "no job")
 
@@ -158,7 +156,7 @@ def test_a_timeline_counts_every_row_once(service, fitted):
 def test_a_table_without_dates_has_an_empty_timeline(service, csv_bytes):
     table = service.upload(csv_bytes).json()["id"]
     job = done(service, "/v1/scorings", table=table, model="tiny-model")
-    assert service.http.get(f"/v1/jobs/{job['id']}/timeline").json()["periods"] == []
+    assert service.http.get(f"/v1/jobs/{job['id']}/timeline").json()["buckets"] == []
     other = service.http.get(f"/v1/jobs/{job['id']}/timeline", params={"column": "day"})
     refused(other, 400, "It has no date column")
 

@@ -24,7 +24,7 @@ from ptad.report.survey import Survey
 from ptad.report.synthetic import synthetic_check
 
 HELD_OUT = (
-    "The model was fitted on this table. So that no row is compared with itself, each one is scored by a model that "
+    "Held-out scores of the training rows: the model was fitted on this table, so each row is scored by a model that "
     "was fitted without it."
 )
 TRAINING_TABLE = (

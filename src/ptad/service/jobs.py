@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ptad.service.metrics import Metrics
-from ptad.service.models import Models, new_about, new_model_id
+from ptad.service.models import Models, new_about, new_model_id, version_name
 from ptad.service.problems import Problem
 from ptad.service.settings import ServiceSettings
 from ptad.service.store import Store, new_id, read_json, write_json
@@ -201,7 +201,7 @@ class Jobs:
         task["source_name"] = self.uploads.get(job["table"])["name"]
         if job["kind"] != "fit":
             entry = self.models.get(job["spec"]["model"])
-            task |= {"bundle": str(entry.bundle.absolute()), "model_name": entry.about["name"]}
+            task |= {"bundle": str(entry.bundle.absolute()), "model_name": version_name(entry.about)}
             fitted_on = entry.about.get("fitted_on")
             task["fitted_on"] = fitted_on if fitted_on and fitted_on["table"] == job["table"] else None
             task["training_table"] = job["table"] in entry.about.get("training_tables", ())

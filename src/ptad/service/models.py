@@ -212,6 +212,12 @@ def _loaded(bundle: Path, device: str) -> PTAD:
     return model
 
 
+def version_name(about: dict[str, Any]) -> str:
+    """A model as people tell it from its other versions."""
+    version = about.get("version", 1)
+    return f"{about['name']}, version {version}" if version > 1 else str(about["name"])
+
+
 def new_about(name: str, **more: Any) -> dict[str, Any]:
     """What is kept beside a new model."""
     return {"name": name, "created": time.time(), "false_alarm_rate": None, **more}

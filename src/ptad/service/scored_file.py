@@ -36,9 +36,11 @@ class ScoredFile:
         """What stands before the names of the added columns."""
         return PREFIX if self.schema.names[len(self.own)] == f"{PREFIX}score" else ""
 
-    def column(self, name: str) -> pa.ChunkedArray:
-        """One column of the table."""
-        return pq.read_table(self.path, columns=[name]).column(0)
+    def start(self, name: str, rows: int) -> pa.Array:
+        """The first cells of a column."""
+        with pq.ParquetFile(self.path) as file:
+            first = next(file.iter_batches(batch_size=rows, columns=[name], use_threads=False), None)
+        return pa.nulls(0, self.schema.field(name).type) if first is None else first.column(0)
 
     def scores(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
         """Scores, p-values and flags of all rows."""

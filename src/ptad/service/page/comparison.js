@@ -1,7 +1,7 @@
 // Two scorings side by side, and two models.
 
 import { get } from './api.js';
-import { Scatter } from './chart.js';
+import { Scatter } from './scatter.js';
 import { Card, Legend, Name, Scroller, Sheet, useLimit } from './components.js';
 import { count, inPercent, percent, plural, pText, short, spaced } from './dom.js';
 import { TYPE_NAMES } from './panels.js';

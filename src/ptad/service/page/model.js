@@ -4,10 +4,10 @@ import { download, get, send } from './api.js';
 import { Folded, Pairs, Sheet } from './components.js';
 import { count, percent, plural, short, spaced } from './dom.js';
 import { ModelLine, origin } from './models.js';
-import { OverUploads } from './over_time.js';
 import { TYPE_NAMES } from './panels.js';
 import { Confirmed, Lines, LinkButton, versionName } from './parts.js';
 import { attempt, go } from './shell.js';
+import { Uploads } from './timeline.js';
 import { Upload } from './upload.js';
 import { html, useState } from './vendor/preact.js';
 
@@ -44,7 +44,7 @@ function Model({ model, models, scorings }) {
     <//>
     ${model.false_alarm_rate !== null && html`<${Rate} model=${model} />`}
     <${Versions} model=${model} models=${models} />
-    <${OverUploads} scorings=${scorings} models=${models} />
+    <${Uploads} scorings=${scorings} />
     <${Columns} model=${model} />
     <${Details} model=${model} />
   `;

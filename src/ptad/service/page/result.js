@@ -4,11 +4,11 @@ import { download, get, send } from './api.js';
 import { mounted, Sheet } from './components.js';
 import { make, percent } from './dom.js';
 import { driftSheet } from './drift_table.js';
-import { OverTime } from './over_time.js';
 import { driversSheet, healthSheet, modelSheet, summarySheet } from './panels.js';
 import { LinkButton, Select, when } from './parts.js';
 import { attempt, go, say } from './shell.js';
 import { thresholdSheets } from './threshold.js';
+import { Timeline } from './timeline.js';
 import { html, useState } from './vendor/preact.js';
 
 export async function showResult(view, id) {
@@ -31,7 +31,7 @@ export async function showResult(view, id) {
     summarySheet(data),
     ...thresholdSheets(data, keeping(data, job)),
     driversSheet(data),
-    mounted(html`<${OverTime} job=${id} first=${timeline} data=${data} />`),
+    mounted(html`<${Timeline} job=${id} first=${timeline} rate=${data.rate} />`),
     mounted(html`<${Comparisons} job=${job} jobs=${jobs} />`),
     driftSheet(data),
     modelSheet(data),

@@ -17,6 +17,7 @@ from ptad.errors import DataError, MissingExtraError, SettingError
 from ptad.service.context import Context, context_of
 from ptad.service.jobs import FINAL
 from ptad.service.messages import FitRequest, Identifier, JobInfo, RenewalRequest, ScoringRequest, problems
+from ptad.service.models import version_name
 from ptad.service.workers import Told
 
 router = APIRouter(tags=["jobs"])
@@ -122,7 +123,7 @@ async def _fitting(context: Context, wanted: ScoringRequest | RenewalRequest) ->
             f"{table['name']} lacks {_listed(missing)}, which the model {entry.about['name']!r} was trained with. "
             f"It has {_listed(names)}. Add or rename columns, or choose another model."
         )
-    return table["name"], entry.about["name"], entry.about.get("false_alarm_rate")
+    return table["name"], version_name(entry.about), entry.about.get("false_alarm_rate")
 
 
 def _listed(names: list[str], most: int = 8) -> str:

@@ -77,8 +77,12 @@ async def job_timeline(
     column: Annotated[Column | None, Query(description="A date column of the table; the first one if none")] = None,
 ) -> Response:
     """Scores and flag rate over time, by a date column of the scored table."""
-    path = _scoring(context_of(request), job) / SCORED
-    return json_response(await asyncio.to_thread(lambda: timeline(ScoredFile.open(path), column)))
+    folder = _scoring(context_of(request), job)
+
+    def found() -> dict[str, Any]:
+        return timeline(ScoredFile.open(folder / SCORED), read_json(folder / CONTENT)["scores"], column)
+
+    return json_response(await asyncio.to_thread(found))
 
 
 @router.get("/v1/jobs/{job}/comparison", response_model=dict[str, Any], responses=problems(404, 409))
