@@ -56,5 +56,5 @@ def report(
         for note in content["notes"]:
             typer.echo(f"note: {note['text']}", err=True)
         n_flagged, n_rows = content["n_flagged"], content["n_rows"]
-        rows = "row" if n_rows == 1 else "rows"
-        typer.echo(f"{n_flagged:,} of {n_rows:,} {rows} flagged; report in {out}", err=True)
+        noun = "row" if n_rows == 1 else "rows"
+        typer.echo(f"{n_flagged:,} of {n_rows:,} {noun} flagged; report in {out}", err=True)

@@ -5,7 +5,7 @@
 import { Name, Scroller, useLimit, useWidth, Value } from './components.js';
 import { count, percent, pText, short } from './dom.js';
 import { Explanation, observedText, reasonText } from './row_explanation.js';
-import { html, useRef, useState } from './vendor/preact.js';
+import { html, useMemo, useRef, useState } from './vendor/preact.js';
 
 const FIRST_ROWS = 20; // shown before one asks for more
 const CARD_CELLS = 4; // on a card, those that make up a tenth of the positive contributions or more
@@ -21,6 +21,7 @@ function headingsOf({ top, scores }, n) {
     ...(scores.labelled ? [{ text: 'Label', kind: 'known', key: (r) => Number(r.anomaly) }] : []),
     { text: 'Main reason', kind: 'main', key: (r) => top.names[r.cells[0].column] },
     ...top.columns.slice(0, n).map((j, i) => ({
+      id: j, // a column of the table may be called as one of ours
       text: top.names[j],
       kind: 'cell',
       key: (r) => r.shown[i].contribution,
@@ -28,6 +29,8 @@ function headingsOf({ top, scores }, n) {
     })),
   ];
 }
+
+const idOf = (head) => head.id ?? head.text;
 
 function sorted(rows, { key }, direction) {
   const sign = direction === 'ascending' ? 1 : -1;
@@ -81,28 +84,40 @@ function Chip({ data, row, cell }) {
   `;
 }
 
-function Line({ data, row, n, below, open, onToggle }) {
+function Line({ data, row, n, below, open, span, onToggle }) {
+  // what does not depend on the threshold is made once: the slider moves over a thousand rows
+  const cells = useMemo(() => cellsOf(data, row, n, open), [row, n, open]);
+  const why = useMemo(() => open && html`<${Explanation} data=${data} row=${row} />`, [row, open]);
+  // the whole row takes a click, the button in it the keyboard
+  return html`
+    <tr class=${below ? 'row below' : 'row'} onClick=${onToggle}>${cells}</tr>
+    ${why && html`
+      <tr class="explanation">
+        <td class="detail" colspan=${span}>${why}</td>
+      </tr>
+    `}
+  `;
+}
+
+function cellsOf(data, row, n, open) {
   const [first] = row.cells;
   const strongest = row.cells.slice(0, CARD_CELLS).filter((cell, i) => i === 0 || cell.percentage >= 10);
   const value = data.values_shown && first.observed !== null && html`<i>${first.observed} · </i>`;
-  // the whole row takes a click, the button in it the keyboard
   return html`
-    <tr class=${below ? 'row below' : 'row'} onClick=${onToggle}>
-      <td class="number which">
-        <button class="opener" type="button" aria-expanded=${String(open)}
-          aria-label=${`Why row ${row.row} has its score`}>${count(row.row)}</button>
-      </td>
-      <td class="number score">${short(row.score)}</td>
-      <td class="number rarity">${pText(row.p)}</td>
-      ${data.scores.labelled &&
-        html`<td class=${row.anomaly ? 'known bad' : 'known'}>${row.anomaly ? 'anomaly' : 'normal'}</td>`}
-      <td class="main">
-        <b><${Name} text=${data.top.names[first.column]} /></b>
-        <span>${value}<${Name} text=${reasonText(first)} /></span>
-      </td>
-      ${row.shown.slice(0, n).map((cell) => html`<${Cell} ...${{ data, row, cell }} />`)}
-      <td class="strongest">${strongest.map((cell) => html`<${Chip} ...${{ data, row, cell }} />`)}</td>
-    </tr>
+    <td class="number which">
+      <button class="opener" type="button" aria-expanded=${String(open)}
+        aria-label=${`Why row ${row.row} has its score`}>${count(row.row)}</button>
+    </td>
+    <td class="number score">${short(row.score)}</td>
+    <td class="number rarity">${pText(row.p)}</td>
+    ${data.scores.labelled &&
+      html`<td class=${row.anomaly ? 'known bad' : 'known'}>${row.anomaly ? 'anomaly' : 'normal'}</td>`}
+    <td class="main">
+      <b><${Name} text=${data.top.names[first.column]} /></b>
+      <span>${value}<${Name} text=${reasonText(first)} /></span>
+    </td>
+    ${row.shown.slice(0, n).map((cell) => html`<${Cell} ...${{ data, row, cell }} />`)}
+    <td class="strongest">${strongest.map((cell) => html`<${Chip} ...${{ data, row, cell }} />`)}</td>
   `;
 }
 
@@ -117,13 +132,14 @@ export function RowTable({ data, threshold }) {
   const [open, setOpen] = useState([]);
   const { rows } = data.top;
   const [few, more] = useLimit(rows.length, FIRST_ROWS, place);
-  const used = headings.find((head) => head.text === by) || headings[1];
+  const used = headings.find((head) => idOf(head) === by) || headings[1];
 
+  const shown = useMemo(() => sorted(rows, used, direction).slice(0, few), [by, direction, few]);
   const sort = (head) => {
     // numbers are read from the top, names from A
     const first = typeof head.key(rows[0]) === 'string' ? 'ascending' : 'descending';
     const other = direction === 'ascending' ? 'descending' : 'ascending';
-    setOrder({ by: head.text, direction: head === used ? other : first });
+    setOrder({ by: idOf(head), direction: head === used ? other : first });
   };
   const toggle = (row) => setOpen(open.includes(row) ? open.filter((r) => r !== row) : [...open, row]);
 
@@ -139,17 +155,10 @@ export function RowTable({ data, threshold }) {
           )}
         </tr></thead>
         <tbody>
-          ${sorted(rows, used, direction).slice(0, few).map((row) =>
+          ${shown.map((row) =>
             html`
-              <${Line} key=${row.row} ...${{ data, row, n }} below=${row.score <= threshold}
+              <${Line} key=${row.row} ...${{ data, row, n }} below=${row.score <= threshold} span=${headings.length}
                 open=${open.includes(row)} onToggle=${() => toggle(row)} />
-              ${open.includes(row) && html`
-                <tr class="explanation" key=${`why ${row.row}`}>
-                  <td class="detail" colspan=${headings.length}>
-                    <${Explanation} data=${data} row=${row} />
-                  </td>
-                </tr>
-              `}
             `
           )}
         </tbody>
