@@ -78,8 +78,8 @@ function Figures({ over }) {
   `;
 }
 
-// ``over``: {column, period, quantiles (three), threshold, without, buckets: [{time, rows, flagged, scores}, ...]}, times
-// in seconds since 1970; ``rate``: the target false-alarm rate.
+// ``over``: {column, period, quantiles (three), threshold, without, buckets: [{time, rows, flagged, scores}]}, times in
+// seconds since 1970; ``rate``: the target false-alarm rate.
 export function OverTime({ over, rate }) {
   const { buckets, period, threshold } = over;
   if (!buckets.length) {
