@@ -29,5 +29,5 @@ def test_the_training_table_is_said_to_be_it(ptad, model, table, tmp_path, tiny)
     assert ptad("fit", training, "--out", folder, "--drop", "status", *tiny, "--quiet").exit_code == 0
     result = ptad("report", folder, training, "-o", tmp_path / "r.html")
     assert result.exit_code == 0, result.stderr
-    assert "note: The model was fitted on this table." in result.stderr
+    assert "note: Held-out scores of the training rows" in result.stderr
     assert "rows flagged; report in" in result.stderr

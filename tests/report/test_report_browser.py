@@ -308,7 +308,7 @@ def test_scores_over_time_are_drawn_said_and_listed(browser, model, rows_of, tmp
 def test_notes_stand_above_the_rest(browser, model, rows_of, tmp_path):
     write_report(model, rows_of(240, 0), tmp_path / "r.html")
     page = Page(browser, tmp_path / "r.html")
-    assert "each one is scored by a model that was fitted without it" in page.text("#notes")
+    assert "scored by a model that was fitted without it" in page.text("#notes")
     assert page.page.locator("#notes").bounding_box()["y"] < page.page.locator("#headline").bounding_box()["y"]
     page.close()
 
