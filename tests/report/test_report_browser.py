@@ -328,8 +328,13 @@ def test_cells_that_could_not_be_read_are_a_note(browser, model, table, tmp_path
 
 FORBIDDEN = (
     r"strange|judg|alarm level|raise[sd]? an alarm|promis|(?<!scikit-)learn|left out|steady|made.up|on purpose|twin|"
-    r"1 in \d|\d in 10\b|\de\+|\bNaN\b|undefined|\b1 (rows|columns|anomalies)\b|\b(\S+) to \1\b"
+    r"1 in \d|\d in 10\b|\de\+|\bNaN\b|undefined|\b1 (?:rows|columns|anomalies)\b|rows? of 1\b(?!,)|other 1\b|\b(\S+) to \1\b"
 )
+
+
+def test_the_pattern_finds_what_it_is_there_for():
+    for text in ("from 0 to 0 rows", "1 anomalies", "10 in 10", "5.093e+04", "1 row of 1", "The other 1 column"):
+        assert re.search(FORBIDDEN, text), text
 
 
 @pytest.mark.parametrize("n_rows", [1, 5, 120])

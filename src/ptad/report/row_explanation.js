@@ -26,7 +26,8 @@ function introduction(data, row) {
 function remainder(data, row) {
   const others = row.rest + sum(row.cells.slice(REASONS).map((c) => c.contribution));
   const n = data.fitted.n_columns - Math.min(REASONS, row.cells.length);
-  const rest = n > 0 ? `The other ${plural(n, 'column contributes', 'columns contribute')} ${short(others)}. ` : '';
+  const columns = n === 1 ? 'column contributes' : `${count(n)} columns contribute`;
+  const rest = n > 0 ? `The other ${columns} ${short(others)}. ` : '';
   const terms = Object.entries(row.terms).map(([name, amount]) => `${spaced(name)} ${short(amount)}`);
   return `${rest}Percentages are of all positive contributions. Terms of the score: ${terms.join(', ')}.`;
 }

@@ -40,7 +40,7 @@ export function barsOf(scores) {
   const [low, middle, high] = [scores.edges[0], scores.threshold, scores.edges.at(-1)].map(spread);
   const range = (counts) => quantile(places, counts, 0.75) - quantile(places, counts, 0.25);
   // of a table in two groups, such as one that has drifted, the range would be that between the groups
-  const apart = Math.min(range(scores.counts), range(scores.calibration));
+  const apart = Math.min(...[scores.counts, scores.calibration].map(range).filter((found) => found > 0), high - low);
   const span = Math.max(high - low, 1e-9);
   const wanted = (2 * apart) / Math.cbrt(Math.max(1, sum(scores.counts)));
   const size = Math.min(Math.max(wanted, span / MOST_BARS), span / FEWEST_BARS);

@@ -19,11 +19,16 @@ function beyond(counts, edges) {
 // What a threshold means, in words.
 function meaning(data, flagged, known, i, rate) {
   const n = flagged[i];
-  const rows = `${plural(n, 'row', 'rows')} of ${count(data.n_rows)}${inPercent(n, data.n_rows)}`;
+  const rows = data.n_rows === 1
+    ? 'The row'
+    : `${plural(n, 'row', 'rows')} of ${count(data.n_rows)}${inPercent(n, data.n_rows)}`;
   const threshold = `the threshold of ${short(data.scores.edges[i])}`;
+  const none = data.n_rows === 1
+    ? `The row is not flagged: its score is not above ${threshold}.`
+    : `No row of ${count(data.n_rows)} is flagged: no score is above ${threshold}.`;
   const start = n
     ? `${rows} ${n === 1 ? 'is' : 'are'} flagged: ${n === 1 ? 'its score is' : 'their scores are'} above ${threshold}.`
-    : `No row of ${count(data.n_rows)} is flagged: no score is above ${threshold}.`;
+    : none;
   const found = `${start} Of normal rows, at most ${percent(rate)} are flagged.`;
   if (!known) return found;
   const all = sum(data.scores.labelled.counts);
