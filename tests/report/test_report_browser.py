@@ -328,7 +328,8 @@ def test_cells_that_could_not_be_read_are_a_note(browser, model, table, tmp_path
 
 FORBIDDEN = (
     r"strange|judg|alarm level|raise[sd]? an alarm|promis|(?<!scikit-)learn|left out|steady|made.up|on purpose|twin|"
-    r"1 in \d|\d in 10\b|\de\+|\bNaN\b|undefined|\b1 (?:rows|columns|anomalies)\b|rows? of 1\b(?!,)|other 1\b|\b(\S+) to \1\b"
+    r"1 in \d|\d in 10\b|\de\+|\bNaN\b|undefined|\b1 (?:rows|columns|anomalies)\b|"
+    r"rows? of 1\b(?!,)|other 1\b|\b(\S+) to \1\b"
 )
 
 
