@@ -200,3 +200,17 @@ def test_no_problem_speaks_of_the_command_line(service, table):
     wanted = {"table": table, "model": "tiny-model", "label": "state"}
     failed = service.wait(service.http.post("/v1/scorings", json=wanted).json()["id"])
     assert failed["state"] == "failed" and "'normal'" in failed["error"] and "--" not in failed["error"]
+
+
+def test_markers_of_missing_values_change_what_a_column_is(service):
+    table = service.upload(b"a,b\n1,x\n?,y\n3,x\n-9,y\n", "marked.csv").json()["id"]
+
+    def column(**query: Any) -> tuple[str, float]:
+        found = service.http.get(f"/v1/tables/{table}", params=query).json()["columns"][0]
+        return found["kind"], found["missing"]
+
+    assert column() == ("category", 0.0)
+    assert column(missing=["?", "-9"]) == ("number", 0.5)
+    assert column() == ("category", 0.0)  # nothing is kept of the question
+    refused(service.http.get("/v1/tables/t-none", params={"missing": "?"}), 404, "no table")
+    refused(service.http.get(f"/v1/tables/{table}", params={"missing": "x" * 2000}), 422, "missing")

@@ -1,9 +1,10 @@
-"""Messages of the library as HTTP says them."""
+"""Messages of the library as HTTP says them, and numbers as the page shows them."""
 
 from __future__ import annotations
 
 import pytest
 
+from ptad.service.intake import _text
 from ptad.service.words import http_words
 
 
@@ -33,3 +34,11 @@ from ptad.service.words import http_words
 )
 def test_options_become_members_of_a_request_or_go(message, said):
     assert http_words(message) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(50930.0, "50930"), (1234567.5, "1234570"), (0.00001234, "0.00001234"), (0.1257302, "0.12573"), (-3e20, "-3e+20")],
+)
+def test_examples_of_a_column_are_written_for_people(value, text):
+    assert _text(value) == text

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -221,8 +222,16 @@ def _some(present: pa.Array) -> list[Any]:
 
 
 def _text(value: Any) -> str:
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    text = _number_text(value) if isinstance(value, float) else str(value)
     return text if len(text) <= TEXT_LENGTH else text[: TEXT_LENGTH - 1] + "…"
+
+
+def _number_text(value: float) -> str:
+    """Six digits, and no powers of ten where people would not write them; these texts are compared as numbers later."""
+    if value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    text = f"{value:.6g}"
+    return np.format_float_positional(float(text), trim="-") if "e" in text and 1e-9 < abs(value) < 1e15 else text
 
 
 def _without_paths(message: str, spec: dict[str, Any]) -> str:
