@@ -76,7 +76,7 @@ def _fit(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
             )
         summary = _shown(found)
         write_json(folder / FITTED, summary)
-    if task["score"]:
+    if task.get("score"):  # a job of an older store has no such wish
         progress.phase("score")
         own = {name: task[name] for name in ("table", "label", "normal")}
         model = {"bundle": str(folder / "model"), "model_name": task["name"], "false_alarm_rate": None, "top": TOP_ROWS}

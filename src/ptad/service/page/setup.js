@@ -69,25 +69,31 @@ function FitForm({ table, service }) {
   const [rate, setRate] = useState('auto');
   const [preset, setPreset] = useState('default');
   const [steps, setSteps] = useState('');
+  const [reading, setReading] = useState(false);
   const change = (column, values) => setChosen((now) => ({ ...now, [column]: { ...now[column], ...values } }));
   const chooseLabel = (value) => {
     if (value.label && value.label !== label.label) change(value.label, { use: false });
     setLabel(value);
   };
   // markers of missing values decide what a column is: it is read again with them
-  const readAgain = () =>
-    attempt(async () => {
+  const readAgain = async () => {
+    setReading(true);
+    await attempt(async () => {
       const query = markersOf(markers).map((word) => `missing=${encodeURIComponent(word)}`).join('&');
       const found = (await get(`/v1/tables/${table.id}${query ? `?${query}` : ''}`)).columns;
       const before = proposal(columns);
-      const fresh = proposal(found);
-      // what somebody has chosen stays
-      const kept = Object.entries(chosen).filter(([column, { use, kind }]) =>
-        use !== before[column].use || kind !== before[column].kind
-      );
+      const isOwn = ([name, { use, kind }]) => use !== before[name].use || kind !== before[name].kind;
       setColumns(found);
-      setChosen({ ...fresh, ...Object.fromEntries(kept) });
+      // what somebody has chosen stays
+      setChosen((now) => ({ ...proposal(found), ...Object.fromEntries(Object.entries(now).filter(isOwn)) }));
     });
+    setReading(false);
+  };
+  const enter = (event) => {
+    if (event.key !== 'Enter') return;
+    event.preventDefault(); // the columns are read again first; nobody has seen yet what becomes of them
+    readAgain();
+  };
   const submit = (event) => {
     event.preventDefault();
     attempt(async () => {
@@ -115,7 +121,7 @@ function FitForm({ table, service }) {
           <label>
             Missing markers
             <input id="missing" type="text" value=${markers} placeholder="such as ?, -999, unknown"
-              onInput=${typed(setMarkers)} onChange=${readAgain} />
+              onInput=${typed(setMarkers)} onChange=${readAgain} onKeyDown=${enter} />
             <small>What stands for a missing value besides empty cells and NA, separated by commas.</small>
           </label>
           <label>
@@ -144,8 +150,10 @@ function FitForm({ table, service }) {
         </div>
         <div class="actions more">
           <button id="fit" class="primary" type="submit" disabled=${!used}>Fit a model and score this table</button>
-          <span class="quiet">
-            ${`With ${count(used)} of ${plural(columns.length, 'column', 'columns')}. The rows get held-out scores.`}
+          <span class="quiet" role="status">
+            ${reading
+              ? 'Reading the columns again …'
+              : `With ${count(used)} of ${plural(columns.length, 'column', 'columns')}.`}
           </span>
         </div>
         <//>
