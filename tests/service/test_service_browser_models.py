@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv as pcsv
 import pytest
-from test_service_browser import Page
-
-from conftest import make_rows
+from service_page import Page
+from service_tables import csv_of, make_rows
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-
-
-def csv_of(rows: pa.Table) -> bytes:
-    sink = io.BytesIO()
-    pcsv.write_csv(rows, sink)
-    return sink.getvalue()
 
 
 def dated(n: int, seed: int) -> bytes:

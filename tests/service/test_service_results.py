@@ -10,20 +10,17 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
-
-from conftest import Service, make_rows
+from service_tables import csv_of, make_rows
 
 pytestmark = pytest.mark.slow
 
 
-def table_of(service: Service, rows: pa.Table, name: str = "rows.csv") -> str:
-    sink = io.BytesIO()
-    pcsv.write_csv(rows, sink)
-    found: str = service.upload(sink.getvalue(), name).json()["id"]
+def table_of(service: Any, rows: pa.Table, name: str = "rows.csv") -> str:
+    found: str = service.upload(csv_of(rows), name).json()["id"]
     return found
 
 
-def done(service: Service, path: str, **wanted: Any) -> dict[str, Any]:
+def done(service: Any, path: str, **wanted: Any) -> dict[str, Any]:
     answer = service.http.post(path, json=wanted)
     assert answer.status_code == 202, answer.text
     job = service.wait(answer.json()["id"])
