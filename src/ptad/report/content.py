@@ -87,6 +87,7 @@ def make_content(
         "rate": float(model.false_alarm_rate_),
         "values_shown": settings.rows,
         "notes": _notes(survey, notes),
+        "held_out": isinstance(survey.scorer, CrossFit),
         "training_table": survey.training.is_it,
         "ignored": survey.ignored[:MOST_COLUMNS],
         "missing": _cells(cells.rows_missing, cells.missing_columns),
