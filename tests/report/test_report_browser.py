@@ -166,6 +166,9 @@ def test_phone_and_both_schemes(browser, report, scheme):
     assert found == sorted(found)
     colour = page.page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert colour == ("rgb(245, 246, 248)" if scheme == "light" else "rgb(17, 21, 27)")
+    page.page.set_viewport_size({"width": 1280, "height": 900})
+    contrast = page.page.evaluate((Path(__file__).parents[1] / "service" / "contrast.js").read_text())
+    assert contrast["checked"] > 200 and contrast["found"] == []
     page.close()
 
 
