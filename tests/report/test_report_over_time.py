@@ -79,7 +79,7 @@ def test_many_periods_are_joined_and_nothing_is_lost(monkeypatch):
     monkeypatch.setattr("ptad.report.over_time._KEPT_PERIODS", 50)
     moments = START + np.arange(0, 400 * 86400, 3600)
     made = tally(moments, np.zeros(len(moments)), batch=100)
-    assert len(np.unique(made._keys[:, 0])) <= 50
+    assert made._n_periods() <= 50
     assert sum(bucket["rows"] for bucket in made.content()["buckets"]) == len(moments)
 
 

@@ -53,6 +53,15 @@ PERIODS: dict[str, Callable[[Whole], Whole]] = {
 _KEPT = ("minute", "10 minutes", "hour", "6 hours", "day", "month")  # each made of whole ones of that before
 
 
+def _keys(begins: Whole, bins: Whole, flagged: NDArray[np.bool_]) -> Whole:
+    return (begins * _N_BINS + bins) * 2 + flagged
+
+
+def _parts(keys: Whole) -> tuple[Whole, Whole, NDArray[np.bool_]]:
+    """Return what :func:`_keys` was given."""
+    return keys // 2 // _N_BINS, keys // 2 % _N_BINS, keys % 2 > 0
+
+
 class TimeTally:
     """Counts rows, flagged rows and scores by period, batch by batch.
 
@@ -70,8 +79,8 @@ class TimeTally:
         self.column, self.threshold, self.scale = column, threshold, scale
         self.n_without = 0
         self._level = 0
-        # begin of the period, bin of the score, whether flagged; and how many rows
-        self._keys: Whole = np.empty((0, 3), dtype=np.int64)
+        # begin of the period, bin of the score and whether flagged, as one number; and how many rows
+        self._keys: Whole = np.empty(0, dtype=np.int64)
         self._counts: Whole = np.empty(0, dtype=np.int64)
 
     def add(self, moments: Whole, missing: NDArray[np.bool_], scores: Array) -> None:
@@ -80,14 +89,12 @@ class TimeTally:
         scores = scores[~missing]
         places = np.floor((self.scale(scores) + _REACH) / _STEP)
         bins = np.clip(places, 0, _N_BINS - 1).astype(np.int64)
-        begins = self._begins(moments[~missing])
-        added = np.column_stack([begins, bins, (scores > self.threshold).astype(np.int64)])
+        added = _keys(self._begins(moments[~missing]), bins, scores > self.threshold)
         self._join(np.concatenate([self._keys, added]), np.concatenate([self._counts, np.ones(len(added), np.int64)]))
-        while len(np.unique(self._keys[:, 0])) > _KEPT_PERIODS and self._level < len(_KEPT) - 1:
+        while self._n_periods() > _KEPT_PERIODS and self._level < len(_KEPT) - 1:
             self._level += 1
-            keys = self._keys.copy()
-            keys[:, 0] = self._begins(keys[:, 0])
-            self._join(keys, self._counts)
+            begins, bins, flagged = _parts(self._keys)
+            self._join(_keys(self._begins(begins), bins, flagged), self._counts)
 
     def content(self) -> dict[str, Any]:
         """Return the periods with their rows, flagged rows and quantiles of scores; none where rows are too few."""
@@ -105,8 +112,11 @@ class TimeTally:
         return PERIODS[_KEPT[self._level]](moments)
 
     def _join(self, keys: Whole, counts: Whole) -> None:
-        self._keys, places = np.unique(keys, axis=0, return_inverse=True)
-        self._counts = np.bincount(places.ravel(), counts, minlength=len(self._keys)).astype(np.int64)
+        self._keys, places = np.unique(keys, return_inverse=True)
+        self._counts = np.bincount(places, counts, minlength=len(self._keys)).astype(np.int64)
+
+    def _n_periods(self) -> int:
+        return int(np.count_nonzero(np.diff(_parts(self._keys)[0]))) + 1  # keys ascend
 
     def _period(self) -> str | None:
         """Return the shortest period that gives few enough points with enough rows each."""
@@ -114,7 +124,7 @@ class TimeTally:
         for name in names[names.index(_KEPT[self._level]) :]:
             if name == "week" and _KEPT[self._level] == "month":
                 continue
-            begins, places = np.unique(PERIODS[name](self._keys[:, 0]), return_inverse=True)
+            begins, places = np.unique(PERIODS[name](_parts(self._keys)[0]), return_inverse=True)
             if len(begins) < FEWEST_PERIODS:
                 return None
             rows = np.bincount(places, self._counts)
@@ -123,11 +133,11 @@ class TimeTally:
         return None
 
     def _buckets(self, period: str) -> list[dict[str, Any]]:
-        begins = PERIODS[period](self._keys[:, 0])
+        begins = PERIODS[period](_parts(self._keys)[0])
         return [self._bucket(int(begin), begins == begin) for begin in np.unique(begins)]
 
     def _bucket(self, begin: int, own: NDArray[np.bool_]) -> dict[str, Any]:
-        (_, bins, flagged), counts = self._keys[own].T, self._counts[own]
+        (_, bins, flagged), counts = _parts(self._keys[own]), self._counts[own]
         order = np.argsort(bins, kind="stable")
         reached = np.cumsum(counts[order])
         found = bins[order][np.searchsorted(reached, np.array(QUANTILES) * reached[-1])]
@@ -135,6 +145,6 @@ class TimeTally:
         return {
             "time": begin,
             "rows": int(reached[-1]),
-            "flagged": int(counts[flagged > 0].sum()),
+            "flagged": int(counts[flagged].sum()),
             "scores": [float(f"{score:.4g}") for score in scores],
         }
