@@ -82,11 +82,10 @@ def score_table(folder: Path, task: dict[str, Any], progress: Progress, note: Ca
                 progress(survey.n_rows, scan.n_rows)
         if label is not None and not survey.normal.counts.sum():
             raise DataError(f"No row is normal by the label column {label.column!r}. Name the value of normal rows.")
-        held_out = isinstance(survey.scorer, CrossFit)
-        known = held_out or survey.training.is_it  # the report says it by itself
+        known = isinstance(survey.scorer, CrossFit) or survey.training.is_it  # the report says it by itself
         notes = [IN_SAMPLE] if task["training_table"] and not known else []
         content = make_content(survey, settings, task["source_name"], task["model_name"], notes)
-        content |= {"training_table": task["training_table"] or survey.training.is_it, "held_out": held_out}
+        content["training_table"] = task["training_table"] or survey.training.is_it
         content["quantiles"] = dict(zip(map(str, QUANTILES), _quantiles(scores), strict=True))
     except UserError:
         store.discard()  # the table or the wish has to change: nothing of this will be asked for again

@@ -32,6 +32,15 @@ export function Timeline({ job, first, rate }) {
   `;
 }
 
+// As exactly as the time between the first and the last upload asks for.
+function tickOf(times) {
+  const span = times.at(-1) - times[0];
+  const clock = { hour: '2-digit', minute: '2-digit', ...(span < 600 ? { second: '2-digit' } : {}) };
+  const options = span < 2 * 86400 ? clock : { day: 'numeric', month: 'short' };
+  const written = new Intl.DateTimeFormat('en-GB', options);
+  return (seconds) => written.format(new Date(1000 * seconds));
+}
+
 const format = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
 const moment = (seconds) => format.format(new Date(1000 * seconds));
 
@@ -63,17 +72,18 @@ function Charts({ scorings, rate }) {
     };
   }, [scorings]);
   const { flags, scores } = charts;
+  const tick = tickOf(flags.data[0]);
   return html`
     <div class="two">
       <div>
         <h3>Flag rate</h3>
         <${Legend} entries=${[['is-anomaly', 'flagged'], ['is-line', 'target false-alarm rate']]} />
-        <${LineChart} ...${flags} name=${moment} tick=${moment} />
+        <${LineChart} ...${flags} name=${moment} tick=${tick} />
       </div>
       <div>
         <h3>Scores</h3>
         <${Legend} entries=${[['is-normal', 'median'], ['is-usual', '95 % quantile']]} />
-        <${LineChart} ...${scores} name=${moment} tick=${moment} />
+        <${LineChart} ...${scores} name=${moment} tick=${tick} />
       </div>
     </div>
   `;
