@@ -59,6 +59,20 @@ def test_a_fit_scores_its_table_in_the_same_job_with_held_out_scores(service, fi
     assert first["score"].to_pylist() == second["score"].to_pylist()
 
 
+def test_a_table_that_is_sent_again_is_the_same_table(service, fitted):
+    rows = make_rows(200, 0)
+    days = pa.array([f"2024-{1 + i // 28:02d}-{1 + i % 28:02d}" for i in range(200)])
+    again = table_of(service, rows.append_column("day", days), "again.csv")
+    assert again != fitted["table"]
+    job = done(service, "/v1/scorings", table=again, model=fitted["model"])
+    assert job["scores"]["held_out"] and job["scores"]["training_table"]
+    found = service.http.get(f"/v1/jobs/{fitted['id']}/comparison", params={"other": job["id"]}).json()
+    assert found["same_table"] and found["changed"] == []
+    wanted = {"table": again, "model": fitted["model"]}
+    refused(service.http.post("/v1/recalibrations", json=wanted), 400, "fitted on this table")
+    assert "digest" not in service.http.get(f"/v1/tables/{again}").json()
+
+
 def test_a_fit_that_was_killed_after_the_model_does_not_fit_again(service, table):
     stop = service.stops.add("*/.scored.parquet.partial/*.arrow", 1)
     wanted = {"table": table, "name": "killed", "drop": ["day", "state"], "score": True}

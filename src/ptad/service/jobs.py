@@ -203,8 +203,9 @@ class Jobs:
             entry = self.models.get(job["spec"]["model"])
             task |= {"bundle": str(entry.bundle.absolute()), "model_name": version_name(entry.about)}
             fitted_on = entry.about.get("fitted_on")
-            task["fitted_on"] = fitted_on if fitted_on and fitted_on["table"] == job["table"] else None
-            task["training_table"] = job["table"] in entry.about.get("training_tables", ())
+            task["fitted_on"] = fitted_on if fitted_on and self.uploads.same(fitted_on["table"], job["table"]) else None
+            known = entry.about.get("training_tables", ())
+            task["training_table"] = any(self.uploads.same(table, job["table"]) for table in known)
         write_json(folder / TASK, task)
 
     def _close(self, job: dict[str, Any], folder: Path, code: int | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import re
 import sys
@@ -50,6 +51,11 @@ class Uploads:
         self.get(identifier)
         return self.store.tables / identifier / DATA
 
+    def same(self, first: str, second: str) -> bool:
+        """Whether two names are of one table: the same upload, or the same bytes sent again."""
+        digests = [self.entries.get(identifier, {}).get("digest") for identifier in (first, second)]
+        return first == second or (digests[0] is not None and digests[0] == digests[1])
+
     async def add(self, name: str, body: AsyncIterator[bytes]) -> dict[str, Any]:
         """Keep a table; it appears once it was read from end to end."""
         self._check_room()
@@ -58,7 +64,8 @@ class Uploads:
             found = await self.read(path, name)
             self._check_room()  # others may have come meanwhile
             identifier = new_id("t")
-            about = {"id": identifier, "name": name, "created": time.time(), **found}
+            digest = await asyncio.to_thread(_digest, path)
+            about = {"id": identifier, "name": name, "created": time.time(), "digest": digest, **found}
             write_json(path.parent / ABOUT, about)
             path.parent.rename(self.store.tables / identifier)
         self.entries[identifier] = about
@@ -189,6 +196,11 @@ class Uploads:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def shown_name(name: str) -> str:

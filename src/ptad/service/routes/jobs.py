@@ -99,7 +99,8 @@ async def start_recalibration(request: Request, wanted: RenewalRequest) -> Any:
 async def _renewal(context: Context, kind: str, wanted: RenewalRequest) -> Any:
     if (wanted.label is None) != (not wanted.normal):
         raise SettingError(TOGETHER)
-    if kind == "recalibrate" and wanted.table in context.models.get(wanted.model).about.get("training_tables", ()):
+    known = context.models.get(wanted.model).about.get("training_tables", ())
+    if kind == "recalibrate" and any(context.uploads.same(table, wanted.table) for table in known):
         raise DataError("The model was fitted on this table. Recalibrate it with rows that it was not fitted on.")
     table, name, rate = await _fitting(context, wanted)
     spec = {

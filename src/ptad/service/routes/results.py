@@ -92,7 +92,7 @@ async def job_comparison(
     """Compare two scorings: quantiles and flag rates and, for the same table, flags and scores row by row."""
     context = context_of(request)
     paths = [_scoring(context, identifier) / SCORED for identifier in (job, other)]
-    same = context.jobs.get(job)["table"] == context.jobs.get(other)["table"]
+    same = context.uploads.same(context.jobs.get(job)["table"], context.jobs.get(other)["table"])
 
     def compared() -> dict[str, Any]:
         return compare_scorings(*map(ScoredFile.open, paths), same_table=same)
