@@ -33,6 +33,7 @@ def task(model_folder, rows, tmp_path):
         "source_name": "data.csv",
         "model_name": "tiny",
         "fitted_on": None,
+        "training_table": False,
     }
 
 
@@ -129,6 +130,21 @@ def test_the_table_that_a_model_was_fitted_on_is_scored_without_its_own_rows(tas
     assert [row["score"] for row in content["top"]["rows"]] == pytest.approx(
         sorted(again["score"].to_pylist(), reverse=True)[:20]
     )
+
+
+def test_flagged_rows_carry_their_reasons_and_no_others(task, rows, model, tmp_path):
+    b = [9.0 if i < 5 else value for i, value in enumerate(rows["b"].to_pylist())]
+    rows = rows.set_column(1, "b", [b])
+    write_table(rows, tmp_path / "data.csv")
+    summary, _ = run(tmp_path / "job", task)
+    _, scored = result(tmp_path / "job")
+    flagged = scored.filter(scored["anomaly"])
+    assert flagged.num_rows == summary["flagged"] > 0
+    assert flagged["why_1"].null_count == 0 and flagged["why_1_reason"].null_count == 0
+    assert scored["why_1"].null_count == 200 - flagged.num_rows
+    wanted = model.explain(rows.drop_columns(["state"]).filter(scored["anomaly"]))
+    assert flagged["why_1"].to_pylist() == [names[0] for names in wanted.top(1)]
+    assert summary["quantiles"]["0.5"] == pytest.approx(sorted(scored["score"].to_pylist())[100], rel=0.1)
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ export const TYPE_NAMES = {
   duration: 'duration',
 };
 
+const TRAINING_AUC = 'AUC-ROC, anomalies of the training table';
 const SYNTHETIC = {
   local: 'Local: somewhat away from its own group',
   global: 'Global: any value in any column',
@@ -96,7 +97,10 @@ export function Summary({ data, more = [] }) {
           tone=${unseen.rows ? 'warn' : ''}
         />
         <${Card} value=${count(missing.rows)} text=${`${missing.rows === 1 ? 'row' : 'rows'} with missing values`} />
-        ${auc !== null && html`<${Card} value=${auc.toFixed(3)} text="AUC-ROC against the labels" />`}
+        ${auc !== null &&
+          html`<${Card} value=${auc.toFixed(3)} text=${
+            data.training_table ? TRAINING_AUC : 'AUC-ROC against the labels'
+          } />`}
       </div>
       <${Cells} data=${data} />
       <${Nodes} nodes=${more} />

@@ -32,9 +32,12 @@ function meaning(data, flagged, known, i, rate) {
   const found = `${start} Of normal rows, at most ${percent(rate)} are flagged.`;
   if (!known) return found;
   const all = sum(data.scores.labelled.counts);
+  const named = data.training_table
+    ? plural(all, 'anomaly of the training table', 'anomalies of the training table')
+    : plural(all, 'known anomaly', 'known anomalies');
   const right = n ? ` ${count(known[i])} of the ${plural(n, 'flagged row', 'flagged rows')} ` : '';
   return (
-    `${found} ${count(known[i])} of the ${plural(all, 'known anomaly', 'known anomalies')} ` +
+    `${found} ${count(known[i])} of the ${named} ` +
     `${all === 1 ? 'is' : 'are'} found${inPercent(known[i], all)}.` +
     (n ? `${right}${n === 1 ? 'is a known anomaly' : 'are known anomalies'}${inPercent(known[i], n)}.` : '')
   );

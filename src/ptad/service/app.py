@@ -24,7 +24,7 @@ from ptad.service.messages import ServiceInfo, problems
 from ptad.service.metrics import Metrics
 from ptad.service.models import Models
 from ptad.service.problems import Problem, add_handlers
-from ptad.service.routes import jobs, resources, scores
+from ptad.service.routes import jobs, resources, results, scores
 from ptad.service.settings import ServiceSettings
 from ptad.service.store import Store
 from ptad.service.uploads import Uploads
@@ -70,13 +70,13 @@ def create_app(settings: ServiceSettings) -> FastAPI:
         version=__version__,
         summary="One-class anomaly detection for tables",
         lifespan=lifespan,
-        docs_url=None,  # they would load scripts from elsewhere
+        docs_url=None,  # FastAPI's would load scripts from elsewhere: the page has its own
         redoc_url=None,
     )
     app.state.context = None
     app.add_middleware(Guard, settings=settings, metrics=metrics)
     add_handlers(app)
-    for part in (scores, resources, jobs):
+    for part in (scores, resources, jobs, results):
         app.include_router(part.router)
     _add_operation(app, metrics)
     _add_page(app)
@@ -135,6 +135,10 @@ def _add_page(app: FastAPI) -> None:
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
         return answer("index.html")
+
+    @app.get("/docs", include_in_schema=False)
+    async def api_page() -> Response:
+        return answer("docs.html")
 
     @app.get("/page/{name:path}", include_in_schema=False)
     async def page_file(name: str) -> Response:

@@ -12,17 +12,19 @@ import os
 import re
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import DataError, UserError
 from ptad.service.rows import renumbered
 from ptad.service.store import read_json, write_json
+from ptad.service.words import http_words
 from ptad.tables import Schema, scan_table
 from ptad.tables.column_types import Reading, reason_to_leave_out, type_of_array
 from ptad.tables.fitting import has_semicolons
@@ -161,7 +163,7 @@ def check_header(path: Path, columns: int, *, is_json: bool | None = None) -> No
 
 
 def _batches(path: Path, spec: dict[str, Any], schema: Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    missing = schema.missing if schema is not None else ()
+    missing = schema.missing if schema is not None else tuple(spec["missing"])
     scan = scan_table(path, batch_rows=BATCH_ROWS, schema=schema, missing=missing)
     if len(scan.schema.names) > spec["columns"]:
         raise _too_wide(path, spec["columns"])
@@ -204,7 +206,7 @@ def _profile(path: Path, spec: dict[str, Any], kind: str) -> dict[str, Any]:
             held.append(batch)
         n_rows += batch.num_rows
     table = pa.Table.from_batches(held, schema=arrow).combine_chunks()
-    arrays = {name: _array(table.column(name)) for name in arrow.names}
+    arrays = {name: _array(table.column(name), spec["missing"]) for name in arrow.names}
     usable = {name: array for name, array in arrays.items() if _is_usable(name, array)}
     readings, notes = read_columns(usable, {}, semicolons=has_semicolons(table))
     return {
@@ -216,10 +218,10 @@ def _profile(path: Path, spec: dict[str, Any], kind: str) -> dict[str, Any]:
     }
 
 
-def _array(chunks: pa.ChunkedArray) -> pa.Array:
+def _array(chunks: pa.ChunkedArray, missing: Sequence[str]) -> pa.Array:
     array = decoded(pa.concat_arrays(chunks.chunks) if chunks.num_chunks != 1 else chunks.chunk(0))
     try:
-        return without_missing(array, ())
+        return without_missing(array, tuple(missing))
     except pa.ArrowException:
         return array
 
@@ -263,13 +265,21 @@ def _some(present: pa.Array) -> list[Any]:
 
 
 def _text(value: Any) -> str:
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    text = _number_text(value) if isinstance(value, float) else str(value)
     return text if len(text) <= TEXT_LENGTH else text[: TEXT_LENGTH - 1] + "…"
+
+
+def _number_text(value: float) -> str:
+    """Six digits, and no powers of ten where people would not write them; these texts are compared as numbers later."""
+    if value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    text = f"{value:.6g}"
+    return np.format_float_positional(float(text), trim="-") if "e" in text and 1e-9 < abs(value) < 1e15 else text
 
 
 def _without_paths(message: str, spec: dict[str, Any]) -> str:
     """Callers know a file by the name that they gave it."""
-    return message.replace(spec["path"], spec["name"])
+    return http_words(message.replace(spec["path"], spec["name"]))
 
 
 if __name__ == "__main__":

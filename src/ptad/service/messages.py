@@ -16,6 +16,7 @@ Column = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Rate = Annotated[float, Field(ge=1e-9, lt=1)] | Literal["auto"]
 # a type, or a date with its format; what is wrong with a format is said by the one who reads it
 ColumnType = Annotated[str, StringConstraints(max_length=100, pattern=rf"^({'|'.join(TYPES)})$|^date(time)?:.+$")]
+Marker = Annotated[str, StringConstraints(max_length=1000)]
 
 
 class Message(BaseModel):
@@ -46,14 +47,15 @@ class FitRequest(Message):
     table: Identifier
     name: Name = "model"
     label: Column | None = None
-    normal: list[Annotated[str, StringConstraints(max_length=1000)]] = Field(default=[], max_length=100)
+    normal: list[Marker] = Field(default=[], max_length=100)
     false_alarm_rate: Rate = "auto"
     types: dict[Column, ColumnType] = Field(default={}, max_length=5000)
     drop: list[Column] = Field(default=[], max_length=5000)
-    missing: list[Annotated[str, StringConstraints(max_length=1000)]] = Field(default=[], max_length=100)
+    missing: list[Marker] = Field(default=[], max_length=100)
     decimal: Literal[".", ","] | None = Field(default=None, description="Decimal sign of numbers in text")
     thousands: Literal["", ".", ",", " ", "'"] | None = Field(default=None, description="Their thousands sign")
     preset: Literal["default", "paper"] = "default"
+    score: bool = Field(default=False, description="Then score the table itself, with held-out scores: one job")
     seed: int = Field(default=0, ge=0, lt=2**31)
     config: dict[str, Any] = Field(
         default={}, max_length=200, description="Settings that differ from the preset, by dotted name"
@@ -66,8 +68,18 @@ class ScoringRequest(Message):
     table: Identifier
     model: Identifier
     label: Column | None = None
-    normal: list[Annotated[str, StringConstraints(max_length=1000)]] = Field(default=[], max_length=100)
+    normal: list[Marker] = Field(default=[], max_length=100)
     top: int = Field(default=50, ge=1, le=1000)
+
+
+class RenewalRequest(Message):
+    """Make a new version of a model with the (normal) rows of an uploaded table; the old version stays."""
+
+    table: Identifier
+    model: Identifier
+    label: Column | None = None
+    normal: list[Marker] = Field(default=[], max_length=100)
+    false_alarm_rate: Rate | None = Field(default=None, description="Another target rate than the model's")
 
 
 class ModelLine(BaseModel):
@@ -80,6 +92,10 @@ class ModelLine(BaseModel):
     training_rows: int | None = None
     columns_used: int | None = None
     table: str | None = None
+    version: int = Field(default=1, description="1 for a fit; an update or a recalibration makes the next one")
+    parent: str | None = Field(default=None, description="The model that this version was made from")
+    made_by: Literal["fit", "update", "recalibrate"] | None = None
+    new_rows: int | None = Field(default=None, description="Rows that the update or the recalibration took")
 
 
 class ModelInfo(ModelLine):
@@ -105,7 +121,7 @@ class JobInfo(BaseModel):
     """A job and where it stands."""
 
     id: str
-    kind: Literal["fit", "score"]
+    kind: Literal["fit", "score", "update", "recalibrate"]
     title: str
     state: Literal["waiting", "running", "done", "failed", "cancelled"]
     created: float
@@ -113,11 +129,13 @@ class JobInfo(BaseModel):
     ended: float | None
     attempts: int
     table: str
-    model: str
+    model: str = Field(description="The model that scores, or the one that the job makes")
+    parent: str | None = Field(description="The model that an update or a recalibration starts from")
     label: str | None
     normal: list[str]
     error: str | None
     summary: dict[str, Any] | None
+    scores: dict[str, Any] | None = Field(description="What was scored, where the job scores a table and is done")
 
 
 class RowResult(BaseModel):

@@ -13,7 +13,7 @@ from starlette.responses import FileResponse, Response
 from ptad.errors import SettingError
 from ptad.estimator import PTAD
 from ptad.service.context import Context, context_of
-from ptad.service.messages import Identifier, ModelChange, ModelInfo, ModelLine, TableInfo, problems
+from ptad.service.messages import Identifier, Marker, ModelChange, ModelInfo, ModelLine, TableInfo, problems
 from ptad.service.problems import Problem
 from ptad.service.routes.scores import FILES, json_response, media_type
 from ptad.service.store import remove
@@ -125,9 +125,14 @@ async def add_table(
 
 
 @router.get("/v1/tables/{table}", response_model=TableInfo, responses=problems(404), tags=["tables"])
-async def describe_table(request: Request, table: Identifier) -> Any:
+async def describe_table(
+    request: Request,
+    table: Identifier,
+    missing: Annotated[list[Marker] | None, Query(max_length=100, description="Markers of missing values")] = None,
+) -> Any:
     """Describe the columns of a table: types, problems, missing values, examples."""
-    return context_of(request).uploads.get(table)
+    uploads = context_of(request).uploads
+    return await uploads.described(table, missing) if missing else uploads.get(table)
 
 
 @router.delete("/v1/tables/{table}", status_code=204, responses={**_NOTHING, **problems(404, 409)}, tags=["tables"])
