@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import BundleError, DataError
-from ptad.tables.borders import Frame, as_frame
+from ptad.tables.borders import as_frame
 from ptad.tables.features import Features
+from ptad.tables.frame import Frame
 from ptad.tables.kinds import CONSTANT, KINDS, Column
 from ptad.tables.number_column import NumberColumn
 from ptad.tables.values import decoded, shifted, without_missing, without_named

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ptad.errors import SettingError
-from ptad.estimator import PTAD
 from ptad.report.plot.canvas import ANOMALY, INK, QUIET, bare, one_axes
+from ptad.table_model import TableModel
 
 _COLOURS = {"reconstruction": "#2f6f9f", "basis": "#3d9970", "prototype": "#d98e04", "orthogonality": "#8e6bb0"}
 
@@ -34,9 +33,9 @@ class HistoryDisplay:
         self.history = list(history)
 
     @classmethod
-    def from_estimator(cls, estimator: PTAD, *, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: TableModel, *, ax: Any = None) -> Self:
         """Draw the history of a fitted detector."""
-        check_is_fitted(estimator)
+        estimator._check_fitted()
         return cls(history=estimator.history_).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:

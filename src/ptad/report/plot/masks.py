@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 
 from ptad.errors import DataError
-from ptad.estimator import PTAD
 from ptad.report.plot.canvas import ANOMALY, NORMAL, QUIET, bare, grid_of_axes, name_ticks, network_of
+from ptad.table_model import TableModel
 
 
 class MaskDisplay:
@@ -38,7 +38,7 @@ class MaskDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: PTAD, X: Any, *, normal: int | None = None, anomaly: int | None = None, ax: Any = None
+        cls, estimator: TableModel, X: Any, *, normal: int | None = None, anomaly: int | None = None, ax: Any = None
     ) -> Self:
         """Draw row ``normal`` beside row ``anomaly`` of X.
 
@@ -47,7 +47,7 @@ class MaskDisplay:
         """
         term = network_of(estimator, "MaskDisplay")
         rows = estimator.schema_.encode(X)
-        cells, scores = term.cells(rows), estimator.anomaly_score(X)
+        cells, scores = term.cells(rows), np.asarray(estimator.anomaly_score(X))
         rates, masks = np.asarray(cells.masking_rate), np.asarray(cells.data_mask)
         if len(rates) < 2:
             raise DataError(f"X has {len(rates)} row; two are needed to compare a normal row with an anomaly.")

@@ -6,11 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from ptad.errors import DataError
-from ptad.estimator import PTAD
 from ptad.report.numbers import number_text
-from ptad.report.plot.canvas import ANOMALY, INK, NORMAL, QUIET, bare, one_axes
+from ptad.report.plot.canvas import ANOMALY, INK, NORMAL, QUIET, bare, known_anomalies, one_axes
 from ptad.report.score_histogram import ScoreScale
+from ptad.table_model import TableModel
 
 
 class ScoreHistogramDisplay:
@@ -47,14 +46,12 @@ class ScoreHistogramDisplay:
         self.scores = np.asarray(scores, dtype=np.float64)
         self.scale = scale or ScoreScale.of(self.scores)
         self.threshold, self.rate = threshold, rate
-        self.y = None if y is None else np.asarray(y, dtype=bool)
-        if self.y is not None and self.y.shape != self.scores.shape:
-            raise DataError(f"y has {len(self.y)} values for {len(self.scores)} rows. Give one per row.")
+        self.y = None if y is None else known_anomalies(y, len(self.scores))
 
     @classmethod
-    def from_estimator(cls, estimator: PTAD, X: Any, y: Any = None, *, ax: Any = None, n_bins: int = 60) -> Self:
+    def from_estimator(cls, estimator: TableModel, X: Any, y: Any = None, *, ax: Any = None, n_bins: int = 60) -> Self:
         """Score the rows and draw. ``y`` is True (or 1) for known anomalies."""
-        scores = estimator.anomaly_score(X)
+        scores = np.asarray(estimator.anomaly_score(X))
         calibration = estimator.detector_.calibration
         if calibration is None:
             return cls(scores=scores, y=y).plot(ax, n_bins=n_bins)
