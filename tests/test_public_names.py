@@ -14,6 +14,7 @@ import ptad
 def test_public_names_are_complete() -> None:
     assert set(ptad.__all__) == {
         "PTAD",
+        "Model",
         "Config",
         "Explanation",
         "PtadError",

@@ -192,10 +192,8 @@ class PTAD(SklearnDetector):
         self._adopt(detector, rate=self._rate_to_keep())
         return self
 
-    def set_false_alarm_rate(self, rate: float | str) -> Self:
-        super().set_false_alarm_rate(rate)
+    def _note_rate(self, rate: float | str) -> None:
         self.false_alarm_rate = rate
-        return self
 
     def _rate_to_keep(self) -> float | str:
         """The rate in force, which no update may loosen; "auto" where there is none yet."""

@@ -120,11 +120,14 @@ class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator)
             validate_data(self, table, reset=True, skip_check_array=True)
         return table
 
+    def _repr_html_(self) -> str:
+        return self._repr_mimebundle_().get("text/html", "")
+
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         """What a notebook shows: the model once there is one, before that scikit-learn's diagram of the parameters."""
         if not self.__sklearn_is_fitted__():
             return dict(super()._repr_mimebundle_(**options))
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+        return {"text/plain": repr(self), "text/html": TableModel._repr_html_(self)}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "detector_")

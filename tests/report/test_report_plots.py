@@ -48,7 +48,7 @@ def test_score_histogram_takes_labels_and_axes(model, table):
     display = plot.ScoreHistogramDisplay.from_estimator(model, table, y, ax=ax)
     assert display.ax_ is ax
     assert "known anomalies: 10 rows" in [t.get_text() for t in ax.get_legend().get_texts()]
-    with pytest.raises(DataError, match="3 values for 120 rows"):
+    with pytest.raises(DataError, match="3 labels for 120 rows"):
         plot.ScoreHistogramDisplay.from_estimator(model, table, [True, False, True])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from ptad.tables.borders import as_frame
 
 SHOWN_ROWS, SHOWN_COLUMNS = 5, 5  # of an explanation; more is for the report
 TEXT_COLUMNS = 3
+SHORT = 24  # characters of a cell that is never broken
 
 # Only opacity and the page's own colours: a notebook may be light or dark.
 _STYLE = """<style>
@@ -26,7 +28,7 @@ _STYLE = """<style>
   border-bottom: 1px solid rgba(128, 128, 128, 0.35); background: none; color: inherit; vertical-align: top;
   overflow-wrap: anywhere; }
 .ptad th { font-weight: 600; opacity: 0.75; white-space: nowrap; }
-.ptad td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.ptad td.short { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .ptad .bar { display: inline-block; height: 0.65em; background: #d55e00; margin-right: 0.5em; }
 .ptad caption, .ptad .title { text-align: left; font-weight: 600; padding: 0.2em 0; }
 .ptad .quiet { opacity: 0.7; font-weight: 400; }
@@ -39,7 +41,7 @@ class RowReason:
 
     column: str
     observed: str
-    expected: str  # empty where no term expects anything
+    expected: str  # empty where no term expects anything else than what was observed
     contribution: float
     percentage: float
     reason: str  # empty where the column does not make the row more anomalous
@@ -55,12 +57,12 @@ def row_reasons(explanation: Explanation, row: int, n: int) -> list[RowReason]:
     )
     return [
         RowReason(
-            explanation.names[j],
-            value_text(observed[i]) or "missing",
-            value_text(expected[i]) or "",
+            _printable(explanation.names[j]),
+            _printable(value_text(observed[i]) or "missing"),
+            _expected_text(observed[i], expected[i]),
             float(contributions[j]),
             float(percentages[j]),
-            str(reasons[i]) if contributions[j] > 0.0 else "",
+            _printable(str(reasons[i])) if contributions[j] > 0.0 else "",
         )
         for i, j in enumerate(places.tolist())
     ]
@@ -72,11 +74,12 @@ def explanation_text(explanation: Explanation) -> str:
     for row in range(min(len(explanation.contribution_values), SHOWN_ROWS)):
         parts = [
             f"{r.column} = {r.observed}{f' (expected {r.expected})' if r.expected else ''}, {r.reason}, "
-            f"{r.percentage:.0f} %"
+            + _percentage_text(r.percentage)
             for r in row_reasons(explanation, row, TEXT_COLUMNS)
             if r.reason
         ]
-        lines.append(f"  row {row}: score {number_text(float(explanation.score_values[row]), 4)}; {'; '.join(parts)}")
+        score = number_text(float(explanation.score_values[row]), 4)
+        lines.append(f"  {row_text(explanation, row)}: {'; '.join([f'score {score}', *parts])}")
     return "\n".join([*lines, *_rest(explanation)])
 
 
@@ -87,9 +90,10 @@ def explanation_html(explanation: Explanation) -> str:
         score = number_text(float(explanation.score_values[row]), 4)
         cells = []
         for r in row_reasons(explanation, row, SHOWN_COLUMNS):
-            bar = f'<span class="bar" style="width:{0.05 * r.percentage:.2f}em"></span>{r.percentage:.0f} %'
+            bar = f'<span class="bar" style="width:{0.05 * r.percentage:.2f}em"></span>'
+            bar += escape(_percentage_text(r.percentage))
             cells.append([escape(r.column), escape(r.observed), escape(r.expected), bar, escape(r.reason)])
-        caption = f'Row {row} <span class="quiet">anomaly score {score}</span>'
+        caption = f'R{escape(row_text(explanation, row)[1:])} <span class="quiet">anomaly score {score}</span>'
         parts.append(_table(("column", "observed", "expected", "contribution", "reason"), cells, caption))
     parts += [f'<div class="quiet">{escape(line.strip())}</div>' for line in _rest(explanation)]
     return f'{_STYLE}<div class="ptad">{"".join(parts)}</div>'
@@ -136,6 +140,30 @@ def _weights(model: TableModel) -> list[tuple[str, str]]:
     return [(term.title().replace("_", " "), f"{term.weight:g}") for term in model.config_.terms]
 
 
+def _expected_text(observed: Any, expected: Any) -> str:
+    """Write an expected value no more exactly than people read it: four digits, and a day where days were observed."""
+    if isinstance(expected, dt.datetime) and len(value_text(observed) or "") == len("2024-12-31"):
+        expected = expected.date()
+    text = value_text(expected, digits=4) or ""
+    return "" if text in (value_text(observed), value_text(observed, digits=4)) else _printable(text)
+
+
+def _printable(text: str) -> str:
+    """Return text that neither breaks a line nor commands a terminal."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
+def _percentage_text(percentage: float) -> str:
+    return "<1 %" if 0.0 < percentage < 0.5 else f"{percentage:.0f} %"
+
+
+def row_text(explanation: Explanation, row: int) -> str:
+    """Name a row by its number, and by the index of a pandas table where that says something else."""
+    index = getattr(explanation.contributions, "index", None)
+    label = row if index is None or callable(index) else index[row]
+    return f"row {row}" if label == row else f"row {row} (index {_printable(str(label))})"
+
+
 def _cells(table: Any, row: int, places: Iterable[int]) -> list[Any]:
     """Return some cells of a row, whatever the library of the table."""
     frame = as_frame(table)
@@ -160,5 +188,10 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = ""
     top = f"<caption>{caption}</caption>" if caption else ""
     if head:
         top += f"<thead><tr>{''.join(f'<th>{name}</th>' for name in head)}</tr></thead>"
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    body = "".join(f"<tr>{''.join(_cell(cell) for cell in row)}</tr>" for row in rows)
     return f"<table>{top}<tbody>{body}</tbody></table>"
+
+
+def _cell(content: str) -> str:
+    short = content.startswith("<span") or len(content) <= SHORT
+    return f'<td class="short">{content}</td>' if short else f"<td>{content}</td>"

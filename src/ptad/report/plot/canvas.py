@@ -70,6 +70,11 @@ def heat(contributions: np.ndarray, full: float | None) -> np.ndarray:
     return np.asarray(np.clip(contributions / most, 0.0, 1.0)) if most > 0 else np.zeros_like(contributions)
 
 
+def rows_text(n_rows: int) -> str:
+    """Return a number of rows in words."""
+    return f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
+
+
 def known_anomalies(labels: Any, n_rows: int) -> NDArray[np.bool_]:
     """Return labels as truth values; anything but 0, 1, true and false may mean something else and is refused."""
     given = np.asarray(labels)

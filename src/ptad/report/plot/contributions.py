@@ -8,7 +8,7 @@ import numpy as np
 
 from ptad.errors import DataError, SettingError
 from ptad.explanation import Explanation
-from ptad.report.notebook import row_reasons
+from ptad.report.notebook import row_reasons, row_text
 from ptad.report.numbers import number_text
 from ptad.report.plot.canvas import ANOMALY, NORMAL, QUIET, bare, one_axes, shortened
 
@@ -20,8 +20,8 @@ class ContributionDisplay:
     ----------
     contributions : ndarray of shape (n_columns,)
         What each column adds to the score.
-    labels : sequence of str
-        What is written beside each bar.
+    labels, reasons : sequence of str
+        What is written to the left and to the right of each bar.
     title : str
         Above the figure.
     rest : int
@@ -33,9 +33,10 @@ class ContributionDisplay:
         The figure and the axes, after ``plot``.
     """
 
-    def __init__(self, *, contributions: Any, labels: Any, title: str = "", rest: int = 0) -> None:
+    def __init__(self, *, contributions: Any, labels: Any, reasons: Any, title: str = "", rest: int = 0) -> None:
         self.contributions = np.asarray(contributions, dtype=np.float64)
-        self.labels, self.title, self.rest = [str(label) for label in labels], title, rest
+        self.labels, self.reasons = [str(label) for label in labels], [str(reason) for reason in reasons]
+        self.title, self.rest = title, rest
 
     @classmethod
     def from_explanation(cls, explanation: Explanation, row: int = 0, *, n: int = 10) -> Self:
@@ -55,14 +56,15 @@ class ContributionDisplay:
         return cls(
             contributions=[reason.contribution for reason in found],
             labels=labels,
-            title=f"Row {row}: anomaly score {score}",
+            reasons=[shortened(reason.reason, 48) for reason in found],
+            title=f"R{shortened(row_text(explanation, row), 60)[1:]}: anomaly score {score}",
             rest=len(explanation.names) - len(found),
         )
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on ``ax`` or on a new figure."""
         n_bars = len(self.contributions)
-        self.figure_, self.ax_ = one_axes(ax, (7.2, 1.3 + 0.46 * n_bars))
+        self.figure_, self.ax_ = one_axes(ax, (8.4, 1.3 + 0.46 * n_bars))
         ax = self.ax_
         places = np.arange(n_bars)
         colours = [ANOMALY if value > 0.0 else NORMAL for value in self.contributions]
@@ -74,7 +76,11 @@ class ContributionDisplay:
         further = f"; {self.rest:,} more not shown" if self.rest else ""
         ax.set_xlabel(f"contribution to the score{further}")
         ax.set_title(self.title, loc="left", fontsize="medium")
-        ax.margins(x=0.12)
+        ax.margins(x=0.16)
+        beside = ax.secondary_yaxis("right")
+        beside.set_yticks(places, self.reasons, fontsize="small")
+        beside.tick_params(length=0)
+        beside.spines["right"].set_visible(False)
         for place, value in zip(places, self.contributions, strict=True):
             ax.annotate(
                 number_text(float(value), 3),

@@ -10,7 +10,8 @@ from ptad.errors import SettingError
 from ptad.report.plot.canvas import ANOMALY, INK, QUIET, bare, one_axes
 from ptad.table_model import TableModel
 
-_COLOURS = {"reconstruction": "#2f6f9f", "basis": "#3d9970", "prototype": "#d98e04", "orthogonality": "#8e6bb0"}
+# of Okabe and Ito: colour-blind readers tell them apart
+_COLOURS = {"reconstruction": "#0072b2", "basis": "#009e73", "prototype": "#e69f00", "orthogonality": "#cc79a7"}
 
 
 class HistoryDisplay:
