@@ -103,8 +103,6 @@ class PTAD(SklearnDetector):
         self.random_state = random_state
         self.verbose = verbose
 
-    # fitting ------------------------------------------------------------------------------------------------------
-
     def fit(self, X: Any, y: Any = None, *, checkpoint: str | os.PathLike[str] | None = None) -> Self:
         """Fit on normal rows.
 
@@ -248,8 +246,6 @@ class PTAD(SklearnDetector):
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
-
-    # storage ------------------------------------------------------------------------------------------------------
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the model as a folder of safetensors and JSON.
