@@ -68,7 +68,7 @@ class TableModel:
         Returns
         -------
         Series or array of shape (n_rows,)
-            A Series for pandas (with the table's index) and polars, an Arrow array for Arrow, else a numpy array.
+            A Series for pandas (with the table's index) and polars, else a numpy array.
         """
         return same_series(X, self._scores(X), "anomaly_score")
 

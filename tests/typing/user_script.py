@@ -53,7 +53,7 @@ both = PTAD(false_alarm_rate=0.3, verbose=0).fit_predict(array)
 series: pd.Series = detector.anomaly_score(table)
 flagged = table[detector.p_value(table) <= detector.false_alarm_rate_]
 of_polars: pl.Series = detector.anomaly_score(pl.from_pandas(table))
-of_arrow: pa.Array = detector.anomaly_score(pa.Table.from_pandas(table))
+of_arrow: np.ndarray = detector.anomaly_score(pa.Table.from_pandas(table))
 terms: pd.DataFrame = detector.term_scores(table)
 
 # explanations

@@ -47,7 +47,7 @@ def run_demo(*, seed: int = 0, verbose: int = 1, top: int = 5, columns: int = 3,
     model = PTAD(random_state=seed, verbose=verbose, **parameters).fit(table.take(train))
 
     new_rows = table.take(new)
-    scores = np.asarray(model.anomaly_score(new_rows))
+    scores = model.anomaly_score(new_rows)
     evaluation = compare(scores, malignant[new], *decision_of(model))
     order = np.argsort(-scores, kind="stable")[:top]
     top_rows = explained_rows(model, new_rows.take(order), new[order].tolist(), columns)

@@ -118,7 +118,7 @@ def evaluate_table(
         marks.append(is_anomaly(batch.column(label), normal, anomaly, label))
         labels.append(pc.unique(batch.column(label)))
         with rows_from(start):
-            scores.append(np.asarray(model.anomaly_score(known)))
+            scores.append(model.anomaly_score(known))
         rows += batch.num_rows
         if progress is not None:
             progress(rows, scan.n_rows)

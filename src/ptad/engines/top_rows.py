@@ -40,7 +40,7 @@ def top_rows(
     scores = np.empty(0)
     for start, batch, known in known_batches(model, scan):
         with rows_from(start):
-            found = np.asarray(model.anomaly_score(known))
+            found = model.anomaly_score(known)
         all_scores = np.concatenate([scores, found])
         order = np.argsort(-all_scores, kind="stable")[:top]
         numbers = np.concatenate([numbers, start + np.arange(batch.num_rows)])[order]

@@ -29,11 +29,9 @@ def same_kind(table: Any, columns: Mapping[str, Any]) -> Any:
 def same_series(table: Any, values: NDArray[Any], name: str) -> Any:
     """Return one value per row in the library that ``table`` belongs to.
 
-    pandas gives a Series with the index of ``table``, polars a Series, Arrow tables an Arrow array, and everything else
-    a numpy array.
+    pandas gives a Series with the index of ``table``, polars a Series, and everything else a numpy array: Arrow has
+    columns, but none that one could add or compare.
     """
-    if isinstance(table, pa.Table | pa.RecordBatch):
-        return pa.array(values)
     native = _native(table)
     if native is None:
         return values
