@@ -52,8 +52,8 @@ def shop_detector(make_detector: Make) -> PTAD:
 def check_sums(found: Explanation, scores: Rows) -> None:
     assert np.array_equal(found.score, scores)
     assert np.allclose(found.contribution_values.sum(axis=1), scores, rtol=1e-6, atol=1e-6)
-    total = found.percentages.sum(axis=1)
-    assert (found.percentages >= 0.0).all() and (np.isclose(total, 100.0) | (total == 0.0)).all()
+    total = found.percentage_values.sum(axis=1)
+    assert (found.percentage_values >= 0.0).all() and (np.isclose(total, 100.0) | (total == 0.0)).all()
 
 
 @pytest.mark.parametrize("name", ["breast cancer", "wine"])

@@ -103,7 +103,7 @@ def fitted(case: str, n: int, seed: int) -> tuple[PTAD, np.random.Generator]:
 
 def observed(p: Array) -> Array:
     """Return the share of flagged rows at every rate."""
-    return (p[:, None] <= RATES).mean(axis=0)
+    return (np.asarray(p)[:, None] <= RATES).mean(axis=0)
 
 
 def check(shares: list[Array], n_calibration: int) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ptad.attribution import Attribution, attribute, settled
 from ptad.calibration import add_up
 from ptad.detector import Detector
-from ptad.tables import Schema, same_kind
+from ptad.tables import Schema, same_kind, same_series
 from ptad.terms.base import Reason
 
 Array = NDArray[np.float64]
@@ -24,18 +24,20 @@ REASONS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
-    """Tables with one row per explained row, of the same library as the rows given (arrays give Arrow tables).
+    """Why rows have their scores: tables with one row per row, of the library that the rows came in (Arrow for arrays).
 
-    Attributes
+    Parameters
     ----------
-    score : ndarray
-        Anomaly scores, higher = more anomalous.
+    score : Series or array
+        Anomaly scores, higher = more anomalous; of the kind that :meth:`ptad.PTAD.anomaly_score` returns.
     contributions : table
         How much each column adds to the score, signed; a row adds up to its score.
-    observed, expected : table
-        The value of each cell, and the value that would be usual in this row.
+    observed : table
+        The value of each cell.
+    expected : table
+        The value that would be usual in this row; None where no term expects anything.
     reasons : table
         Why a column adds to the score: "unusual value", "unusual combination with ...", "missing", "unseen category".
     terms : table
@@ -46,7 +48,7 @@ class Explanation:
         The contributions as an array.
     """
 
-    score: Array
+    score: Any
     contributions: Any
     observed: Any
     expected: Any
@@ -56,16 +58,68 @@ class Explanation:
     contribution_values: Array
 
     def top(self, n: int = 3) -> list[list[str]]:
-        """Return the n columns that contribute most, for every row."""
+        """Return the columns that contribute most, for every row.
+
+        Parameters
+        ----------
+        n : int
+            How many columns to name.
+
+        Returns
+        -------
+        list of list of str
+            Names of columns, the largest contribution (the most anomalous column) first.
+        """
         order = np.argsort(-self.contribution_values, axis=1, kind="stable")[:, :n]
         return [[self.names[j] for j in row] for row in order]
 
     @property
-    def percentages(self) -> Array:
-        """Shares of the positive contributions, (n_rows, n_columns): each row adds up to 100."""
+    def percentages(self) -> Any:
+        """The positive contributions in percent, as a table: each row adds up to 100."""
+        return same_kind(self.contributions, dict(zip(self.names, self.percentage_values.T, strict=True)))
+
+    @property
+    def score_values(self) -> Array:
+        """The scores as an array of shape (n_rows,)."""
+        return np.asarray(self.score, dtype=np.float64)
+
+    @property
+    def percentage_values(self) -> Array:
+        """The percentages as an array of shape (n_rows, n_columns)."""
         positive = np.maximum(self.contribution_values, 0.0)
         total = positive.sum(axis=1, keepdims=True)
         return np.asarray(100.0 * positive / np.where(total > 0.0, total, 1.0))
+
+    def plot(self, row: int = 0, *, n: int = 10, ax: Any = None) -> Any:
+        """Draw the contributions of one row; needs the extra ``plot``.
+
+        Parameters
+        ----------
+        row : int
+            The row to draw, counted from 0; negative numbers count from the end.
+        n : int
+            How many columns to draw, those with the largest contributions.
+        ax : matplotlib axes, optional
+            Where to draw. Without it, a new figure is made.
+
+        Returns
+        -------
+        matplotlib axes
+            Bars to the right make the row more anomalous, bars to the left more normal.
+        """
+        from ptad.report.plot import ContributionDisplay
+
+        return ContributionDisplay.from_explanation(self, row, n=n).plot(ax).ax_
+
+    def __repr__(self) -> str:
+        from ptad.report.notebook import explanation_text
+
+        return explanation_text(self)
+
+    def _repr_html_(self) -> str:
+        from ptad.report.notebook import explanation_html
+
+        return explanation_html(self)
 
 
 def attribute_rows(rows: Array, detector: Detector) -> tuple[Array, Array, Attribution]:
@@ -91,7 +145,7 @@ def make_explanation(table: Any, schema: Schema, detector: Detector) -> Explanat
         return same_kind(table, dict(zip(schema.names, array.T, strict=True)))
 
     return Explanation(
-        score=score,
+        score=same_series(table, score, "anomaly_score"),
         contributions=columns(contributions),
         observed=same_kind(table, observed),
         expected=same_kind(table, expected),

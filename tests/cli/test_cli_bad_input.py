@@ -46,7 +46,7 @@ def accepted(result):
     [
         ("", ["t.csv is empty", "Give a file with a header and rows"]),
         (HEADER, ["t.csv", "no rows", "Give a file with"]),
-        (HEADER + "1,2\n", ["one sample", "at least 2 rows"]),
+        (HEADER + "1,2\n", ["1 row", "At least 2 rows"]),
         (HEADER + ",\n" * 30, ["No column is left", "'a' (all values are missing)", "Add columns that vary"]),
         (HEADER + "1,x\n" * 30, ["No column is left", "'a' (constant: 1)", "'b' (constant: 'x')"]),
         ("a,a\n" + BODY, ["t.csv: duplicate column names 'a'", "Rename"]),

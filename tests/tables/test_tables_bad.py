@@ -273,9 +273,9 @@ def test_names_must_be_there_and_unique():
 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_too_few_rows(rows):
-    with pytest.raises(DataError, match=f"{rows} sample.*at least 2 rows"):
+    with pytest.raises(DataError, match=f"{rows} row.*At least 2 rows"):
         fit_schema(np.zeros((rows, 3)))
-    with pytest.raises(DataError, match=f"{rows} sample.*at least 2 rows"):
+    with pytest.raises(DataError, match=f"{rows} row.*At least 2 rows"):
         fit_schema(pa.table({"a": pa.array([1.0] * rows, pa.float64())}))
 
 
@@ -287,9 +287,8 @@ def test_no_columns():
 def test_what_is_no_table():
     with pytest.raises(DataError, match=r"Expected 2D array, got 1D array instead.*Reshape your data"):
         fit_schema(np.zeros(3))
-    for nothing in ("table.csv", None, {"a": [1, 2]}):
-        with pytest.raises(DataError, match=r"A table was expected, but got .*read_table"):
-            fit_schema(nothing)
+    with pytest.raises(DataError, match=r"A table was expected, but got str.*read_table"):
+        fit_schema("table.csv")
     with pytest.raises(DataError, match="collect"):
         fit_schema(pl.DataFrame({"a": [1, 2]}).lazy())
     with pytest.raises(DataError, match=r"(?i)sparse.*toarray"):

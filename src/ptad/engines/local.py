@@ -180,7 +180,7 @@ def score_batch(model: AnyModel, rows: Any, explain: int = 0) -> tuple[dict[str,
     """Return the columns of :func:`scored_columns`, and what is missing or unseen in the rows."""
     encoded = model.schema_.encode(rows)
     explanation = model.explain(rows) if explain else None
-    scores = model.detector_.scores(encoded) if explanation is None else explanation.score
+    scores = model.detector_.scores(encoded) if explanation is None else explanation.score_values
     calibration = model.detector_.calibration
     nothing = np.ones(len(scores), dtype=bool) if calibration is None else None
     p_values = scores if calibration is None else calibration.p_value(scores)

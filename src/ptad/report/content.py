@@ -176,7 +176,7 @@ def _drivers(survey: Survey) -> list[dict[str, Any]]:
 def _top(survey: Survey, explanation: Explanation | None, *, values: bool) -> dict[str, Any]:
     if explanation is None:
         return {"columns": [], "names": {}, "rows": []}
-    cells, percentages = explanation.contribution_values, explanation.percentages
+    cells, percentages = explanation.contribution_values, explanation.percentage_values
     p_values = survey.calibration.p_value(survey.top_scores)
     shown = np.argsort(-percentages.sum(axis=0), kind="stable")[:SHOWN_COLUMNS]
     tables = explanation.observed, explanation.expected, explanation.reasons

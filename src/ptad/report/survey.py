@@ -205,7 +205,7 @@ class Survey:
         weight = len(flagged) / len(looked_at)
         main = np.argmax(explanation.contribution_values, axis=1)
         first = np.bincount(main, minlength=n_columns).astype(np.float64)
-        return weight * first, weight * explanation.percentages.sum(axis=0) / 100.0
+        return weight * first, weight * explanation.percentage_values.sum(axis=0) / 100.0
 
     def _keep_top(self, rows: pa.RecordBatch, scores: Array, anomalous: NDArray[np.bool_]) -> None:
         best = np.argsort(-scores, kind="stable")[: self.top]

@@ -1,8 +1,8 @@
 """Any table in, float matrix out: reading, schema, encoding, writing."""
 
-from ptad.tables.borders import same_kind
 from ptad.tables.database import Query
 from ptad.tables.fitting import fit_schema
+from ptad.tables.libraries import same_kind, same_series
 from ptad.tables.reading import TableScan, read_table, scan_table
 from ptad.tables.schema import Schema
 from ptad.tables.table_source import TableSource
@@ -19,4 +19,5 @@ __all__ = [
     "write_table",
     "TableWriter",
     "same_kind",
+    "same_series",
 ]

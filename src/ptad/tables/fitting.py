@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from ptad.errors import DataError, SettingError
-from ptad.tables.borders import Frame, as_frame
+from ptad.tables.borders import as_frame
 from ptad.tables.column_types import Column, reason_to_leave_out
 from ptad.tables.delimited import DELIMITER
+from ptad.tables.frame import Frame
 from ptad.tables.inference import read_columns
 from ptad.tables.numeric_column import NumericColumn, origin_of
 from ptad.tables.schema import CELLS_AT_ONCE, Schema, raw_block
@@ -122,11 +123,9 @@ def _check_size(frame: Frame) -> None:
     if not frame.names:
         raise DataError(f"0 feature(s) {shape} while a minimum of 1 is required. The table has no columns.")
     if frame.n_rows == 0:
-        raise DataError(
-            f"0 sample(s) {shape} while a minimum of 2 is required: at least 2 rows are needed to learn from."
-        )
+        raise DataError(f"The table has 0 rows {shape}. At least 2 rows are needed to fit a model.")
     if frame.n_rows == 1:
-        raise DataError(f"The table has one sample (1 sample, {shape}): at least 2 rows are needed to learn from.")
+        raise DataError(f"The table has 1 row (1 sample, {shape}). At least 2 rows are needed to fit a model.")
 
 
 def _check_names(names: tuple[str, ...], given: dict[str, tuple[str, ...]]) -> None:

@@ -15,10 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import BundleError, DataError
-from ptad.tables.borders import Frame, as_frame
+from ptad.tables.borders import as_frame
 from ptad.tables.column_types import CONSTANT, TYPES, Column
 from ptad.tables.datetime_column import DatetimeColumn
 from ptad.tables.features import Features
+from ptad.tables.frame import Frame
 from ptad.tables.inference import Note
 from ptad.tables.number_format import check_signs
 from ptad.tables.numeric_column import NumericColumn

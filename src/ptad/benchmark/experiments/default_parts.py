@@ -88,7 +88,8 @@ def run_parts(
 
 def part_scores(train: Any, test: Any, seed: int, device: str = "cpu") -> dict[str, Scores]:
     """What every term of the default adds to the scores of the test rows."""
-    return PTAD(random_state=seed, device=device, verbose=0).fit(train).term_scores(test)
+    table = PTAD(random_state=seed, device=device, verbose=0).fit(train).term_scores(test)
+    return {name: table.column(name).to_numpy() for name in table.column_names}
 
 
 def without(parts: dict[str, Scores], name: str | None) -> Scores:
