@@ -23,8 +23,9 @@ from ptad.explanation import Explanation, make_explanation
 from ptad.model import Model
 from ptad.progress import fit_progress
 from ptad.storage import plain, write_bundle
-from ptad.tables import fit_schema
+from ptad.tables import BadCells, fit_schema
 from ptad.tables.borders import as_frame
+from ptad.tables.type_doubts import TypeDoubt
 
 logger = logging.getLogger("ptad")
 
@@ -53,6 +54,9 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         "auto" (a GPU if there is one and torch is installed), "cpu", "cuda", "cuda:1", ...
     kinds, missing, drop, only
         How to read a table's columns; see :func:`ptad.tables.fit_schema`.
+    strict : bool
+        Whether a cell that cannot be read, such as "abc" among numbers, is an error. Otherwise it counts as missing, and
+        one warning (``ptad.tables.BadCellsWarning``) names such cells.
     random_state : int, RandomState or None
         The same number gives the same model on the same machine.
     verbose : int
@@ -89,6 +93,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         missing: Iterable[str] = (),
         drop: Iterable[str] = (),
         only: Iterable[str] | None = None,
+        strict: bool = False,
         random_state: int | np.random.RandomState | None = 0,
         verbose: int = 1,
     ) -> None:
@@ -100,6 +105,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         self.missing = missing
         self.drop = drop
         self.only = only
+        self.strict = strict
         self.random_state = random_state
         self.verbose = verbose
 
@@ -120,10 +126,17 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         self._check_parameters()
         config = make_config(self.preset, self.config)
         table = self._input(X, reset=True)
-        schema = fit_schema(table, kinds=self.kinds, missing=self.missing, drop=self.drop, only=self.only)
+        bad = BadCells(strict=self.strict)
+        doubts: list[TypeDoubt] = []
+        schema = fit_schema(
+            table, kinds=self.kinds, missing=self.missing, drop=self.drop, only=self.only, bad=bad, doubts=doubts
+        )
+        bad.warn()
+        for doubt in doubts:
+            logger.warning("%s", doubt)
         with fit_progress(self.verbose) as progress:
             detector = Detector.fit(
-                schema.encode(table),
+                schema.encode(table, BadCells()),
                 schema.features,
                 config,
                 seed=self._seed(),
@@ -148,7 +161,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
             New normal rows. The false-alarm rate holds for rows like these.
         """
         table = self._input(X)
-        rows = self.schema_.encode(table)
+        rows = self._encode(table)
         self._check_enough(len(rows) // 2, "An update takes its threshold from half of the new rows", 2)
         with fit_progress(self.verbose) as progress:
             detector = self.detector_.update(
@@ -160,7 +173,7 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
     def recalibrate(self, X: Any) -> Self:
         """Take the threshold and p-values from these normal rows, which the model must not have been fitted on."""
         table = self._input(X)
-        rows = self.schema_.encode(table)
+        rows = self._encode(table)
         self._check_enough(len(rows), "A threshold is taken from the rows given", 1)
         self._adopt(self.detector_.recalibrated(rows), rate=self._rate_to_keep())
         return self
@@ -214,6 +227,8 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
                 raise SettingError(f"The '{name}' parameter of PTAD must be a mapping. Got {value!r} instead.")
         if not isinstance(self.preset, str):
             raise SettingError(f"There is no preset {self.preset!r}. Choose one of: {', '.join(PRESETS)}.")
+        if not isinstance(self.strict, bool | np.bool_):
+            raise SettingError(f"The 'strict' parameter of PTAD must be true or false. Got {self.strict!r} instead.")
         if not isinstance(self.verbose, int) or self.verbose < 0:
             raise SettingError(f"The 'verbose' parameter of PTAD must be 0, 1 or more. Got {self.verbose!r} instead.")
         try:
@@ -241,10 +256,10 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         """Return the anomaly score of every row: higher is more anomalous."""
         table = self._input(X)
         if not isinstance(table, np.ndarray) or len(table) <= BLOCK_ROWS or self.detector_.batch_size is not None:
-            return self.detector_.scores(self.schema_.encode(table))
+            return self.detector_.scores(self._encode(table))
         # Rows are independent: encoding them block by block keeps the memory beside a large array flat.
         blocks = range(0, len(table), BLOCK_ROWS)
-        return np.concatenate([self.detector_.scores(self.schema_.encode(table[i : i + BLOCK_ROWS])) for i in blocks])
+        return np.concatenate([self.detector_.scores(self._encode(table[i : i + BLOCK_ROWS])) for i in blocks])
 
     def score_samples(self, X: Any) -> Array:
         """Return the negated anomaly score: higher is more normal (scikit-learn's sign)."""
@@ -267,18 +282,21 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
     def term_scores(self, X: Any) -> dict[str, Array]:
         """Return what every term adds to the anomaly score; they add up to it, rounding aside."""
         table = self._input(X)
-        found = self.detector_.term_scores(self.schema_.encode(table))
+        found = self.detector_.term_scores(self._encode(table))
         return dict(zip([term.title() for term in self.config_.terms], found.T, strict=True))
 
     def explain(self, X: Any) -> Explanation:
         """Return for every row and column what it adds to the score, why, what was observed and what was expected."""
         table = self._input(X)
-        return make_explanation(table, self.schema_, self.detector_)
+        bad = BadCells(strict=self.strict)
+        explanation = make_explanation(table, self.schema_, self.detector_, bad)
+        bad.warn()
+        return explanation
 
     def transform(self, X: Any) -> Array:
         """Return the rows as the first term sees them: residuals per column (default) or the P-space (paper)."""
         table = self._input(X)
-        return self.detector_.pipeline.transform(self.schema_.encode(table))
+        return self.detector_.pipeline.transform(self._encode(table))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns of :meth:`transform`."""
@@ -307,6 +325,13 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
                 validate_data(self, X, reset=True, skip_check_array=True)
             return X
         return validate_data(self, X, reset=reset, ensure_all_finite=False, ensure_min_samples=2 if reset else 1)
+
+    def _encode(self, table: Any) -> Array:
+        """Encode rows; cells that cannot be read are named in one warning, or refused."""
+        bad = BadCells(strict=self.strict)
+        rows = self.schema_.encode(table, bad)
+        bad.warn()
+        return rows
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "detector_")

@@ -1,5 +1,6 @@
 """Any table in, float matrix out: reading, schema, encoding, writing."""
 
+from ptad.tables.bad_cells import BadCells, BadCellsWarning
 from ptad.tables.borders import same_kind
 from ptad.tables.database import Query
 from ptad.tables.fitting import fit_schema
@@ -8,6 +9,8 @@ from ptad.tables.schema import Schema
 from ptad.tables.writing import TableWriter, write_table
 
 __all__ = [
+    "BadCells",
+    "BadCellsWarning",
     "Schema",
     "fit_schema",
     "read_table",

@@ -9,11 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from ptad.errors import DataError, SettingError
+from ptad.tables.bad_cells import BadCells, UnreadableCells
 from ptad.tables.borders import Frame, as_frame
 from ptad.tables.kinds import KINDS, Column, detect_kind, reason_to_leave_out
+from ptad.tables.names import did_you_mean
 from ptad.tables.number_column import NumberColumn, origin_of
 from ptad.tables.schema import CELLS_AT_ONCE, Schema, raw_block
-from ptad.tables.values import without_missing
+from ptad.tables.type_doubts import TypeDoubt, doubt_of
+from ptad.tables.values import decoded, is_text, without_missing
 
 _NUMERIC = ("number", "boolean", "duration")
 
@@ -26,6 +29,8 @@ def fit_schema(
     drop: Iterable[str] = (),
     only: Iterable[str] | None = None,
     numeric_only: bool = False,
+    bad: BadCells | None = None,
+    doubts: list[TypeDoubt] | None = None,
 ) -> Schema:
     """Learn from training rows how to encode a table.
 
@@ -42,6 +47,11 @@ def fit_schema(
         Columns not to use; the only columns to use.
     numeric_only : bool
         Use numbers, truth values and durations, and leave out everything else.
+    bad : BadCells, optional
+        Collects the cells that cannot be read, or refuses the first one if it is strict; without it they are named in
+        one warning. They count as missing.
+    doubts : list, optional
+        Takes the columns whose type is questionable.
 
     Returns
     -------
@@ -65,6 +75,7 @@ def fit_schema(
         if kind not in KINDS:
             raise SettingError(f"Column {name!r} cannot be of kind {kind!r}. Choose one of: {', '.join(KINDS)}.")
     texts = tuple(missing)
+    found = BadCells() if bad is None else bad
     left_out: dict[str, str] = {}
     columns: list[Column] = []
     places: list[int] = []
@@ -79,11 +90,14 @@ def fit_schema(
         else:
             array = without_missing(frame.column(i), texts)
             kind = chosen.get(name) or detect_kind(name, array)
+            whole, array = array, _readable(name, kind, array, found)
+            if doubts is not None and (doubt := doubt_of(name, kind, whole, array)) is not None:
+                doubts.append(doubt)
             reason = reason_to_leave_out(array, identifiers=name not in chosen)
             if reason is None and numeric_only and kind not in _NUMERIC:
                 reason = f"{kind}: only numbers are used"
             if reason is None:
-                columns.append(_fit_column(name, kind, array))
+                columns.append(KINDS[kind].fit(name, kind, array))
         if reason is None:
             places.append(i)
         else:
@@ -93,6 +107,8 @@ def fit_schema(
         raise DataError(f"No column is left to learn from: {reasons}. Add columns that vary, or set their kinds.")
     used = tuple(columns)
     rate = _missing_rate(used, _chosen(frame, places), texts)
+    if bad is None:
+        found.warn()
     return Schema(frame.names, used, rate, texts, left_out, frame.array is not None)
 
 
@@ -113,8 +129,8 @@ def _check_names(names: tuple[str, ...], given: dict[str, tuple[str, ...]]) -> N
         absent = [n for n in wanted if n not in names]
         if absent:
             raise DataError(
-                f"The table has no column {', '.join(map(repr, absent))}, named in '{parameter}'. Its columns are: "
-                f"{', '.join(map(repr, names[:30]))}."
+                f"The table has no column {', '.join(map(repr, absent))}, named in '{parameter}'."
+                f"{did_you_mean(absent, names)} Its columns are: {', '.join(map(repr, names[:30]))}."
             )
 
 
@@ -124,8 +140,18 @@ def _array_column(name: str, values: np.ndarray) -> NumberColumn:
     return NumberColumn(name, "number", True, origin_of(int(values.min()), int(values.max())))
 
 
-def _fit_column(name: str, kind: str, array: pa.Array) -> Column:
-    return KINDS[kind].fit(name, kind, array)
+def _readable(name: str, kind: str, array: pa.Array, bad: BadCells) -> pa.Array:
+    """The column with nulls in place of the cells that cannot be read as its type."""
+    if kind in ("category", "text") or not (is_text(decoded(array).type) or kind == "boolean"):
+        return array
+    while array.null_count < len(array):
+        try:
+            KINDS[kind].fit(name, kind, array).raw(array, 0)
+            break
+        except UnreadableCells as error:
+            bad.add(error)
+            array = error.without()
+    return array
 
 
 def _chosen(frame: Frame, places: list[int]) -> Frame:
@@ -142,7 +168,7 @@ def _missing_rate(columns: tuple[Column, ...], frame: Frame, missing: tuple[str,
     rates = []
     for start, stop in _column_blocks(columns, frame.n_rows):
         part = columns[start:stop]
-        block = raw_block(part, _chosen(frame, list(range(start, stop))), missing)
+        block = raw_block(part, _chosen(frame, list(range(start, stop))), missing, BadCells())  # known already
         firsts = np.cumsum([0, *(len(c.labels) for c in part[:-1])])
         rates.append(np.isnan(block[:, firsts]).mean(axis=0))
     return np.concatenate(rates)

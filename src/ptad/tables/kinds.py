@@ -3,13 +3,13 @@
 =========== ==================================================================================================
 kind        columns
 =========== ==================================================================================================
-number      integers, floats, decimals; text in which every value reads as a number ("3", "2.5e-1"), unless a value has
-            the leading zero of a code ("00501")
+number      integers, floats, decimals; text in which at least 95 % of the values read as a number ("3", "2.5e-1"), unless
+            a value has the leading zero of a code ("00501")
 boolean     truth values
 category    text and declared categories with at most 100 different values that repeat: at most ten values, or each
             value on average at least twice; mixed columns of numbers and text count as text
 text        all other text
-datetime    timestamps; text in which every value is an ISO 8601 date or date-time
+datetime    timestamps; text in which at least 95 % of the values are ISO 8601 dates or date-times
 date, time  calendar days, times of day
 duration    differences of times
 =========== ==================================================================================================
@@ -26,7 +26,17 @@ from ptad.tables.category_column import CategoryColumn
 from ptad.tables.moment_column import MomentColumn
 from ptad.tables.number_column import NumberColumn
 from ptad.tables.text_column import TextColumn
-from ptad.tables.values import CODE_TEXT, NAIVE_TEXT, NUMBER_TEXT, ZONED_TEXT, decoded, is_text, looks_like, refused
+from ptad.tables.values import (
+    CODE_TEXT,
+    NAIVE_TEXT,
+    NUMBER_TEXT,
+    ZONED_TEXT,
+    decoded,
+    is_text,
+    looks_like,
+    refused,
+    share_like,
+)
 
 Column = NumberColumn | CategoryColumn | TextColumn | MomentColumn
 
@@ -45,6 +55,7 @@ KINDS: dict[str, type[Column]] = {
 MOST_CATEGORIES = 100
 FEW_CATEGORIES = 10
 CONSTANT = "constant: "  # a reason to leave a column out; what follows is its one value
+MOST_BAD = 0.05  # share of values that cannot be read up to which a column of text is still one of numbers or dates
 IDENTIFIER_ROWS = 20  # fewer distinct values than this prove nothing
 
 
@@ -107,16 +118,17 @@ def _is_fractional_text(values: pa.Array) -> bool:
 def _kind_of_text(array: pa.Array) -> str:
     if array.null_count == len(array):
         return "text"
-    if looks_like(array, NUMBER_TEXT) and not pc.any(pc.match_substring_regex(array, CODE_TEXT)).as_py():
-        return "number"
-    for pattern, zone in ((NAIVE_TEXT, None), (ZONED_TEXT, "UTC")):
-        if looks_like(array, pattern):
-            try:
-                pc.cast(pc.utf8_trim_whitespace(array), pa.timestamp("us", zone))
-            except pa.ArrowInvalid:  # 2024-02-31 has the form of a date and is none
-                break
-            return "datetime"
-    return _few_or_many(array)
+    likely, share = likely_kind(array)
+    return likely if share >= 1.0 - MOST_BAD else _few_or_many(array)
+
+
+def likely_kind(array: pa.Array) -> tuple[str, float]:
+    """What most values of a text column read as, "number" or "datetime", and the share that does."""
+    is_code = pc.any(pc.match_substring_regex(array, CODE_TEXT)).as_py()
+    found = {"number": 0.0 if is_code else share_like(array, NUMBER_TEXT), "datetime": 0.0}
+    if found["number"] < 0.5:
+        found["datetime"] = max(share_like(array, NAIVE_TEXT, "us"), share_like(array, ZONED_TEXT, "us", "UTC"))
+    return max(found.items(), key=lambda pair: pair[1])
 
 
 def _few_or_many(values: pa.Array) -> str:

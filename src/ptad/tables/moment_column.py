@@ -17,8 +17,8 @@ from ptad.tables.values import (
     day_times,
     decoded,
     is_text,
-    looks_like,
     moments,
+    share_like,
 )
 
 _STEPS = {"day": DAY, "week": 7, "year": 366}  # seconds of a day, days of a week, days of a year
@@ -127,7 +127,7 @@ class MomentColumn:
 def is_zoned(array: pa.Array) -> bool:
     """Whether a column of dates, or of text that holds dates, has a time zone."""
     if is_text(array.type):
-        return array.null_count < len(array) and looks_like(array, ZONED_TEXT)
+        return share_like(array, ZONED_TEXT) > 0.5  # the others cannot be read
     return pa.types.is_timestamp(array.type) and array.type.tz is not None
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,11 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import BundleError, DataError
+from ptad.tables.bad_cells import BadCells, UnreadableCells
 from ptad.tables.borders import Frame, as_frame
 from ptad.tables.features import Features
 from ptad.tables.kinds import CONSTANT, KINDS, Column
+from ptad.tables.moment_column import MomentColumn
+from ptad.tables.names import did_you_mean
 from ptad.tables.number_column import NumberColumn
-from ptad.tables.values import decoded, shifted, without_missing, without_named
+from ptad.tables.places import RowError
+from ptad.tables.values import decoded, is_text, shifted, without_missing, without_named
 
 FORMAT, VERSION = "ptad-schema", 2
 CELLS_AT_ONCE = 2**24  # encoded cells held as float64 at one time
@@ -85,21 +89,44 @@ class Schema:
             np.concatenate([*steps, np.empty(0)]),
         )
 
-    def encode(self, table: Any) -> np.ndarray:
-        """Encode a table as float64 of shape (n_rows, n_features); NaN marks a missing cell."""
+    def with_missing(self, words: Sequence[str]) -> Schema:
+        """Return the schema with further text that counts as missing."""
+        return replace(self, missing=tuple(dict.fromkeys([*self.missing, *words]))) if words else self
+
+    def encode(self, table: Any, bad: BadCells | None = None) -> np.ndarray:
+        """Encode a table as float64 of shape (n_rows, n_features); NaN marks a missing cell.
+
+        A cell that cannot be read counts as missing. ``bad`` collects such cells, or refuses the first one if it is
+        strict; without it they are named in one warning.
+        """
+        found = BadCells() if bad is None else bad
         frame = self._matched(table)
         x = np.empty((frame.n_rows, len(self.features)))
         step = max(CELLS_AT_ONCE // max(len(self.features), 1), 1)
         for start in range(0, frame.n_rows, step):
             part = frame.slice(start, start + step)
-            x[start : start + part.n_rows] = raw_block(self.columns, part, self.missing)
+            x[start : start + part.n_rows] = raw_block(self.columns, part, self.missing, found)
+        if bad is None:
+            found.warn()
         return x
 
-    def observed(self, table: Any) -> dict[str, list[Any]]:
-        """The value of every row per used column, as plain Python objects, None where missing."""
+    def bad_cells(self, table: Any) -> BadCells:
+        """Return the cells of a table that cannot be read, at the memory of one column."""
+        found = BadCells()
+        frame = self._matched(table)
+        for i, column in enumerate(self.columns):
+            if isinstance(column, NumberColumn | MomentColumn):  # text of any kind can be read
+                read_column(column, without_named(frame.column(i), self.missing), 0, found)
+        return found
+
+    def observed(self, table: Any, bad: BadCells | None = None) -> dict[str, list[Any]]:
+        """The value of every row per used column, as plain Python objects, None where missing or ``bad``."""
         frame = self._matched(table)
         cells = (without_missing(frame.column(i), self.missing) for i in range(len(self.columns)))
-        return {name: _pylist(array) for name, array in zip(self.names, cells, strict=True)}
+        values = {c.name: _values(c, array) for c, array in zip(self.columns, cells, strict=True)}
+        for cell in bad or ():
+            values[cell.column][cell.row] = None
+        return values
 
     def changed_constants(self, table: Any) -> dict[str, Any]:
         """Columns that were left out since they never varied, and do now: column to a value unlike the one known."""
@@ -164,7 +191,10 @@ class Schema:
     def _matched(self, table: Any) -> Frame:
         """The used columns of ``table``, in the schema's order."""
         used = set(self.names)
-        frame = as_frame(table, typed=not self.from_array, wanted=lambda name: self.from_array or name in used)
+        try:
+            frame = as_frame(table, typed=not self.from_array, wanted=lambda name: self.from_array or name in used)
+        except UnreadableCells:  # an array of objects that are not all numbers: column by column
+            frame = as_frame(table, typed=True)
         if frame.positional or self.from_array:
             if len(frame.names) != len(self.inputs):
                 raise DataError(
@@ -186,8 +216,9 @@ class Schema:
         absent = [n for n in self.names if n not in place]
         if absent:
             raise DataError(
-                f"The table has no column {', '.join(map(repr, absent))}, which the model was trained with. Its "
-                f"columns are: {', '.join(map(repr, list(place)[:30]))}. Add or rename."
+                f"The table has no column {', '.join(map(repr, absent))}, which the model was trained with."
+                f"{did_you_mean(absent, list(place))} Its columns are: {', '.join(map(repr, list(place)[:30]))}. "
+                "Add or rename."
             )
         known = set(self.inputs)
         extra = [n for n in place if n not in known]
@@ -199,8 +230,11 @@ class Schema:
             )
 
 
-def raw_block(columns: tuple[Column, ...], frame: Frame, missing: tuple[str, ...]) -> np.ndarray:
-    """Unscaled features of all columns, float64 of shape (n_rows, n_encoded); infinite numbers are an error."""
+def raw_block(columns: tuple[Column, ...], frame: Frame, missing: tuple[str, ...], bad: BadCells) -> np.ndarray:
+    """Unscaled features of all columns, float64 of shape (n_rows, n_encoded); infinite numbers are an error.
+
+    Cells that cannot be read go to ``bad`` and come out as NaN.
+    """
     numeric = [c for c in columns if isinstance(c, NumberColumn) and c.kind == "number"]
     if frame.array is not None and len(numeric) == len(columns):
         block = _array_block(numeric, frame.array)
@@ -208,16 +242,27 @@ def raw_block(columns: tuple[Column, ...], frame: Frame, missing: tuple[str, ...
         spans = list(_spans(columns))
         block = np.empty((frame.n_rows, spans[-1].stop if spans else 0))
         for i, (column, span) in enumerate(zip(columns, spans, strict=True)):
-            block[:, span] = column.raw(without_named(frame.column(i), missing), frame.offset)
+            block[:, span] = read_column(column, without_named(frame.column(i), missing), frame.offset, bad)
     infinite = np.isinf(block)
     if infinite.any():
         row, place = (int(i) for i in np.argwhere(infinite)[0])
         name = [c.name for c in columns for _ in c.labels][place]
-        raise DataError(
-            f"Input X contains infinity or a value too large: column {name!r}, row {frame.offset + row} (counted from "
-            "0). Replace it by a finite number or by a missing value."
+        raise RowError(
+            f"Input X contains infinity or a value too large: column {name!r}, ",
+            frame.offset + row,
+            ". Replace it by a finite number or by a missing value.",
         )
     return block
+
+
+def read_column(column: Column, array: pa.Array, offset: int, bad: BadCells) -> np.ndarray:
+    """The features of one column that begins at row ``offset``; cells that cannot be read go to ``bad``."""
+    while True:  # a reader may look at its cells in several ways, one after the other
+        try:
+            return column.raw(array, offset)
+        except UnreadableCells as error:
+            bad.add(error, offset)
+            array = error.without()
 
 
 def _array_block(columns: list[NumberColumn], array: np.ndarray) -> np.ndarray:
@@ -243,6 +288,18 @@ def _reads_as(value: Any, text: str) -> bool:
         return math.isclose(float(value), float(text), rel_tol=1e-6)
     except (TypeError, ValueError):
         return text in (repr(value), repr(str(value)), str(value))
+
+
+def _values(column: Column, array: pa.Array) -> list[Any]:
+    array = decoded(array)
+    if not (isinstance(column, NumberColumn) and column.kind == "number" and is_text(array.type)):
+        return _pylist(array)
+    # text that holds numbers reads as it would in a column of numbers: one bad cell must not change the others
+    numbers = read_column(column, array, 0, BadCells())[:, 0].tolist()
+    return [
+        None if n != n else int(n) + column.origin if column.integer and n.is_integer() else n + column.origin
+        for n in numbers
+    ]
 
 
 def _pylist(array: pa.Array) -> list[Any]:
