@@ -14,6 +14,7 @@ from ptad.config import Config
 from ptad.detector import Detector, Pipeline
 from ptad.devices import resolve_device
 from ptad.errors import BundleError, SettingError
+from ptad.explanation import Explanation, make_explanation
 from ptad.reference import Reference
 from ptad.storage import read_bundle
 from ptad.tables import Schema
@@ -97,3 +98,7 @@ class Model:
     def anomaly_score(self, table: Any) -> NDArray[np.float64]:
         """Return the anomaly score of every row: higher is more anomalous."""
         return self.detector_.scores(self.schema_.encode(table))
+
+    def explain(self, table: Any) -> Explanation:
+        """Return for every row and column what it adds to the score, why, what was observed and what was expected."""
+        return make_explanation(table, self.schema_, self.detector_)

@@ -53,7 +53,7 @@ def accepted(result):
         ("a,\n" + BODY, ["t.csv: the header has no name", "position 1", "Write a name"]),
         (HEADER + BODY + "1,2,3\n", ["t.csv, line 42", "3 cells where the header has 2", "Correct that line"]),
         ("naïve,b\n".encode("latin-1") + BODY.encode(), ["t.csv is not utf-8 text", "--encoding latin-1"]),
-        (HEADER + BODY + "inf,1\n", ["infinity", "column 'a', row 40", "Replace it"]),
+        (HEADER + BODY + "inf,1\n", ["infinity", "column 'a', row 42 (the header is row 1)", "Replace it"]),
     ],
 )
 def test_tables_that_cannot_be_used(fit, content, messages):
@@ -175,10 +175,10 @@ def test_input_that_changes_while_it_is_read(ptad, model, table, tmp_path, monke
     changing.write_bytes(table.read_bytes())
     plain = local.score_batch
 
-    def meanwhile(*args):
+    def meanwhile(*args, **more):
         with changing.open("a") as file:
             file.write("1,1,1,1,red,kg,ok\n")
-        return plain(*args)
+        return plain(*args, **more)
 
     monkeypatch.setattr(local, "score_batch", meanwhile)
     result = ptad("score", model, changing, "--out", tmp_path / "o.csv", "--batch-rows", 20, "--json", "--quiet")

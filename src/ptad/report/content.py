@@ -75,6 +75,8 @@ def make_content(survey: Survey, settings: ReportSettings, table: str, model_nam
         "ignored": survey.ignored[:MOST_COLUMNS],
         "missing": _cells(cells.rows_missing, cells.missing_columns),
         "unseen": _cells(cells.rows_unseen, cells.unseen_columns),
+        "bad": {"cells": int(cells.bad.sum()), "columns": list(map(list, cells.bad_columns.items()))[:MOST_COLUMNS]},
+        "training_table": survey.training.is_it,
         "fitted": _fitted(survey, values=settings.rows),
         "scores": _scores(survey),
         "drivers": _drivers(survey),

@@ -38,7 +38,7 @@ class Scorer:
 
     def explain(self, rows: pa.RecordBatch | pa.Table, numbers: Numbers) -> Explanation:
         """Return the explanation of rows."""
-        return self.model.explain(rows)
+        return make_explanation(rows, self.model.schema_, self.model.detector_)
 
 
 class CrossFit(Scorer):

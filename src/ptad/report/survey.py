@@ -11,14 +11,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptad.engines.bad_cell_list import BadCellList
 from ptad.engines.cells import CellCounts
 from ptad.engines.labels import check_label, is_anomaly
-from ptad.engines.local import rows_from
+from ptad.engines.training_table import TrainingTable
 from ptad.estimator import PTAD
 from ptad.explanation import Explanation
 from ptad.report.cross_fit import Scorer
 from ptad.report.drift import DriftTally
 from ptad.report.score_histogram import ScoreHistogram, ScoreScale
+from ptad.tables import BadCells
+from ptad.tables.places import IN_MEMORY, Places, located
 
 # Flagged rows per batch whose columns are looked at; they stand for the others.
 EXPLAINED_PER_BATCH = 64
@@ -84,7 +87,9 @@ class Survey:
     drift : DriftTally
         The table against the training rows.
     cells : CellCounts
-        Rows with missing values and with unseen categories.
+        Rows with missing values and with unseen categories, and cells that cannot be read.
+    training : TrainingTable
+        Whether the model was fitted on this table.
     changed_constants : dict
         Columns that the model excludes since they never varied, and do now, with a new value.
     first_reason, share : ndarray of shape (n_columns,)
@@ -92,8 +97,19 @@ class Survey:
         contributions.
     """
 
-    def __init__(self, model: PTAD, top: int, label: Label | None = None, scorer: Scorer | None = None) -> None:
-        self.model, self.top, self.label = model, top, label
+    def __init__(
+        self,
+        model: PTAD,
+        top: int,
+        label: Label | None = None,
+        scorer: Scorer | None = None,
+        *,
+        strict: bool = False,
+        places: Places = IN_MEMORY,
+        listed: BadCellList | None = None,
+    ) -> None:
+        self.model, self.top, self.label, self.strict = model, top, label, strict
+        self.places, self._listed = places, listed or BadCellList(places)
         self.scorer = scorer or Scorer(model)
         calibration = model.detector_.calibration
         assert calibration is not None  # a report starts from a threshold
@@ -103,6 +119,7 @@ class Survey:
         self.normal, self.anomalous = ScoreHistogram(threshold, self.scale), ScoreHistogram(threshold, self.scale)
         self.drift = DriftTally(model.schema_, model.detector_.reference)
         self.cells = CellCounts.none(model.schema_)
+        self.training = TrainingTable(model.detector_.reference)
         self.first_reason, self.share = np.zeros(n_columns), np.zeros(n_columns)
         self.n_rows = 0
         self.top_scores: Array = np.empty(0)
@@ -115,8 +132,7 @@ class Survey:
     def add_all(self, batches: Iterable[pa.RecordBatch], progress: Progress | None = None) -> None:
         """Add every batch; ``progress`` is told the number of rows done, and of all rows where it is known."""
         for batch in batches:
-            with rows_from(self.n_rows):
-                self.add(batch)
+            self.add(batch)
             if progress is not None:
                 progress(self.n_rows, getattr(batches, "n_rows", None))
 
@@ -130,7 +146,9 @@ class Survey:
         """Ask the model about the batch that begins at row ``start``; nothing is counted."""
         rows = self.known(batch)
         numbers = start + np.arange(batch.num_rows)
-        scores = self.scorer.scores(self.model.schema_.encode(rows), numbers)
+        with located(self.places.after(start)):
+            encoded = self.model.schema_.encode(rows, BadCells(strict=self.strict))
+        scores = self.scorer.scores(encoded, numbers)
         return BatchScores(scores, *self._reasons(rows, numbers, np.flatnonzero(scores > self.threshold)))
 
     def count_in(self, batch: pa.RecordBatch, found: BatchScores) -> None:
@@ -138,9 +156,12 @@ class Survey:
         scores = found.scores
         anomalous = np.zeros(len(scores), dtype=bool) if self.label is None else self.label.anomalous(batch)
         rows = self.known(batch)
-        encoded = self.model.schema_.encode(rows)
+        bad = BadCells()  # what is strict has been refused
+        encoded = self.model.schema_.encode(rows, bad)
+        self._listed.add(bad, self.n_rows)
         self.drift.add(encoded)
-        self.cells += CellCounts.of(encoded, self.model.schema_)
+        self.training.add(encoded)
+        self.cells += CellCounts.of(encoded, self.model.schema_, bad)
         self.changed_constants |= self.model.schema_.changed_constants(rows)
         self.normal.add(scores[~anomalous])
         self.anomalous.add(scores[anomalous])

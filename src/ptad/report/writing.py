@@ -15,7 +15,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from importlib import resources
 from pathlib import Path
@@ -24,12 +24,14 @@ from typing import Any
 import narwhals as nw
 import pyarrow as pa
 
+from ptad.engines.bad_cell_list import bad_cell_list
 from ptad.engines.local import rows_per_batch
 from ptad.errors import DataError
 from ptad.estimator import PTAD
 from ptad.report.content import ReportSettings, make_content
 from ptad.report.survey import Label, Survey
 from ptad.tables import scan_table
+from ptad.tables.places import IN_MEMORY
 
 # the page of the service is made of the same files
 STYLE = "base.css"
@@ -53,6 +55,9 @@ def write_report(
     settings: ReportSettings | None = None,
     *,
     encoding: str = "utf-8",
+    missing: Sequence[str] = (),
+    strict: bool = False,
+    bad_cells: Path | None = None,
     device: str = "auto",
     progress: Callable[[int, int | None], None] | None = None,
 ) -> dict[str, Any]:
@@ -70,6 +75,12 @@ def write_report(
         What to show.
     encoding : str
         Encoding of text files.
+    missing : sequence of str
+        Text that counts as missing, beside that of the model.
+    strict : bool
+        Whether a cell that cannot be read is an error; otherwise it counts as missing.
+    bad_cells : path, optional
+        A CSV file that lists such cells.
     device : str
         Where a model that is named by its folder runs.
     progress : callable, optional
@@ -85,10 +96,13 @@ def write_report(
     # also refuses a model without a threshold
     wanted = detector.false_alarm_rate if settings.false_alarm_rate is None else settings.false_alarm_rate
     detector.set_false_alarm_rate(wanted)
+    detector.schema_ = detector.schema_.with_missing(missing)
     batches, name = _batches(table, detector, encoding)
     label = None if settings.label is None else Label(settings.label, settings.normal)
-    survey = Survey(detector, settings.top, label)
-    survey.add_all(batches, progress)
+    places = getattr(batches, "places", IN_MEMORY)
+    with bad_cell_list(bad_cells, places) as listed:
+        survey = Survey(detector, settings.top, label, strict=strict, places=places, listed=listed)
+        survey.add_all(batches, progress)
     if not survey.n_rows:
         raise DataError(f"{name} has no rows to report on. Give a table with rows.")
     if label is not None and not survey.normal.counts.sum():
@@ -129,7 +143,6 @@ def _batches(table: Any, model: PTAD, encoding: str) -> tuple[Iterable[pa.Record
         scan = scan_table(
             table,
             batch_rows=rows_per_batch(model),
-            missing=model.schema_.missing,
             encoding=encoding,
             schema=model.schema_,
         )

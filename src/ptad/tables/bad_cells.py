@@ -54,7 +54,7 @@ class UnreadableCells(DataError):
             f"Column {self.column!r}, ",
             offset + row,
             f": {quoted(self.array[row].as_py())} is not {self.what}{form}. Correct the value, name it as a missing one "
-            "(missing), or let such cells count as missing (not strict).",
+            "(missing), or turn strict off: it then counts as missing.",
         )
 
     def without(self) -> pa.Array:

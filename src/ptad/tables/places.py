@@ -7,7 +7,8 @@ both at the border.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
@@ -101,3 +102,12 @@ class RowError(DataError):
     def at(self, places: Places) -> RowError:
         """Return the error for a reader who finds the rows at these places."""
         return RowError(self.before, self.row, self.after, places)
+
+
+@contextmanager
+def located(places: Places) -> Iterator[None]:
+    """Errors inside name the rows at these places."""
+    try:
+        yield
+    except RowError as error:
+        raise error.at(places) from error

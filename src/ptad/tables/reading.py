@@ -13,6 +13,8 @@ from ptad.errors import DataError
 from ptad.tables import delimited
 from ptad.tables.database import Query
 from ptad.tables.json_lines import json_batches
+from ptad.tables.names import did_you_mean
+from ptad.tables.places import COUNTINGS, RECORDS, Places
 from ptad.tables.sources import DAMAGE, Source, find_sources
 from ptad.tables.values import is_text, without_named
 
@@ -37,7 +39,8 @@ def read_table(
         absent = [c for c in columns if c not in scan.schema.names]
         if absent:
             raise DataError(
-                f"{scan.label} has no column {', '.join(map(repr, absent))}. Its columns are: "
+                f"{scan.label} has no column {', '.join(map(repr, absent))}."
+                f"{did_you_mean(absent, scan.schema.names)} Its columns are: "
                 f"{', '.join(map(repr, scan.schema.names[:30]))}."
             )
     table = pa.Table.from_batches(list(scan), schema=scan.schema)
@@ -86,7 +89,10 @@ def scan_table(
 
 
 class TableScan(Iterator[pa.RecordBatch]):
-    """Batches of one or more files. ``schema`` is the Arrow schema of every batch, ``label`` names the files."""
+    """Batches of one or more files.
+
+    ``schema`` is the Arrow schema of every batch, ``label`` names the files, ``places`` says where its rows are.
+    """
 
     def __init__(
         self,
@@ -102,8 +108,9 @@ class TableScan(Iterator[pa.RecordBatch]):
         self.sources = sources
         self.label = sources[0].label if len(sources) == 1 else f"{sources[0].label} and {len(sources) - 1} more files"
         self._missing, self._encoding, self._batch_rows = missing, encoding, max(int(batch_rows), 1)
-        kinds = fitted.kinds if fitted is not None else {}
-        self._text = tuple(name for name, kind in kinds.items() if kind in ("text", "category"))
+        self._kinds = fitted.kinds if fitted is not None else {}
+        self._text = tuple(name for name, kind in self._kinds.items() if kind in ("text", "category"))
+        self._counts: list[int] = []  # rows of every file
         self._mixed: tuple[str, ...] = ()
         self.schema, rows = self._look()
         self.n_rows = rows
@@ -114,6 +121,14 @@ class TableScan(Iterator[pa.RecordBatch]):
     def __next__(self) -> pa.RecordBatch:
         return next(self._batches)
 
+    @property
+    def places(self) -> Places:
+        """Where the rows are in their files."""
+        counts = self._counts or [0] * len(self.sources)
+        return Places(
+            tuple((s.label, n, COUNTINGS.get(s.format, RECORDS)) for s, n in zip(self.sources, counts, strict=True))
+        )
+
     def _look(self) -> tuple[pa.Schema, int | None]:
         """First pass: the types that hold every value of every file, and whether there are rows at all."""
         finder = delimited.TypeFinder(self._text)
@@ -123,6 +138,7 @@ class TableScan(Iterator[pa.RecordBatch]):
         rows = 0
         for source in self.sources:
             own: dict[str, pa.DataType] = {}
+            before = rows
             source.check_first_line()
             if source.format in ("csv", "tsv"):
                 own = dict.fromkeys(delimited.header(source, self._encoding), pa.null())
@@ -140,6 +156,7 @@ class TableScan(Iterator[pa.RecordBatch]):
                 count, own = _arrow_shape(source)
                 rows += count
             source.check_unchanged()
+            self._counts.append(rows - before)
             if first is None:
                 first = source, list(own)
             elif set(own) != set(first[1]) and source.format != "jsonl":
@@ -151,7 +168,8 @@ class TableScan(Iterator[pa.RecordBatch]):
             for name, kind in own.items():
                 fields.setdefault(name, []).append(kind)
         for name in delimited_names:  # only now the finder has seen all files
-            fields[name].append(finder.type(name))
+            found = finder.type(name)
+            fields[name].append(pa.large_string() if self._is_foreign(name, found) else found)
         return pa.schema([(name, self._common(name, kinds)) for name, kinds in fields.items()]), rows
 
     def _common(self, name: str, kinds: list[pa.DataType]) -> pa.DataType:
@@ -170,8 +188,22 @@ class TableScan(Iterator[pa.RecordBatch]):
 
     def _keep_text(self, field: pa.Field) -> None:
         """A text column of the model that JSON shows as a number or a date is taken as it stands in the file."""
-        if field.name in self._text and not (is_text(field.type) or pa.types.is_null(field.type)):
+        text = field.name in self._text and not (is_text(field.type) or pa.types.is_null(field.type))
+        if text or self._is_foreign(field.name, field.type):
             self._mixed = tuple({*self._mixed, field.name})
+
+    def _is_foreign(self, name: str, found: pa.DataType) -> bool:
+        """Whether text was taken for another type than the model's column has: its cells, as text, cannot be read.
+
+        Otherwise a cell would be refused with its column where all cells are alike, and count as missing beside others.
+        """
+        kind = self._kinds.get(name)
+        if kind in ("datetime", "date", "time"):
+            return bool(pa.types.is_boolean(found) or pa.types.is_integer(found) or pa.types.is_floating(found))
+        if kind in ("number", "boolean", "duration"):
+            odd = pa.types.is_temporal(found) and not pa.types.is_duration(found)
+            return bool(odd or (kind == "number" and pa.types.is_boolean(found)))
+        return False
 
     def _rechunked(self, batch_rows: int, skip: int) -> Iterator[pa.RecordBatch]:
         """Second pass: batches of equal size."""
