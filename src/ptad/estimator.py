@@ -55,8 +55,8 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
     kinds, missing, drop, only
         How to read a table's columns; see :func:`ptad.tables.fit_schema`.
     strict : bool
-        Whether a cell that cannot be read, such as "abc" among numbers, is an error. Otherwise it counts as missing, and
-        one warning (``ptad.tables.BadCellsWarning``) names such cells.
+        Whether a cell that cannot be read, such as "abc" among numbers, is an error. Otherwise it counts as missing,
+        and one warning (``ptad.tables.BadCellsWarning``) names such cells.
     random_state : int, RandomState or None
         The same number gives the same model on the same machine.
     verbose : int

@@ -37,8 +37,8 @@ class Explanation:
     observed, expected : table
         The value of each cell, and the value that would be usual in this row.
     reasons : table
-        Why a column adds to the score: "unusual value", "unusual combination with ...", "missing", "unseen category", or
-        why its cell could not be read: "not a number: 'abc'".
+        Why a column adds to the score: "unusual value", "unusual combination with ...", "missing", "unseen category",
+        or why its cell could not be read: "not a number: 'abc'".
     terms : table
         How much each term adds to the score.
     names : tuple of str
@@ -82,7 +82,7 @@ def make_explanation(
 ) -> Explanation:
     """Score rows and say which columns the scores come from.
 
-    ``bad`` collects the cells that cannot be read. Given the encoded ``rows`` it holds those found when they were encoded.
+    ``bad`` collects the cells that cannot be read; with encoded ``rows`` it holds those that their encoding found.
     """
     bad = BadCells() if bad is None else bad
     if rows is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import print_json, print_pairs, rate, rows_progress, safe, set_up_logging
+from ptad.cli.console import plural, print_json, print_pairs, rate, rows_progress, safe, set_up_logging, share
 
 if TYPE_CHECKING:
     from ptad.engines.learning import Learn
@@ -76,6 +76,8 @@ def fit(
     address: options.Address = None,
     workers: options.Workers = None,
     encoding: options.Encoding = "utf-8",
+    strict: options.Strict = False,
+    bad_cells: options.BadCells = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -101,6 +103,7 @@ def fit(
             "drop": parse_names(drop) or None,
             "only": parse_names(only) or None,
             "kinds": parse_pairs(kind, "--kind", "COLUMN=TYPE, such as zip=category"),
+            "strict": strict or None,
             "verbose": 0 if quiet else None,
         },
     )
@@ -113,13 +116,14 @@ def fit(
         max_rows=max_rows,
         encoding=encoding,
         checkpoint=checkpoint,
+        bad_cells=bad_cells,
         reading=lambda: rows_progress("reading", quiet),
         learn=_cluster(out, address, workers) if on_cluster(engine, address, workers) else None,
     )
     if as_json:
         print_json(summary)
     elif not quiet:
-        print_pairs(summary_lines(summary, label), f"Model saved in {safe(summary['model'])}")
+        print_pairs(summary_lines(summary, label, listed=bad_cells), f"Model saved in {safe(summary['model'])}")
 
 
 def _cluster(out: Path, address: str | None, workers: int | None) -> Learn:
@@ -133,7 +137,9 @@ def _cluster(out: Path, address: str | None, workers: int | None) -> Learn:
     return learn
 
 
-def summary_lines(summary: dict[str, Any], label: str | None, rows: str = "training rows") -> list[tuple[str, str]]:
+def summary_lines(
+    summary: dict[str, Any], label: str | None, rows: str = "training rows", listed: Path | None = None
+) -> list[tuple[str, str]]:
     """Return what the model was fitted on, and its false-alarm rate."""
     kinds, excluded, dated = summary["columns_by_kind"], summary["left_out"], summary["columns_dated"]
     of = f" of {summary['rows_read']:,} rows" if summary["rows_learned"] != summary["rows_read"] else " rows"
@@ -150,9 +156,20 @@ def summary_lines(summary: dict[str, Any], label: str | None, rows: str = "train
     lines += [("excluded" if i == 0 else "", f"{safe(n)}: {safe(r)}") for i, (n, r) in enumerate(excluded.items())][:20]
     if len(excluded) > 20:
         lines.append(("", f"and {len(excluded) - 20} more: see 'ptad info'"))
+    if summary["bad_cells"]:
+        lines.append(("cannot be read", _bad_cells(summary, listed)))
     lines.append(("reference rows", f"{summary['reference_rows']:,}"))
     calibrated = f"{rate(target)}, from {summary['calibration_rows']:,} calibration rows"
     lines.append(
         ("false-alarm rate", f"target {calibrated}" if target is not None else "none: the model has no threshold")
     )
     return lines
+
+
+def _bad_cells(summary: dict[str, Any], listed: Path | None) -> str:
+    """Return in which share of each column's cells could not be read."""
+    columns, n_rows = summary["columns_with_bad_cells"], summary["rows_learned"]
+    shown = [f"{safe(name)} {share(n, n_rows, 'cells')}" for name, n in list(columns.items())[:10]]
+    more = f" and {len(columns) - 10} more columns" if len(columns) > 10 else ""
+    where = "list them with --bad-cells FILE" if listed is None else f"listed in {safe(listed)}"
+    return f"{plural(summary['bad_cells'], 'cell counts', 'cells count')} as missing: {', '.join(shown)}{more}; {where}"

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import print_json, rows_progress, set_up_logging
+from ptad.cli.console import bad_cell_line, print_json, rows_progress, set_up_logging
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -35,18 +35,37 @@ def report(
     false_alarm_rate: options.Rate = None,
     device: options.Device = "auto",
     encoding: options.Encoding = "utf-8",
+    missing: options.Missing = None,
+    strict: options.Strict = False,
+    bad_cells: options.BadCells = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
     """Write a page that a browser opens without any network: the anomalies, why they are, and drift."""
     from ptad.cli.settings import parse_rate
+    from ptad.engines.training_table import WARNING
     from ptad.report import ReportSettings, write_report
 
     set_up_logging(quiet)
     settings = ReportSettings(top, rows, label, tuple(normal or ()), parse_rate(false_alarm_rate), title)
     with rows_progress("scoring", quiet) as progress:
-        content = write_report(model, table, out, settings, encoding=encoding, device=device, progress=progress)
+        content = write_report(
+            model,
+            table,
+            out,
+            settings,
+            encoding=encoding,
+            missing=missing or (),
+            strict=strict,
+            bad_cells=bad_cells,
+            device=device,
+            progress=progress,
+        )
     if as_json:
         print_json(content)
     elif not quiet:
         typer.echo(f"{content['n_flagged']:,} of {content['n_rows']:,} rows flagged; wrote {out}", err=True)
+    if content["training_table"] and not quiet:
+        typer.echo(f"warning: {WARNING}", err=True)
+    if content["bad"]["cells"] and not quiet:
+        typer.echo(bad_cell_line(dict(content["bad"]["columns"]), bad_cells), err=True)

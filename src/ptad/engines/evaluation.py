@@ -126,8 +126,8 @@ def evaluate_table(
 ) -> Evaluation:
     """Score a labelled table batch by batch and compare scores with labels; only scores and labels are kept in memory.
 
-    Without ``normal`` and ``anomaly``, the label must be 0/1 or false/true, with 1 and true for anomalies. ``strict`` and
-    ``bad_cells`` are those of :func:`ptad.engines.local.score_table`.
+    Without ``normal`` and ``anomaly``, the label must be 0/1 or false/true, with 1 and true for anomalies. ``strict``
+    and ``bad_cells`` are those of :func:`ptad.engines.local.score_table`.
     """
     threshold, target = decision_of(model)
     scan = scan_table(source, batch_rows=rows_per_batch(model), encoding=encoding, schema=model.schema_)

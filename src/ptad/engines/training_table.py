@@ -1,7 +1,7 @@
 """Whether a table is the one that a model was fitted on, or holds it: figures on such rows are too good.
 
-The reference rows of a model are training rows. If nearly all of them are in a table, so is the training table. That tells
-something only where rows are mostly different: a table of few categories holds the same rows whoever made it.
+The reference rows of a model are training rows. If nearly all of them are in a table, so is the training table. That
+tells something only where rows are mostly different: a table of few categories holds the same rows whoever made it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ UNIQUE = 0.5  # share of the reference rows that occur once from which on a matc
 FEWEST = 20  # reference rows
 
 WARNING = (
-    "the model was fitted on this table, or on a part of it: scores of training rows are too low and figures on them too "
-    "good. Use rows that it was not fitted on; for the training rows themselves, held_out_scores_ in Python, or the check "
-    "with synthetic anomalies in 'ptad report'"
+    "the model was fitted on this table, or on a part of it: scores of training rows are too low, and figures on them "
+    "are too good. Use rows that it was not fitted on; for the training rows themselves, held_out_scores_ in Python, or "
+    "the check with synthetic anomalies in 'ptad report'"
 )
 
 

@@ -53,8 +53,8 @@ class UnreadableCells(DataError):
         return RowError(
             f"Column {self.column!r}, ",
             offset + row,
-            f": {quoted(self.array[row].as_py())} is not {self.what}{form}. Correct the value, name it as a missing one "
-            "(missing), or turn strict off: it then counts as missing.",
+            f": {quoted(self.array[row].as_py())} is not {self.what}{form}. Correct the value, name it as a missing "
+            "one (missing), or turn strict off: it then counts as missing.",
         )
 
     def without(self) -> pa.Array:

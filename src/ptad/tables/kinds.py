@@ -3,8 +3,8 @@
 =========== ==================================================================================================
 kind        columns
 =========== ==================================================================================================
-number      integers, floats, decimals; text in which at least 95 % of the values read as a number ("3", "2.5e-1"), unless
-            a value has the leading zero of a code ("00501")
+number      integers, floats, decimals; text in which at least 95 % of the values read as a number ("3", "2.5e-1"),
+            unless a value has the leading zero of a code ("00501")
 boolean     truth values
 category    text and declared categories with at most 100 different values that repeat: at most ten values, or each
             value on average at least twice; mixed columns of numbers and text count as text

@@ -87,7 +87,7 @@ def numbers(array: pa.Array, name: str, offset: int = 0, origin: int = 0) -> np.
         kind = array.type
     if pa.types.is_duration(kind):
         return _whole_and_rest(array, kind.unit)[2] - origin
-    elif pa.types.is_boolean(kind):
+    if pa.types.is_boolean(kind):
         array = array.cast(pa.int8())
     elif pa.types.is_integer(kind) and origin:
         return shifted(array.fill_null(0).to_numpy(zero_copy_only=False), origin, np.asarray(array.is_null()))
