@@ -94,8 +94,12 @@ def test_other_encoding(fit):
 
 def test_named_missing_values(fit):
     content = HEADER + BODY + "?,1\n? ,2\n"
-    assert accepted(fit(content, "t.csv", "--missing", "?"))["columns_by_kind"] == {"number": 2}
-    assert accepted(fit(content))["columns_by_kind"] == {"category": 1, "number": 1}
+    named = accepted(fit(content, "t.csv", "--missing", "?"))
+    assert named["columns_by_kind"] == {"number": 2} and named["bad_cells"] == 0
+    few = accepted(fit(content))  # up to 5 % of a column
+    assert few["columns_by_kind"] == {"number": 2} and few["columns_with_bad_cells"] == {"a": 2}
+    many = accepted(fit(content + "?,3\n"))
+    assert many["columns_by_kind"] == {"category": 1, "number": 1} and many["bad_cells"] == 0
 
 
 def test_fewer_rows_than_columns(fit):

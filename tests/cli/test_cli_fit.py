@@ -125,7 +125,7 @@ def test_columns_that_never_varied_and_dates_are_spoken_of(ptad, tmp_path, tiny,
     result = ptad("explain", tmp_path / "model", tmp_path / "new.parquet", "--top", 1)
     assert result.stderr.count("warning") == 1  # once, not per batch
     assert (
-        "column 'unit' is excluded (constant: 'kg') but now holds 'lb': to use it, fit again with --kind"
+        "column 'unit' is excluded (constant: 'kg') but now holds 'lb': to use it, fit again with --type"
         in result.stderr
     )
     assert "warning" not in ptad("explain", tmp_path / "model", tmp_path / "t.parquet", "--top", 1).stderr

@@ -108,8 +108,8 @@ def recalibrate_table(
         The table, as for :func:`ptad.tables.scan_table`.
     **options
         ``label``, ``normal``, ``max_rows``, ``encoding``, ``bad_cells`` and ``reading`` as in :func:`fit_table`;
-        ``device``, ``strict`` and ``verbose`` as in :class:`ptad.PTAD`; ``missing``, text that counts as missing beside that of the
-        model; ``false_alarm_rate``, the target rate from now on.
+        ``device``, ``strict`` and ``verbose`` as in :class:`ptad.PTAD`; ``missing``, text that counts as missing
+        beside that of the model; ``false_alarm_rate``, the target rate from now on.
     """
     return _renew(PTAD.recalibrate, model, source, out, **options)
 

@@ -44,8 +44,8 @@ class TypeDoubt:
         remedy = f"--type {self.column}={_WORDS.get(self.other, self.other)}"
         if self.kind in ("category", "text"):
             return (
-                f"column {self.column!r} is read as text: {share} are not {_PLURALS[self.other]}, the others are. If it "
-                f"holds {_PLURALS[self.other]}, say so with {remedy}: those values then count as missing"
+                f"column {self.column!r} is read as text: {share} are not {_PLURALS[self.other]}, the others are. If "
+                f"it holds {_PLURALS[self.other]}, say so with {remedy}: those values then count as missing"
             )
         return (
             f"column {self.column!r} is read as {_PLURALS.get(self.kind, self.kind)}: {share} are not and count as "
