@@ -66,7 +66,7 @@ def bad_cell_list(path: Path | None, places: Places) -> Iterator[BadCellList]:
 
 def to_bytes(bad: BadCells) -> bytes:
     """Return the cells in a compact form, to be kept beside the scores of a batch."""
-    return json.dumps([[c.row, c.column, c.value, c.reason] for c in bad]).encode()
+    return json.dumps([[c.row, c.column, c.value, c.shown, c.what] for c in bad]).encode()
 
 
 def from_bytes(blob: bytes) -> list[BadCell]:

@@ -80,9 +80,11 @@ def top_rows(
     return TopRows(entries, scan.places, dict(counts.most_common()))
 
 
-def explained_rows(model: AnyModel, rows: pa.Table, numbers: list[int], columns: int) -> list[dict[str, Any]]:
-    """Return one entry per row, as in :class:`TopRows`."""
-    explanation = make_explanation(rows, model.schema_, model.detector_)
+def explained_rows(
+    model: AnyModel, rows: pa.Table, numbers: list[int], columns: int, bad: BadCells | None = None
+) -> list[dict[str, Any]]:
+    """Return one entry per row, as in :class:`TopRows`; ``bad`` collects the cells that cannot be read."""
+    explanation = make_explanation(rows, model.schema_, model.detector_, bad)
     scored = {name: array.to_pylist() for name, array in score_batch(model, rows).columns.items()}
     reasons = row_reasons(explanation, columns)
     return [

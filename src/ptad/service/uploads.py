@@ -120,6 +120,7 @@ class Uploads:
         schema: Schema | None = None,
         rows_file: Path | None = None,
         append: bool = False,
+        strict: bool = False,
     ) -> dict[str, Any]:
         """Let another process look at the table; with a schema, also check and convert it for scoring."""
         limits = self.limits
@@ -135,6 +136,7 @@ class Uploads:
             "columns": limits.columns,
             "schema": None,
             "append": append,
+            "strict": strict,
             "rows_file": str(rows_file),
         }
         if schema is not None:

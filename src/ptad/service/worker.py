@@ -49,6 +49,7 @@ def _result(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
 
 def _fit(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
     from ptad.engines.learning import fit_table
+    from ptad.service.table_scores import BAD_CELLS
 
     progress = Progress(folder / "progress.jsonl")
     logger = logging.getLogger("ptad")
@@ -61,6 +62,7 @@ def _fit(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
         label=task["label"],
         normal=task["normal"],
         checkpoint=folder / "checkpoint",
+        bad_cells=folder / BAD_CELLS,
     )
     summary.pop("model")
     summary["training_rows"], summary["excluded"] = summary.pop("rows_learned"), summary.pop("left_out")

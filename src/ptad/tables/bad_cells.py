@@ -49,13 +49,7 @@ class UnreadableCells(DataError):
     def first(self, offset: int) -> RowError:
         """Return the error about the first of these cells, in a column that begins at row ``offset``."""
         row = int(np.flatnonzero(self.bad)[0])
-        form = f", such as {self.form}" if self.form else ""
-        return RowError(
-            f"Column {self.column!r}, ",
-            offset + row,
-            f": {quoted(self.array[row].as_py())} is not {self.what}{form}. Correct the value, name it as a missing "
-            "one (missing), or turn strict off: it then counts as missing.",
-        )
+        return BadCell.of(offset + row, self.column, self.array[row].as_py(), self.what).refusal(self.form)
 
     def without(self) -> pa.Array:
         """Return the cells with nulls in place of those that cannot be read."""
@@ -64,12 +58,44 @@ class UnreadableCells(DataError):
 
 @dataclass(frozen=True)
 class BadCell:
-    """One cell that could not be read; ``row`` is counted from 0."""
+    """One cell that could not be read.
+
+    Attributes
+    ----------
+    row : int
+        Its row, counted from 0.
+    column, value : str
+        Its column, and what it holds.
+    shown : str
+        The value as a message shows it.
+    what : str
+        What it should be: "a number", "a date".
+    """
 
     row: int
     column: str
     value: str
-    reason: str
+    shown: str
+    what: str
+
+    @classmethod
+    def of(cls, row: int, column: str, value: Any, what: str) -> BadCell:
+        """Return the cell that holds ``value``."""
+        return cls(row, column, str(value)[:LONGEST_KEPT], quoted(value), what)
+
+    @property
+    def reason(self) -> str:
+        """Why it cannot be read."""
+        return f"not {self.what}: {self.shown}"
+
+    def refusal(self, form: str = "") -> RowError:
+        """Return the error that refuses it; ``form`` is an example of what can be read."""
+        return RowError(
+            f"Column {self.column!r}, ",
+            self.row,
+            f": {self.shown} is not {self.what}{f', such as {form}' if form else ''}. Correct the value, name it as a "
+            "missing one (missing), or turn strict off: it then counts as missing.",
+        )
 
 
 class BadCells:
@@ -92,13 +118,17 @@ class BadCells:
         rows = np.flatnonzero(error.bad)
         self._found.append((error.column, error.what, offset + rows, error.array.take(pa.array(rows))))
 
+    def add_all(self, other: BadCells, rows: NDArray[np.int64]) -> None:
+        """Take in what another collection found in these rows."""
+        self._found += [(column, what, rows[places], values) for column, what, places, values in other._found]
+
     def __len__(self) -> int:
         return sum(len(rows) for _, _, rows, _ in self._found)
 
     def __iter__(self) -> Iterator[BadCell]:
         """Yield the cells row by row."""
         cells = [
-            BadCell(int(row), column, str(value)[:LONGEST_KEPT], f"not {what}: {quoted(value)}")
+            BadCell.of(int(row), column, value, what)
             for column, what, rows, values in self._found
             for row, value in zip(rows, values.to_pylist(), strict=True)
         ]

@@ -7,21 +7,26 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import pyarrow as pa
+import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
+from ptad.engines.bad_cell_list import COLUMNS
 from ptad.engines.learning import checked_detector
 from ptad.errors import DataError, MissingExtraError, SettingError
 from ptad.service.context import Context, context_of
-from ptad.service.formats import FORMATS, PARQUET, Encoder
+from ptad.service.formats import CSV, FORMATS, PARQUET, Encoder
 from ptad.service.jobs import FINAL
 from ptad.service.messages import FitRequest, Identifier, JobInfo, ScoringRequest, problems
 from ptad.service.problems import Problem
-from ptad.service.table_scores import CONTENT, SCORED
+from ptad.service.table_scores import BAD_CELLS, CONTENT, SCORED
 from ptad.service.workers import Told
+from ptad.tables.names import did_you_mean
 
 router = APIRouter(tags=["jobs"])
 
@@ -51,7 +56,7 @@ async def start_fit(request: Request, wanted: FitRequest) -> Any:
     ):
         for name in given:
             if name not in names:
-                raise DataError(f"{table['name']} has no column {name!r}, named in {what!r}.")
+                raise DataError(f"{table['name']} has no column {name!r}, named in {what!r}.{_meant([name], names)}")
     if (wanted.label is None) != (not wanted.normal):
         raise SettingError("'label' (a column) and 'normal' (its values for normal rows) belong together.")
     parameters = {
@@ -61,6 +66,7 @@ async def start_fit(request: Request, wanted: FitRequest) -> Any:
         "kinds": dict(wanted.kinds),
         "drop": list(wanted.drop),
         "missing": list(wanted.missing),
+        "strict": wanted.strict,
         "config": wanted.config,
     }
     if wanted.preset == "paper" and find_spec("torch") is None:
@@ -85,17 +91,22 @@ async def start_scoring(request: Request, wanted: ScoringRequest) -> Any:
     table, entry = context.uploads.get(wanted.table), context.models.get(wanted.model)  # neither went meanwhile
     names = [column["name"] for column in table["columns"]]
     if wanted.label is not None and wanted.label not in names:
-        raise DataError(f"{table['name']} has no column {wanted.label!r}, named as the label.")
+        meant = _meant([wanted.label], names)
+        raise DataError(f"{table['name']} has no column {wanted.label!r}, named as the label.{meant}")
     missing = [] if schema.from_array else [name for name in schema.names if name not in names]
     if missing:
         raise DataError(
-            f"{table['name']} lacks {_listed(missing)}, which the model {entry.about['name']!r} was trained with. "
-            f"It has {_listed(names)}. Add or rename columns, or choose another model."
+            f"{table['name']} lacks {_listed(missing)}, which the model {entry.about['name']!r} was trained with."
+            f"{did_you_mean(missing, names)} It has {_listed(names)}. Add or rename columns, or choose another model."
         )
     # the rate at the time of the request: half of a table must not be flagged at another one
     spec = {**wanted.model_dump(), "false_alarm_rate": entry.about.get("false_alarm_rate")}
     title = f"{table['name']} with {entry.about['name']}"
     return context.jobs.public(context.jobs.add("score", spec, title))
+
+
+def _meant(absent: list[str], names: list[str]) -> str:
+    return did_you_mean(absent, names) or f" Its columns are: {_listed(names)}."
 
 
 def _listed(names: list[str], most: int = 8) -> str:
@@ -200,6 +211,32 @@ async def job_scores(
         return FileResponse(path, media_type=PARQUET, filename="scored.parquet")
     headers = {"Content-Disposition": f'attachment; filename="scored.{format}"'}
     return StreamingResponse(_converted(path, FORMATS[format]), media_type=FORMATS[format], headers=headers)
+
+
+@router.get(
+    "/v1/jobs/{job}/bad-cells",
+    response_class=Response,
+    responses={200: {"content": {"text/csv": _ANY}}, **problems(404, 409)},
+)
+async def job_bad_cells(request: Request, job: Identifier) -> Response:
+    """The cells of the table that could not be read, as CSV: row (the header is row 1), column, value, reason."""
+    context = context_of(request)
+    path = context.jobs.folder(context.jobs.get(job)["id"]) / BAD_CELLS
+    if not path.is_file():
+        raise Problem(409, "Only a finished job has a list of cells that could not be read. Wait for its end.")
+    headers = {"Content-Disposition": f'attachment; filename="{BAD_CELLS}"'}
+    return StreamingResponse(_harmless(path), media_type=CSV, headers=headers)
+
+
+async def _harmless(path: Path) -> AsyncIterator[bytes]:
+    """A CSV file with text that a spreadsheet would compute made harmless."""
+    names = (*COLUMNS, "file")
+    convert = pcsv.ConvertOptions(column_types=dict.fromkeys(names, pa.large_string()))
+    with pcsv.open_csv(path, convert_options=convert, parse_options=pcsv.ParseOptions(newlines_in_values=True)) as rows:
+        encoder = Encoder(CSV, rows.schema)
+        while (batch := await asyncio.to_thread(next, rows, None)) is not None:
+            yield await asyncio.to_thread(encoder.write, batch)
+        yield encoder.close()
 
 
 def _finished_scoring(context: Context, identifier: str) -> None:
