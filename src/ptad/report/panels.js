@@ -73,8 +73,12 @@ function cellsNote(data) {
     ['Unseen categories', data.unseen],
     ['Missing values', data.missing],
   ].filter(([, found]) => found.rows);
-  if (!entries.length) return null;
   const lines = entries.map(([title, found]) => make('li', {}, make('b', { text: `${title}: ` }), named(found)));
+  if (data.bad.cells) {
+    const columns = listed(data.bad.columns.map(([name, cells]) => `${name} (${plural(cells, 'cell', 'cells')})`));
+    lines.push(make('li', {}, make('b', { text: 'Cells that cannot be read, and count as missing: ' }), columns));
+  }
+  if (!lines.length) return null;
   return make('ul', { id: 'cells', class: 'notes' }, ...lines);
 }
 

@@ -261,7 +261,7 @@ def read_column(column: Column, array: pa.Array, offset: int, bad: BadCells) -> 
         try:
             return column.raw(array, offset)
         except UnreadableCells as error:
-            bad.add(error, offset)
+            bad.add(error)
             array = error.without()
 
 

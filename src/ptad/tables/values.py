@@ -81,9 +81,8 @@ def numbers(array: pa.Array, name: str, offset: int = 0, origin: int = 0) -> np.
         return np.full(len(array), np.nan)
     if is_text(kind):
         text = pc.utf8_trim_whitespace(array)
-        _refuse(~_matches(text, NUMBER_TEXT), array, name, "a number")
-        whole = origin != 0 and looks_like(text, r"^[+-]?\d{1,18}$")  # a bad cell beside them changes no digit
-        array = pc.cast(text, pa.int64() if whole else pa.float64())
+        _refuse(~_matches(text, NUMBER_TEXT), array, name, offset, "a number")
+        array = _exact(text) if origin else pc.cast(text, pa.float64())
         kind = array.type
     if pa.types.is_duration(kind):
         return _whole_and_rest(array, kind.unit)[2] - origin
@@ -95,6 +94,14 @@ def numbers(array: pa.Array, name: str, offset: int = 0, origin: int = 0) -> np.
         raise _changed(name, kind, "numbers")
     values = np.asarray(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
     return values - origin if origin else values
+
+
+def _exact(text: pa.Array) -> pa.Array:
+    """Text as integers where all of it is: a bad cell in the column, which made it text, changes no digit of others."""
+    try:
+        return pc.cast(text, pa.int64())
+    except pa.ArrowInvalid:
+        return pc.cast(text, pa.float64())
 
 
 def shifted(values: np.ndarray, origin: Any, missing: np.ndarray | None = None) -> np.ndarray:
@@ -116,10 +123,10 @@ def truths(array: pa.Array, name: str, offset: int = 0) -> np.ndarray:
         words = pc.utf8_lower(pc.utf8_trim_whitespace(array))
         true = pc.is_in(words, value_set=pa.array(TRUE_TEXT, pa.large_string()))
         false = pc.is_in(words, value_set=pa.array(FALSE_TEXT, pa.large_string()))
-        _refuse(~np.asarray(pc.or_(pc.or_(true, false), array.is_null())), array, name, "true or false")
+        _refuse(~np.asarray(pc.or_(pc.or_(true, false), array.is_null())), array, name, offset, "true or false")
         array = pc.if_else(array.is_valid(), true, pa.scalar(None, pa.bool_()))
     values = numbers(array, name, offset)
-    _refuse(~((values == 0) | (values == 1) | np.isnan(values)), array, name, "true or false")
+    _refuse(~((values == 0) | (values == 1) | np.isnan(values)), array, name, offset, "true or false")
     return values
 
 
@@ -211,28 +218,30 @@ def _whole_and_rest(array: pa.Array, unit: str) -> tuple[np.ndarray, np.ndarray,
 def _parsed_moments(array: pa.Array, name: str, offset: int, zoned: bool) -> pa.Array:
     text = pc.utf8_trim_whitespace(array)
     form = "2024-01-31T12:00Z (with a zone)" if zoned else "2024-01-31 or 2024-01-31T12:00"
-    _refuse(~_matches(text, ZONED_TEXT if zoned else NAIVE_TEXT), array, name, "a date", form)
-    return _cast_or_refuse(text, pa.timestamp("us", "UTC" if zoned else None), array, name, "a date", form)
+    _refuse(~_matches(text, ZONED_TEXT if zoned else NAIVE_TEXT), array, name, offset, "a date", form)
+    return _cast_or_refuse(text, pa.timestamp("us", "UTC" if zoned else None), array, name, offset, "a date", form)
 
 
 def _parsed_times(array: pa.Array, name: str, offset: int) -> pa.Array:
     text = pc.utf8_trim_whitespace(array)
-    _refuse(~_matches(text, CLOCK_TEXT), array, name, "a time of day", "12:30")
+    _refuse(~_matches(text, CLOCK_TEXT), array, name, offset, "a time of day", "12:30")
     # Arrow reads no bare times, but it reads those of the first day of 1970
     moment = pc.binary_join_element_wise(
         pa.scalar("1970-01-01T", pa.large_string()), text, pa.scalar("", pa.large_string())
     )
-    parsed = _cast_or_refuse(moment, pa.timestamp("us"), array, name, "a time of day", "12:30")
+    parsed = _cast_or_refuse(moment, pa.timestamp("us"), array, name, offset, "a time of day", "12:30")
     return parsed.cast(pa.int64()).cast(pa.time64("us"))
 
 
-def _cast_or_refuse(text: pa.Array, kind: pa.DataType, array: pa.Array, name: str, what: str, form: str) -> pa.Array:
+def _cast_or_refuse(
+    text: pa.Array, kind: pa.DataType, array: pa.Array, name: str, offset: int, what: str, form: str
+) -> pa.Array:
     try:
         return pc.cast(text, kind)
     except pa.ArrowInvalid:
         bad = np.zeros(len(text), dtype=bool)
         bad[_uncastable(text, kind, 0)] = True
-        raise UnreadableCells(name, bad, array, what, form) from None
+        raise UnreadableCells(name, bad, array, offset, what, form) from None
 
 
 def _uncastable(text: pa.Array, kind: pa.DataType, start: int) -> list[int]:
@@ -247,9 +256,9 @@ def _uncastable(text: pa.Array, kind: pa.DataType, start: int) -> list[int]:
     return []
 
 
-def _refuse(bad: np.ndarray, array: pa.Array, name: str, what: str, form: str = "") -> None:
+def _refuse(bad: np.ndarray, array: pa.Array, name: str, offset: int, what: str, form: str = "") -> None:
     if bad.any():
-        raise UnreadableCells(name, bad, array, what, form)
+        raise UnreadableCells(name, bad, array, offset, what, form)
 
 
 def _changed(name: str, kind: pa.DataType, wanted: str) -> DataError:

@@ -124,7 +124,7 @@ def score_on_cluster(
         for row in _run(ray, units, job, *worker_share(ray, workers, device)):
             if row["error"]:
                 words = json.loads(row["error"])
-                raise DataError(words[0]) if len(words) == 1 else RowError(*words, scan.places)
+                raise DataError(words[0]) if len(words) == 1 else RowError(words[0], words[1], words[2], scan.places)
             cells += CellCounts.from_bytes(row["cells"], model.schema_)
             anomalies += row["anomalies"]
             resumed += row["rows"] if row["resumed"] else 0
