@@ -240,7 +240,11 @@ def known_batches(model: AnyModel, scan: TableScan) -> Iterator[tuple[int, pa.Re
 
 
 def known_names(model: AnyModel, names: list[str], *, say: bool = True) -> list[str]:
-    """Return those of the columns that the model knows, and ``say`` in the log which ones it does not."""
+    """Return those of the columns that the model knows, and ``say`` in the log which ones it does not.
+
+    A column that it needs and the table does not have is an error.
+    """
+    model.schema_.check_columns(names)
     if model.schema_.from_array:
         return names
     inputs = set(model.schema_.inputs)

@@ -180,13 +180,14 @@ class Survey:
         return None if self._top_rows is None else self.scorer.explain(self._top_rows, self.top_numbers)
 
     def known(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Drop what is not for the model; what it misses is named by the schema."""
+        """Drop what is not for the model; a column that it misses is an error."""
         schema = self.model.schema_
         label = None if self.label is None else self.label.column
         wanted = set(schema.inputs)
         if schema.from_array:  # columns are known by their place: all but the label
             kept = [name for name in batch.schema.names if name != label or len(batch.schema.names) == len(wanted)]
         else:
+            schema.check_columns(batch.schema.names)
             kept = [name for name in batch.schema.names if name in wanted]
             self.ignored = [name for name in batch.schema.names if name not in wanted and name != label]
         return batch.select(kept)

@@ -153,6 +153,7 @@ def _rows(path: Path, spec: dict[str, Any]) -> dict[str, Any]:
     schema = Schema.from_json(read_json(Path(spec["schema"])))
     scan, counts = _opened(path, spec, schema), Counter[str]()
     arrow = scan.schema
+    schema.check_columns(arrow.names)
     inputs = set(schema.inputs)
     known = arrow.names if schema.from_array else [n for n in arrow.names if n in inputs]
     kept = arrow.names if spec["append"] else known

@@ -212,14 +212,19 @@ class Schema:
         assert frame.columns is not None
         return Frame(self.names, tuple(frame.columns[i] for i in wanted), None, frame.n_rows)
 
-    def _check_names(self, place: dict[str, int]) -> None:
-        absent = [n for n in self.names if n not in place]
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Raise if one of the columns of a table with these names is missing; an array's are known by place."""
+        there = set(names)
+        absent = [] if self.from_array else [n for n in self.names if n not in there]
         if absent:
             raise DataError(
                 f"The table has no column {', '.join(map(repr, absent))}, which the model was trained with."
-                f"{did_you_mean(absent, list(place))} Its columns are: {', '.join(map(repr, list(place)[:30]))}. "
+                f"{did_you_mean(absent, names)} Its columns are: {', '.join(map(repr, names[:30]))}. "
                 "Add or rename."
             )
+
+    def _check_names(self, place: dict[str, int]) -> None:
+        self.check_columns(list(place))
         known = set(self.inputs)
         extra = [n for n in place if n not in known]
         if extra:
