@@ -155,7 +155,7 @@ class BadCells:
 
 def _levels_to_caller() -> int:
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "ptad":
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("ptad", "sklearn"):
         level, frame = level + 1, frame.f_back
     return level
 
