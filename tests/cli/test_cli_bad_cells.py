@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import os
 
 import pyarrow as pa
 import pytest
@@ -269,4 +270,10 @@ def test_shares_of_few_rows_are_counts(ptad, model, table, tmp_path):
 def test_a_list_that_cannot_be_written_is_refused(ptad, model, bad, tmp_path):
     result = ptad("score", model, bad, "--out", tmp_path / "o.csv", "--bad-cells", tmp_path / "none" / "list.csv")
     assert result.exit_code == 2 and "none/list.csv cannot be written: No such file" in result.stderr
+    (tmp_path / "pipe").symlink_to(os.devnull)  # a device must not be replaced by a file
+    for name in ("pipe", "."):
+        result = ptad("score", model, bad, "--out", tmp_path / "o.csv", "--bad-cells", tmp_path / name)
+        assert result.exit_code == 2 and "is not a file. Name a CSV file" in result.stderr
+    assert (tmp_path / "pipe").is_symlink() and not (tmp_path / "o.csv").exists()
+    (tmp_path / "pipe").unlink()
     assert [p.name for p in tmp_path.iterdir()] == ["bad.csv"]

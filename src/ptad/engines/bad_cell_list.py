@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ptad.errors import DataError
+from ptad.errors import DataError, SettingError
 from ptad.tables.bad_cells import BadCell, BadCells
 from ptad.tables.places import Places
 
@@ -49,6 +49,10 @@ def bad_cell_list(path: Path | None, places: Places) -> Iterator[BadCellList]:
     if path is None:
         yield BadCellList(places)
         return
+    if str(path).startswith("/dev/") or (path.exists() and not path.resolve().is_file()):
+        # a file takes the place of what is there: a folder or a device such as /dev/stdout must stay what it is
+        raise SettingError(f"--bad-cells {path} is not a file. Name a CSV file to write to.")
+    path = path.resolve()  # of a link, what it points to is replaced
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with temporary.open("x", encoding="utf-8", errors="replace", newline="") as file:
