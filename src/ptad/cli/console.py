@@ -116,7 +116,7 @@ def bad_cell_line(columns: dict[str, int], listed: Path | None) -> str:
     """How many cells could not be read, and where they are listed."""
     from ptad.tables.bad_cells import summary
 
-    where = "list them with --bad-cells FILE" if listed is None else f"listed in {safe(listed)}"
+    where = "--bad-cells FILE lists such cells" if listed is None else f"listed in {safe(listed)}"
     return f"{safe(summary(columns))}; {where}"
 
 

@@ -171,5 +171,5 @@ def _bad_cells(summary: dict[str, Any], listed: Path | None) -> str:
     columns, n_rows = summary["columns_with_bad_cells"], summary["rows_learned"]
     shown = [f"{safe(name)} {share(n, n_rows, 'cells')}" for name, n in list(columns.items())[:10]]
     more = f" and {len(columns) - 10} more columns" if len(columns) > 10 else ""
-    where = "list them with --bad-cells FILE" if listed is None else f"listed in {safe(listed)}"
+    where = "--bad-cells FILE lists such cells" if listed is None else f"listed in {safe(listed)}"
     return f"{plural(summary['bad_cells'], 'cell counts', 'cells count')} as missing: {', '.join(shown)}{more}; {where}"

@@ -82,6 +82,19 @@ def detect_kind(name: str, array: pa.Array) -> str:
     raise refused(name, str(kind))
 
 
+def is_foreign(kind: str | None, found: pa.DataType) -> bool:
+    """Whether text was taken for another type than a column of this kind has: as text, its cells cannot be read.
+
+    Otherwise a cell would be refused with its column where all cells are alike, and count as missing beside others.
+    """
+    if kind in ("datetime", "date", "time"):
+        return bool(pa.types.is_boolean(found) or pa.types.is_integer(found) or pa.types.is_floating(found))
+    if kind in ("number", "boolean", "duration"):
+        odd = pa.types.is_temporal(found) and not pa.types.is_duration(found)
+        return bool(odd or (kind == "number" and pa.types.is_boolean(found)))
+    return False
+
+
 def reason_to_leave_out(array: pa.Array, *, identifiers: bool) -> str | None:
     """Why a training column tells nothing, or None if it is worth keeping.
 

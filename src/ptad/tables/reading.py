@@ -13,6 +13,7 @@ from ptad.errors import DataError
 from ptad.tables import delimited
 from ptad.tables.database import Query
 from ptad.tables.json_lines import json_batches
+from ptad.tables.kinds import is_foreign
 from ptad.tables.names import did_you_mean
 from ptad.tables.places import COUNTINGS, RECORDS, Places
 from ptad.tables.sources import DAMAGE, Source, find_sources
@@ -169,7 +170,7 @@ class TableScan(Iterator[pa.RecordBatch]):
                 fields.setdefault(name, []).append(kind)
         for name in delimited_names:  # only now the finder has seen all files
             found = finder.type(name)
-            fields[name].append(pa.large_string() if self._is_foreign(name, found) else found)
+            fields[name].append(pa.large_string() if is_foreign(self._kinds.get(name), found) else found)
         return pa.schema([(name, self._common(name, kinds)) for name, kinds in fields.items()]), rows
 
     def _common(self, name: str, kinds: list[pa.DataType]) -> pa.DataType:
@@ -189,21 +190,8 @@ class TableScan(Iterator[pa.RecordBatch]):
     def _keep_text(self, field: pa.Field) -> None:
         """A text column of the model that JSON shows as a number or a date is taken as it stands in the file."""
         text = field.name in self._text and not (is_text(field.type) or pa.types.is_null(field.type))
-        if text or self._is_foreign(field.name, field.type):
+        if text or is_foreign(self._kinds.get(field.name), field.type):
             self._mixed = tuple({*self._mixed, field.name})
-
-    def _is_foreign(self, name: str, found: pa.DataType) -> bool:
-        """Whether text was taken for another type than the model's column has: its cells, as text, cannot be read.
-
-        Otherwise a cell would be refused with its column where all cells are alike, and count as missing beside others.
-        """
-        kind = self._kinds.get(name)
-        if kind in ("datetime", "date", "time"):
-            return bool(pa.types.is_boolean(found) or pa.types.is_integer(found) or pa.types.is_floating(found))
-        if kind in ("number", "boolean", "duration"):
-            odd = pa.types.is_temporal(found) and not pa.types.is_duration(found)
-            return bool(odd or (kind == "number" and pa.types.is_boolean(found)))
-        return False
 
     def _rechunked(self, batch_rows: int, skip: int) -> Iterator[pa.RecordBatch]:
         """Second pass: batches of equal size."""

@@ -17,13 +17,14 @@ import pyarrow.compute as pc
 from ptad.errors import BundleError, DataError
 from ptad.tables.bad_cells import BadCells, UnreadableCells
 from ptad.tables.borders import Frame, as_frame
+from ptad.tables.column_cells import observed_values, read_column
 from ptad.tables.features import Features
 from ptad.tables.kinds import CONSTANT, KINDS, Column
 from ptad.tables.moment_column import MomentColumn
 from ptad.tables.names import did_you_mean
 from ptad.tables.number_column import NumberColumn
 from ptad.tables.places import RowError
-from ptad.tables.values import decoded, is_text, shifted, without_missing, without_named
+from ptad.tables.values import decoded, shifted, without_missing, without_named
 
 FORMAT, VERSION = "ptad-schema", 2
 CELLS_AT_ONCE = 2**24  # encoded cells held as float64 at one time
@@ -123,7 +124,7 @@ class Schema:
         """The value of every row per used column, as plain Python objects, None where missing or ``bad``."""
         frame = self._matched(table)
         cells = (without_missing(frame.column(i), self.missing) for i in range(len(self.columns)))
-        values = {c.name: _values(c, array) for c, array in zip(self.columns, cells, strict=True)}
+        values = {c.name: observed_values(c, array) for c, array in zip(self.columns, cells, strict=True)}
         for cell in bad or ():
             values[cell.column][cell.row] = None
         return values
@@ -260,16 +261,6 @@ def raw_block(columns: tuple[Column, ...], frame: Frame, missing: tuple[str, ...
     return block
 
 
-def read_column(column: Column, array: pa.Array, offset: int, bad: BadCells) -> np.ndarray:
-    """The features of one column that begins at row ``offset``; cells that cannot be read go to ``bad``."""
-    while True:  # a reader may look at its cells in several ways, one after the other
-        try:
-            return column.raw(array, offset)
-        except UnreadableCells as error:
-            bad.add(error)
-            array = error.without()
-
-
 def _array_block(columns: list[NumberColumn], array: np.ndarray) -> np.ndarray:
     origins = [c.origin for c in columns]
     if not any(origins):
@@ -293,26 +284,3 @@ def _reads_as(value: Any, text: str) -> bool:
         return math.isclose(float(value), float(text), rel_tol=1e-6)
     except (TypeError, ValueError):
         return text in (repr(value), repr(str(value)), str(value))
-
-
-def _values(column: Column, array: pa.Array) -> list[Any]:
-    array = decoded(array)
-    if not (isinstance(column, NumberColumn) and column.kind == "number" and is_text(array.type)):
-        return _pylist(array)
-    # text that holds numbers reads as it would in a column of numbers: one bad cell must not change the others
-    numbers = read_column(column, array, 0, BadCells())[:, 0].tolist()
-    return [
-        None if n != n else int(n) + column.origin if column.integer and n.is_integer() else n + column.origin
-        for n in numbers
-    ]
-
-
-def _pylist(array: pa.Array) -> list[Any]:
-    if pa.types.is_timestamp(array.type) or pa.types.is_duration(array.type):
-        zone = "UTC" if pa.types.is_timestamp(array.type) and array.type.tz else None  # as decode shows them
-        make = pa.timestamp("us", zone) if pa.types.is_timestamp(array.type) else pa.duration("us")
-        try:  # nanoseconds would come back as objects of another library
-            return list(array.cast(make, safe=False).to_pylist())
-        except (ValueError, OverflowError, pa.ArrowException):  # no Python date reaches beyond year 9999
-            return list(array.cast(pa.int64()).to_pylist())
-    return list(array.to_pylist())
