@@ -88,7 +88,7 @@ def make_explanation(
     if rows is None:
         rows = schema.encode(table, bad)
     score, by_term, found = attribute_rows(rows, detector)
-    observed = schema.observed(table, bad)
+    observed = schema.observed(table)
     expected = {name: np.full(len(rows), None, dtype=object) for name in schema.names}
     if found.expected is not None:
         expected = schema.decode(found.expected)

@@ -103,8 +103,12 @@ def test_many_invalid_days_are_found_without_one_pass_each(monkeypatch):
 
 def test_observed_values_are_none_there_and_numbers_elsewhere(schema):
     table = pa.table({**{n: pa.nulls(3) for n in ("flag", "when", "t")}, "n": ["1.5", "abc", "2"]})
-    bad = schema.bad_cells(table)
-    assert schema.observed(table, bad)["n"] == [1.5, None, 2.0]
+    assert schema.observed(table)["n"] == [1.5, None, 2.0]
+    assert schema.observed(table.set_column(1, "when", [["2024-01-31", "foo", None]]))["when"] == [
+        "2024-01-31",
+        None,
+        None,
+    ]
 
 
 def test_a_training_column_with_few_bad_cells_keeps_its_type():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,9 +52,9 @@ def bad_cell_list(path: Path | None, places: Places) -> Iterator[BadCellList]:
         # a file takes the place of what is there: a folder or a device such as /dev/stdout must stay what it is
         raise SettingError(f"--bad-cells {path} is not a file. Name a CSV file to write to.")
     path = path.resolve()  # of a link, what it points to is replaced
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    temporary = path.with_name(f".{path.name}.part")  # of a run that was killed, the next one writes over it
     try:
-        with temporary.open("x", encoding="utf-8", errors="replace", newline="") as file:
+        with temporary.open("w", encoding="utf-8", errors="replace", newline="") as file:
             yield BadCellList(places, file)
         temporary.replace(path)
     except OSError as error:

@@ -86,8 +86,10 @@ def score_table(folder: Path, task: dict[str, Any], progress: Progress, note: Ca
                 columns = _columns(survey, found)
                 writer.write(pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=schema))
                 progress(survey.n_rows, scan.n_rows)
-        if label is not None and not survey.normal.counts.sum():
-            raise DataError(f"No row is normal by the label column {label.column!r}. Name the value of normal rows.")
+            if label is not None and not survey.normal.counts.sum():
+                raise DataError(
+                    f"No row is normal by the label column {label.column!r}. Name the value of normal rows."
+                )
         content = make_content(survey, settings, task["source_name"], task["model_name"])
     except UserError:
         store.discard()  # the table or the wish has to change: nothing of this will be asked for again

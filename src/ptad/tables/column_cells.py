@@ -13,23 +13,29 @@ from ptad.tables.number_column import NumberColumn
 from ptad.tables.values import decoded, is_text
 
 
-def read_column(column: Column, array: pa.Array, offset: int, bad: BadCells) -> np.ndarray:
-    """The features of one column that begins at row ``offset``; cells that cannot be read go to ``bad``."""
+def read_column(column: Column, array: pa.Array, offset: int, bad: BadCells) -> tuple[np.ndarray, pa.Array]:
+    """The features of one column that begins at row ``offset``, and its cells; those that cannot be read go to ``bad``.
+
+    They are NaN among the features and null among the cells.
+    """
     while True:  # a reader may look at its cells in several ways, one after the other
         try:
-            return column.raw(array, offset)
+            return column.raw(array, offset), array
         except UnreadableCells as error:
             bad.add(error)
             array = error.without()
 
 
 def observed_values(column: Column, array: pa.Array) -> list[Any]:
-    """The cells of a column as plain Python objects, None where missing."""
+    """The cells of a column as plain Python objects, None where they are missing or cannot be read."""
     array = decoded(array)
-    if not (isinstance(column, NumberColumn) and column.kind == "number" and is_text(array.type)):
+    if not is_text(array.type) and column.kind != "boolean":
+        return _pylist(array)
+    features, array = read_column(column, array, 0, BadCells())
+    if not (isinstance(column, NumberColumn) and column.kind == "number"):
         return _pylist(array)
     # text that holds numbers reads as it would in a column of numbers: one bad cell must not change the others
-    numbers = read_column(column, array, 0, BadCells())[:, 0].tolist()
+    numbers = features[:, 0].tolist()
     return [
         None if n != n else int(n) + column.origin if column.integer and n.is_integer() else n + column.origin
         for n in numbers

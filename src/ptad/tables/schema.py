@@ -120,14 +120,11 @@ class Schema:
                 read_column(column, without_named(frame.column(i), self.missing), 0, found)
         return found
 
-    def observed(self, table: Any, bad: BadCells | None = None) -> dict[str, list[Any]]:
-        """The value of every row per used column, as plain Python objects, None where missing or ``bad``."""
+    def observed(self, table: Any) -> dict[str, list[Any]]:
+        """The value of every row per used column, as plain Python objects, None where missing or not to be read."""
         frame = self._matched(table)
         cells = (without_missing(frame.column(i), self.missing) for i in range(len(self.columns)))
-        values = {c.name: observed_values(c, array) for c, array in zip(self.columns, cells, strict=True)}
-        for cell in bad or ():
-            values[cell.column][cell.row] = None
-        return values
+        return {c.name: observed_values(c, array) for c, array in zip(self.columns, cells, strict=True)}
 
     def changed_constants(self, table: Any) -> dict[str, Any]:
         """Columns that were left out since they never varied, and do now: column to a value unlike the one known."""
@@ -248,7 +245,7 @@ def raw_block(columns: tuple[Column, ...], frame: Frame, missing: tuple[str, ...
         spans = list(_spans(columns))
         block = np.empty((frame.n_rows, spans[-1].stop if spans else 0))
         for i, (column, span) in enumerate(zip(columns, spans, strict=True)):
-            block[:, span] = read_column(column, without_named(frame.column(i), missing), frame.offset, bad)
+            block[:, span] = read_column(column, without_named(frame.column(i), missing), frame.offset, bad)[0]
     infinite = np.isinf(block)
     if infinite.any():
         row, place = (int(i) for i in np.argwhere(infinite)[0])
