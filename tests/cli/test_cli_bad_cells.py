@@ -146,6 +146,7 @@ def test_every_command_counts_and_lists_them(ptad, model, bad, tmp_path, tiny):
         found = json.loads(ptad(command, *args, "--json", "--quiet").stdout)
         if command == "report":
             assert found["bad"] == {"cells": 3, "columns": [["a", 1], ["b", 1], ["count", 1]]}
+            assert all(row["place"] == f"row {row['row'] + 2} (the header is row 1)" for row in found["top"]["rows"])
             assert "Cells that cannot be read" in (tmp_path / "r.html").read_text()
         elif command != "explain":
             assert found["bad_cells"] == (2 if of_normal else 3)

@@ -179,6 +179,10 @@ class Survey:
         """Return the explanation of the rows with the highest scores, in the order of ``top_numbers``."""
         return None if self._top_rows is None else self.scorer.explain(self._top_rows, self.top_numbers)
 
+    def top_bad_cells(self) -> BadCells:
+        """Return the cells of the rows with the highest scores that cannot be read."""
+        return BadCells() if self._top_rows is None else self.model.schema_.bad_cells(self._top_rows)
+
     def known(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Drop what is not for the model; a column that it misses is an error."""
         schema = self.model.schema_

@@ -31,6 +31,7 @@ from ptad.estimator import PTAD
 from ptad.report.content import ReportSettings, make_content
 from ptad.report.survey import Label, Survey
 from ptad.tables import scan_table
+from ptad.tables.borders import as_frame
 from ptad.tables.places import IN_MEMORY
 
 # the page of the service is made of the same files
@@ -156,7 +157,12 @@ def _batches(table: Any, model: PTAD, encoding: str) -> tuple[Iterable[pa.Record
             f"A report needs a file or a pandas, polars or Arrow table; got {type(table).__name__}. Give its columns "
             "names, such as with pandas.DataFrame(X)."
         )
-    return frame.to_arrow().to_batches(max_chunksize=rows_per_batch(model)), "a table in memory"
+    try:
+        rows = frame.to_arrow()
+    except pa.ArrowException:  # numbers and text in one column
+        columns = as_frame(table)
+        rows = pa.Table.from_arrays([columns.column(i) for i in range(len(columns.names))], names=list(columns.names))
+    return rows.to_batches(max_chunksize=rows_per_batch(model)), "a table in memory"
 
 
 def asset(name: str) -> str:
