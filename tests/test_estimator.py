@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 from ptad import PTAD, Config, DataError, SettingError
 from ptad.config import make_config
+from ptad.tables import BadCellsWarning
 
 Make = Callable[..., PTAD]
 Rows = NDArray[np.float64]
@@ -125,6 +126,39 @@ def test_refused_input(detector: PTAD, rows: Rows) -> None:
         PTAD().fit(pd.DataFrame(rows, columns=["a", "b", "a", "c"]))
     with pytest.raises(DataError, match="infinity"):
         detector.predict(np.where(rows > 2, np.inf, rows))
+
+
+def test_a_cell_that_cannot_be_read_counts_as_missing_with_one_warning(
+    frame_detector: PTAD, frame: pd.DataFrame
+) -> None:
+    bad, gap = frame.head(6).astype({"a": object}), frame.head(6).copy()
+    bad.loc[2, "a"], gap.loc[2, "a"] = "abc", np.nan
+    for method in ("anomaly_score", "predict", "p_value", "term_scores", "transform", "explain"):
+        with pytest.warns(
+            BadCellsWarning, match=r"1 cell .*'a' \(1\); .*row 2 \(counted from 0\): not a number"
+        ) as found:
+            getattr(frame_detector, method)(bad)
+        assert len(found) == 1 and found[0].filename == __file__
+    with pytest.warns(BadCellsWarning):
+        scores = frame_detector.anomaly_score(bad)
+        explanation = frame_detector.explain(bad)
+    assert np.array_equal(scores, frame_detector.anomaly_score(gap)) and np.array_equal(explanation.score, scores)
+    assert explanation.reasons["a"][2] == "not a number: 'abc'" and np.isnan(explanation.observed["a"][2])
+    assert explanation.observed["a"].drop(2).tolist() == frame["a"].head(6).drop(2).tolist()
+
+
+def test_strict_refuses_a_cell_that_cannot_be_read(make_detector: Any, frame: pd.DataFrame) -> None:
+    strict = make_detector(strict=True).fit(frame)
+    bad = frame.astype({"a": object})
+    bad.loc[2, "a"] = "abc"
+    for call in (strict.predict, strict.explain, strict.recalibrate, make_detector(strict=True).fit):
+        with pytest.raises(DataError, match=r"'a', row 2 \(counted from 0\): 'abc' is not a number.*strict"):
+            call(bad)
+    with pytest.warns(BadCellsWarning):
+        fitted = make_detector().fit(bad)
+    assert fitted.schema_.types["a"] == "numeric"
+    with pytest.raises(SettingError, match="'strict'"):
+        make_detector(strict="yes").fit(frame)
 
 
 def test_an_empty_frame_is_refused_in_words(frame_detector: PTAD, frame: pd.DataFrame) -> None:

@@ -22,7 +22,7 @@ from ptad.progress import shown_progress
 from ptad.reporter import rows_reported
 from ptad.sklearn_detector import SklearnDetector
 from ptad.storage import plain
-from ptad.tables import fit_schema
+from ptad.tables import BadCells, fit_schema
 from ptad.tables.inference import check_types
 from ptad.tables.number_format import check_signs
 
@@ -69,6 +69,9 @@ class PTAD(SklearnDetector):
         The only columns to use.
     decimal, thousands : str, optional
         Signs in numbers that are written as text; found from the values otherwise.
+    strict : bool
+        Whether a cell that cannot be read, such as "abc" among numbers, is an error. Otherwise it counts as missing,
+        and one warning (``ptad.tables.BadCellsWarning``) names such cells.
     random_state : int, RandomState or None
         The same number gives the same model on the same machine.
     verbose : int
@@ -109,6 +112,7 @@ class PTAD(SklearnDetector):
         only: Iterable[str] | None = None,
         decimal: str | None = None,
         thousands: str | None = None,
+        strict: bool = False,
         random_state: int | np.random.RandomState | None = 0,
         verbose: int = 1,
     ) -> None:
@@ -122,6 +126,7 @@ class PTAD(SklearnDetector):
         self.only = only
         self.decimal = decimal
         self.thousands = thousands
+        self.strict = strict
         self.random_state = random_state
         self.verbose = verbose
 
@@ -147,6 +152,7 @@ class PTAD(SklearnDetector):
         self._check_parameters()
         config = make_config(self.preset, self.config)
         table = self._checked(X, reset=True)
+        bad = BadCells(strict=self.strict)
         schema = fit_schema(
             table,
             types=self.types,
@@ -155,10 +161,12 @@ class PTAD(SklearnDetector):
             only=self.only,
             decimal=self.decimal,
             thousands=self.thousands,
+            bad=bad,
         )
+        bad.warn()
         for note in schema.notes:
             logger.log(logging.WARNING if note.doubtful else logging.INFO, "%s", note)
-        rows = schema.encode(table)
+        rows = schema.encode(table, BadCells())  # told already
         opening = f"fitting on {len(rows):,} rows and {len(schema.names):,} columns"
         with shown_progress(self.verbose, opening) as progress:
             detector = Detector.fit(
@@ -192,7 +200,7 @@ class PTAD(SklearnDetector):
             The updated detector.
         """
         table = self._checked(X)
-        rows = self.schema_.encode(table)
+        rows = self._encoded(table)
         self._check_enough(len(rows) // 2, "An update takes its threshold from half of the new rows", 2)
         with shown_progress(self.verbose, f"updating with {len(rows):,} rows") as progress:
             detector = self.detector_.update(
@@ -215,7 +223,7 @@ class PTAD(SklearnDetector):
             The recalibrated detector.
         """
         table = self._checked(X)
-        rows = self.schema_.encode(table)
+        rows = self._encoded(table)
         self._check_enough(len(rows), "A threshold is taken from the rows given", 1)
         with shown_progress(self.verbose) as progress:
             detector = self.detector_.recalibrated(rows, rows_reported(progress, "calibration", len(rows)))
@@ -260,6 +268,8 @@ class PTAD(SklearnDetector):
         check_types(self.types if isinstance(self.types, Mapping) else {})
         if not isinstance(self.preset, str):
             raise SettingError(f"There is no preset {self.preset!r}. Choose one of: {', '.join(PRESETS)}.")
+        if not isinstance(self.strict, bool | np.bool_):
+            raise SettingError(f"The 'strict' parameter of PTAD must be true or false. Got {self.strict!r} instead.")
         if not isinstance(self.verbose, int) or self.verbose < 0:
             raise SettingError(f"The 'verbose' parameter of PTAD must be 0, 1 or more. Got {self.verbose!r} instead.")
         try:

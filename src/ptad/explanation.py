@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ptad.attribution import Attribution, attribute, settled
 from ptad.calibration import add_up
 from ptad.detector import Detector
-from ptad.tables import Schema, same_kind, same_series
+from ptad.tables import BadCells, Schema, same_kind, same_series
 from ptad.terms.base import Reason
 
 Array = NDArray[np.float64]
@@ -39,7 +39,8 @@ class Explanation:
     expected : table
         The value that would be usual in this row; None where no term expects anything.
     reasons : table
-        Why a column adds to the score: "unusual value", "unusual combination with ...", "missing", "unseen category".
+        Why a column adds to the score: "unusual value", "unusual combination with ...", "missing", "unseen category",
+        or why its cell could not be read: "not a number: 'abc'".
     terms : table
         How much each term adds to the score.
     names : tuple of str
@@ -130,9 +131,16 @@ def attribute_rows(rows: Array, detector: Detector) -> tuple[Array, Array, Attri
     return add_up(standard, detector.weights), by_term, attribute(rows, said, by_term, detector.features)
 
 
-def make_explanation(table: Any, schema: Schema, detector: Detector) -> Explanation:
-    """Score rows and say which columns the scores come from."""
-    rows = schema.encode(table)
+def make_explanation(
+    table: Any, schema: Schema, detector: Detector, bad: BadCells | None = None, rows: Array | None = None
+) -> Explanation:
+    """Score rows and say which columns the scores come from.
+
+    ``bad`` collects the cells that cannot be read; with encoded ``rows`` it holds those that their encoding found.
+    """
+    bad = BadCells() if bad is None else bad
+    if rows is None:
+        rows = schema.encode(table, bad)
     score, by_term, found = attribute_rows(rows, detector)
     observed = schema.observed(table)
     expected = {name: np.full(len(rows), None, dtype=object) for name in schema.names}
@@ -149,17 +157,20 @@ def make_explanation(table: Any, schema: Schema, detector: Detector) -> Explanat
         contributions=columns(contributions),
         observed=same_kind(table, observed),
         expected=same_kind(table, expected),
-        reasons=columns(_reasons(found, schema.names)),
+        reasons=columns(_reasons(found, schema.names, bad)),
         terms=same_kind(table, dict(zip([s.title() for s in detector.config.terms], by_term.T, strict=True))),
         names=schema.names,
         contribution_values=contributions,
     )
 
 
-def _reasons(found: Attribution, names: tuple[str, ...]) -> NDArray[np.object_]:
+def _reasons(found: Attribution, names: tuple[str, ...], bad: BadCells) -> NDArray[np.object_]:
     words = np.array([REASONS[r] for r in Reason], dtype=object)[found.reason]
     beside = np.array([*(f" with {name}" for name in names), ""], dtype=object)[found.partner]
-    return np.asarray(words + beside, dtype=object)
+    reasons = np.asarray(words + beside, dtype=object)
+    for cell in bad:
+        reasons[cell.row, names.index(cell.column)] = cell.reason
+    return reasons
 
 
 def _same_text(observed: dict[str, list[Any]], expected: dict[str, NDArray[Any]], schema: Schema) -> NDArray[np.bool_]:

@@ -83,7 +83,7 @@ class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator)
             A numpy array, or what ``set_output`` asks for. A larger residual is more anomalous.
         """
         table = self._checked(X)
-        return self.detector_.pipeline.transform(self.schema_.encode(table))
+        return self.detector_.pipeline.transform(self._encoded(table))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns of :meth:`transform`.

@@ -16,7 +16,7 @@ from ptad.errors import SettingError
 from ptad.explanation import Explanation, make_explanation
 from ptad.progress import shown_progress
 from ptad.reporter import rows_reported
-from ptad.tables import Schema, same_kind, same_series
+from ptad.tables import BadCells, Schema, same_kind, same_series
 from ptad.terms.base import History
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class TableModel:
     offset_: float
     history_: History
     verbose: int = 0
+    strict: bool = False
 
     @overload
     def anomaly_score(self, X: Rows) -> Array: ...
@@ -108,7 +109,7 @@ class TableModel:
             Arrow table.
         """
         table = self._checked(X)
-        found = self.detector_.term_scores(self.schema_.encode(table))
+        found = self.detector_.term_scores(self._encoded(table))
         return same_kind(X, dict(zip([term.title() for term in self.config_.terms], found.T, strict=True)))
 
     def explain(self, X: Any) -> Explanation:
@@ -126,7 +127,10 @@ class TableModel:
             makes the row more anomalous.
         """
         self._checked(X)
-        return make_explanation(X, self.schema_, self.detector_)
+        bad = BadCells(strict=self.strict)
+        explanation = make_explanation(X, self.schema_, self.detector_, bad)
+        bad.warn()
+        return explanation
 
     @property
     def plot(self) -> Plots:
@@ -184,14 +188,21 @@ class TableModel:
         table = self._checked(X)
         with shown_progress(self.verbose) as progress:
             if not isinstance(table, np.ndarray) or len(table) <= BLOCK_ROWS or self.detector_.batch_size is not None:
-                rows = self.schema_.encode(table)
+                rows = self._encoded(table)
                 return self.detector_.scores(rows, rows_reported(progress, "scoring", len(rows)))
             # Rows are independent: encoding them block by block keeps the memory beside a large array flat.
             parts = []
             for start in range(0, len(table), BLOCK_ROWS):
                 done = rows_reported(progress, "scoring", len(table), start)
-                parts.append(self.detector_.scores(self.schema_.encode(table[start : start + BLOCK_ROWS]), done))
+                parts.append(self.detector_.scores(self._encoded(table[start : start + BLOCK_ROWS]), done))
             return np.concatenate(parts)
+
+    def _encoded(self, table: Any) -> Array:
+        """Encode rows; cells that cannot be read are named in one warning, or refused."""
+        bad = BadCells(strict=self.strict)
+        rows = self.schema_.encode(table, bad)
+        bad.warn()
+        return rows
 
     def _calibration(self) -> Calibration:
         self._check_fitted()

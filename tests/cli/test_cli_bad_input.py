@@ -53,7 +53,7 @@ def accepted(result):
         ("a,\n" + BODY, ["t.csv: the header has no name", "position 1", "Write a name"]),
         (HEADER + BODY + "1,2,3\n", ["t.csv, line 42", "3 cells where the header has 2", "Correct that line"]),
         ("naïve,b\n".encode("latin-1") + BODY.encode(), ["t.csv is not utf-8 text", "--encoding latin-1"]),
-        (HEADER + BODY + "inf,1\n", ["infinity", "column 'a', row 40", "Replace it"]),
+        (HEADER + BODY + "inf,1\n", ["infinity", "column 'a', row 42 (the header is row 1)", "Replace it"]),
     ],
 )
 def test_tables_that_cannot_be_used(fit, content, messages):
@@ -100,8 +100,12 @@ def test_other_encoding(fit):
 
 def test_named_missing_values(fit):
     content = HEADER + BODY + "?,1\n? ,2\n"
-    assert accepted(fit(content, "t.csv", "--missing", "?"))["columns_by_type"] == {"numeric": 2}
-    assert accepted(fit(content))["columns_by_type"] == {"categorical": 1, "numeric": 1}
+    named = accepted(fit(content, "t.csv", "--missing", "?"))
+    assert named["columns_by_type"] == {"numeric": 2} and named["bad_cells"] == 0
+    few = accepted(fit(content))  # up to 5 % of a column
+    assert few["columns_by_type"] == {"numeric": 2} and few["columns_with_bad_cells"] == {"a": 2}
+    many = accepted(fit(content + "?,3\n"))
+    assert many["columns_by_type"] == {"categorical": 1, "numeric": 1} and many["bad_cells"] == 0
 
 
 def test_fewer_rows_than_columns(fit):
@@ -181,10 +185,10 @@ def test_input_that_changes_while_it_is_read(ptad, model, table, tmp_path, monke
     changing.write_bytes(table.read_bytes())
     plain = local.score_batch
 
-    def meanwhile(*args):
+    def meanwhile(*args, **more):
         with changing.open("a") as file:
             file.write("1,1,1,1,red,kg,ok\n")
-        return plain(*args)
+        return plain(*args, **more)
 
     monkeypatch.setattr(local, "score_batch", meanwhile)
     result = ptad("score", model, changing, "--out", tmp_path / "o.csv", "--batch-rows", 20, "--json", "--quiet")

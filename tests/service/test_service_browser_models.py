@@ -43,7 +43,7 @@ def test_a_model_gets_versions_that_are_compared_and_followed_over_time(browser,
     assert page.locator("#fit").bounding_box()["y"] < page.locator("#columns").bounding_box()["y"]
     assert page.locator("#fit").bounding_box()["y"] < 800
 
-    assert page.get_by_label("Type of marked").input_value() == "category"
+    assert page.get_by_label("Type of marked").input_value() == "categorical"
     page.get_by_label("Use n", exact=True).uncheck()
     page.fill("#missing", "?")
     page.locator("#missing").blur()

@@ -11,7 +11,7 @@ from ptad.errors import DataError
 from ptad.report.survey import Survey
 from ptad.service import table_scores
 from ptad.service.store import read_json
-from ptad.service.table_scores import CONTENT, SCORED, score_table
+from ptad.service.table_scores import BAD_CELLS, CONTENT, SCORED, score_table
 from ptad.tables import write_table
 
 
@@ -83,7 +83,7 @@ def test_a_killed_scoring_goes_on_where_it_stood(task, scored_batches, tmp_path)
     assert scored_batches == [30, 30, 20]
     assert notes == ["goes on after the 120 rows that were scored before"]
     assert resumed == whole and result(tmp_path / "job") == result(tmp_path / "whole")
-    assert sorted(path.name for path in (tmp_path / "job").iterdir()) == [CONTENT, SCORED]
+    assert sorted(path.name for path in (tmp_path / "job").iterdir()) == [BAD_CELLS, CONTENT, SCORED]
 
     scored_batches.clear()  # killed after all was done, before the service heard of it
     assert run(tmp_path / "job", task) == (whole, []) and scored_batches == []

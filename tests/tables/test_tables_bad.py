@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from ptad.errors import DataError
-from ptad.tables import fit_schema, read_table
+from ptad.tables import BadCells, fit_schema, read_table
 
 N = 24
 
@@ -146,7 +146,7 @@ def test_row_of_an_error_counts_from_the_start_of_the_table(monkeypatch):
     monkeypatch.setattr("ptad.tables.schema.CELLS_AT_ONCE", 4)
     fitted = fit_schema(two([1.0, 2.0] * 12))
     with pytest.raises(DataError, match=r"'c', row 17 .*'abc' is not a number"):
-        fitted.encode(two(["1"] * 17 + ["abc"] + ["2"] * 6))
+        fitted.encode(two(["1"] * 17 + ["abc"] + ["2"] * 6), BadCells(strict=True))
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_changed_types_are_converted(trained, given, same_as):
 )
 def test_changed_types_are_refused_by_name(trained, given, message):
     with pytest.raises(DataError, match=message):
-        fit_schema(pa.table({"c": trained})).encode(pa.table({"c": given}))
+        fit_schema(pa.table({"c": trained})).encode(pa.table({"c": given}), BadCells(strict=True))
 
 
 def test_columns_are_matched_by_name():

@@ -41,6 +41,9 @@ def recalibrate(
     sheet: options.Sheet = None,
     decimal: options.Decimal = None,
     thousands: options.Thousands = None,
+    missing: options.Missing = None,
+    strict: options.Strict = False,
+    bad_cells: options.BadCells = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -61,6 +64,9 @@ def recalibrate(
         false_alarm_rate=parse_rate(false_alarm_rate),
         max_rows=max_rows,
         encoding=encoding,
+        missing=missing or (),
+        strict=strict,
+        bad_cells=bad_cells,
         device=device,
         verbose=0 if quiet else 1,
         reading=lambda: rows_progress("reading", quiet),
@@ -68,4 +74,7 @@ def recalibrate(
     if as_json:
         print_json(summary)
     elif not quiet:
-        print_pairs(summary_lines(summary, label, "new rows"), f"Recalibrated model saved in {safe(summary['model'])}")
+        print_pairs(
+            summary_lines(summary, label, "new rows", bad_cells),
+            f"Recalibrated model saved in {safe(summary['model'])}",
+        )

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import print_json, rows_progress, set_up_logging
+from ptad.cli.console import bad_cell_line, print_json, rows_progress, set_up_logging
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -42,6 +42,9 @@ def report(
     sheet: options.Sheet = None,
     decimal: options.Decimal = None,
     thousands: options.Thousands = None,
+    missing: options.Missing = None,
+    strict: options.Strict = False,
+    bad_cells: options.BadCells = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -53,7 +56,18 @@ def report(
     settings = ReportSettings(top, rows, label, tuple(normal or ()), parse_rate(false_alarm_rate), title, time)
     source = parse_source(table, sheet=sheet, decimal=decimal, thousands=thousands)
     with rows_progress("scoring", quiet) as progress:
-        content = write_report(model, source, out, settings, encoding=encoding, device=device, progress=progress)
+        content = write_report(
+            model,
+            source,
+            out,
+            settings,
+            encoding=encoding,
+            missing=missing or (),
+            strict=strict,
+            bad_cells=bad_cells,
+            device=device,
+            progress=progress,
+        )
     if as_json:
         print_json(content)
     elif not quiet:
@@ -62,3 +76,5 @@ def report(
         n_flagged, n_rows = content["n_flagged"], content["n_rows"]
         noun = "row" if n_rows == 1 else "rows"
         typer.echo(f"{n_flagged:,} of {n_rows:,} {noun} flagged; report in {out}", err=True)
+    if content["bad"]["cells"] and not quiet:
+        typer.echo(bad_cell_line(dict(content["bad"]["columns"]), bad_cells), err=True)

@@ -42,6 +42,9 @@ def update(
     sheet: options.Sheet = None,
     decimal: options.Decimal = None,
     thousands: options.Thousands = None,
+    missing: options.Missing = None,
+    strict: options.Strict = False,
+    bad_cells: options.BadCells = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -62,6 +65,9 @@ def update(
         false_alarm_rate=parse_rate(false_alarm_rate),
         max_rows=max_rows,
         encoding=encoding,
+        missing=missing or (),
+        strict=strict,
+        bad_cells=bad_cells,
         device=device,
         verbose=0 if quiet else 1,
         reading=lambda: rows_progress("reading", quiet),
@@ -69,4 +75,6 @@ def update(
     if as_json:
         print_json(summary)
     elif not quiet:
-        print_pairs(summary_lines(summary, label, "new rows"), f"Updated model saved in {safe(summary['model'])}")
+        print_pairs(
+            summary_lines(summary, label, "new rows", bad_cells), f"Updated model saved in {safe(summary['model'])}"
+        )

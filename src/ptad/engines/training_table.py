@@ -13,6 +13,12 @@ FOUND = 0.99  # share of the reference rows in a table from which on it counts a
 UNIQUE = 0.5  # share of the reference rows that occur once from which on a match tells something
 FEWEST = 20  # reference rows
 
+WARNING = (
+    "the model was fitted on this table, or on a part of it: scores of training rows are too low, and figures on them "
+    "are too good. Use rows that it was not fitted on; for the training rows themselves, held_out_scores_ in Python "
+    "or the check with synthetic anomalies in 'ptad report'"
+)
+
 
 class TrainingTable:
     """Looks for the reference rows of a model in a table, batch by batch at constant memory."""

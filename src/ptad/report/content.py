@@ -92,6 +92,7 @@ def make_content(
         "ignored": survey.ignored[:MOST_COLUMNS],
         "missing": _cells(cells.rows_missing, cells.missing_columns),
         "unseen": _cells(cells.rows_unseen, cells.unseen_columns),
+        "bad": {"cells": int(cells.bad.sum()), "columns": list(map(list, cells.bad_columns.items()))[:MOST_COLUMNS]},
         "fitted": _fitted(survey, values=settings.rows),
         "scores": _scores(survey),
         "over_time": None if survey.over_time is None else survey.over_time.content(),
@@ -181,6 +182,9 @@ def _top(survey: Survey, explanation: Explanation | None, *, values: bool) -> di
     shown = np.argsort(-percentages.sum(axis=0), kind="stable")[:SHOWN_COLUMNS]
     tables = explanation.observed, explanation.expected, explanation.reasons
     observed, expected, reasons = ({name: t[name].to_pylist() for name in explanation.names} for t in tables)
+    if not values:  # why a cell cannot be read quotes it
+        for bad in survey.top_bad_cells():
+            reasons[bad.column][bad.row] = f"not {bad.what}"
     terms = {name: explanation.terms[name].to_pylist() for name in explanation.terms.column_names}
 
     def cell(i: int, j: int) -> dict[str, Any]:
@@ -201,6 +205,7 @@ def _top(survey: Survey, explanation: Explanation | None, *, values: bool) -> di
         rows.append(
             {
                 "row": int(number),
+                "place": str(survey.places.of(int(number))),
                 "score": _digits(survey.top_scores[i], 9),  # as many digits as a score has
                 "p": _digits(p_values[i]),
                 "anomaly": bool(survey.top_labels[i]) if survey.label is not None else None,

@@ -20,6 +20,7 @@ from ptad.devices import resolve_device
 from ptad.engines.training_table import row_hashes
 from ptad.estimator import PTAD
 from ptad.explanation import Explanation, make_explanation
+from ptad.tables import BadCells
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -39,7 +40,7 @@ class Scorer:
 
     def explain(self, rows: pa.RecordBatch | pa.Table, numbers: Numbers) -> Explanation:
         """Return the explanation of rows."""
-        return self.model.explain(rows)
+        return make_explanation(rows, self.model.schema_, self.model.detector_)
 
 
 class CrossFit(Scorer):
@@ -124,7 +125,7 @@ def training_parts(
     hashes = row_hashes(reference) if len(reference) == len(model.held_out_scores_) else None
     start = 0
     for batch in batches:
-        encoded = model.schema_.encode(known(batch))
+        encoded = model.schema_.encode(known(batch), BadCells())
         rows = np.arange(len(encoded)) if hashes is None else np.flatnonzero(np.isin(row_hashes(encoded), hashes))
         yield encoded[rows], start + rows
         start += len(encoded)

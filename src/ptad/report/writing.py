@@ -14,7 +14,7 @@ import html
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from typing import Any
 import narwhals as nw
 import pyarrow as pa
 
+from ptad.engines.bad_cell_list import bad_cell_list
 from ptad.engines.local import rows_per_batch
 from ptad.errors import DataError
 from ptad.estimator import PTAD
@@ -30,6 +31,8 @@ from ptad.report.content import ReportSettings, make_content
 from ptad.report.cross_fit import CrossFit, training_parts
 from ptad.report.survey import Label, Progress, Survey
 from ptad.tables import TableSource, scan_table
+from ptad.tables.borders import as_frame
+from ptad.tables.places import IN_MEMORY
 from ptad.tables.table_source import as_source
 
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
@@ -42,6 +45,9 @@ def write_report(
     settings: ReportSettings | None = None,
     *,
     encoding: str = "utf-8",
+    missing: Sequence[str] = (),
+    strict: bool = False,
+    bad_cells: Path | None = None,
     device: str = "auto",
     progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -59,6 +65,12 @@ def write_report(
         What to show.
     encoding : str
         Encoding of text files.
+    missing : sequence of str
+        Text that counts as missing, beside that of the model.
+    strict : bool
+        Whether a cell that cannot be read is an error; otherwise it counts as missing.
+    bad_cells : path, optional
+        A CSV file that lists such cells.
     device : str
         Where a model that is named by its folder runs.
     progress : callable, optional
@@ -74,10 +86,13 @@ def write_report(
     # also refuses a model without a threshold
     wanted = detector.false_alarm_rate if settings.false_alarm_rate is None else settings.false_alarm_rate
     detector.set_false_alarm_rate(wanted)
+    detector.schema_ = detector.schema_.with_missing(missing)
     batches, name = _batches(table, detector, encoding)
     label = None if settings.label is None else Label(settings.label, settings.normal)
-    survey = Survey(detector, settings.top, label, time=settings.time)
-    survey.add_all(batches, progress)
+    places = getattr(batches, "places", IN_MEMORY)
+    with bad_cell_list(bad_cells, places) as listed:
+        survey = Survey(detector, settings.top, label, time=settings.time, strict=strict, places=places, listed=listed)
+        survey.add_all(batches, progress)
     if survey.training.is_it and _is_read_again(table):
         survey = _held_out(survey, lambda: _batches(table, detector, encoding)[0], progress)
     if not survey.n_rows:
@@ -106,7 +121,7 @@ def _held_out(survey: Survey, batches: Callable[[], Iterable[pa.RecordBatch]], p
     scorer = CrossFit.fit(survey.model, training_parts(survey.model, batches(), survey.known))
     if not isinstance(scorer, CrossFit):  # what is trained for minutes is not trained again
         return survey
-    found = Survey(survey.model, survey.top, survey.label, scorer, time=survey.time)
+    found = Survey(survey.model, survey.top, survey.label, scorer, time=survey.time, places=survey.places)
     found.add_all(batches(), progress)
     return found
 
@@ -140,7 +155,6 @@ def _batches(table: Any, model: PTAD, encoding: str) -> tuple[Iterable[pa.Record
         scan = scan_table(
             table,
             batch_rows=rows_per_batch(model),
-            missing=model.schema_.missing,
             encoding=encoding,
             schema=model.schema_,
         )
@@ -154,7 +168,12 @@ def _batches(table: Any, model: PTAD, encoding: str) -> tuple[Iterable[pa.Record
             f"A report needs a file or a pandas, polars or Arrow table; got {type(table).__name__}. Give its columns "
             "names, such as with pandas.DataFrame(X)."
         )
-    return frame.to_arrow().to_batches(max_chunksize=rows_per_batch(model)), "a table in memory"
+    try:
+        rows = frame.to_arrow()
+    except pa.ArrowException:  # numbers and text in one column
+        columns = as_frame(table)
+        rows = pa.Table.from_arrays([columns.column(i) for i in range(len(columns.names))], names=list(columns.names))
+    return rows.to_batches(max_chunksize=rows_per_batch(model)), "a table in memory"
 
 
 def _is_path(table: Any) -> bool:

@@ -12,7 +12,8 @@ import os
 import re
 import sys
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import DataError, UserError
-from ptad.service.rows import renumbered
 from ptad.service.store import read_json, write_json
 from ptad.service.words import http_words
-from ptad.tables import Schema, scan_table
+from ptad.tables import BadCells, Schema, TableScan, scan_table
 from ptad.tables.column_types import Reading, reason_to_leave_out, type_of_array
 from ptad.tables.fitting import has_semicolons
 from ptad.tables.inference import read_columns
+from ptad.tables.places import located
 from ptad.tables.sources import DAMAGE, LONGEST_LINE, TEXT_FORMATS, Source, endless_line, find_sources
 from ptad.tables.spreadsheet import read_sheet
 from ptad.tables.values import decoded, without_missing
@@ -162,14 +163,14 @@ def check_header(path: Path, columns: int, *, is_json: bool | None = None) -> No
         raise endless_line(str(path))
 
 
-def _batches(path: Path, spec: dict[str, Any], schema: Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def _opened(path: Path, spec: dict[str, Any], schema: Schema | None) -> TableScan:
     missing = schema.missing if schema is not None else tuple(spec["missing"])
     scan = scan_table(path, batch_rows=BATCH_ROWS, schema=schema, missing=missing)
     if len(scan.schema.names) > spec["columns"]:
         raise _too_wide(path, spec["columns"])
-    if scan.n_rows > spec["rows"]:
+    if scan.n_rows is not None and scan.n_rows > spec["rows"]:
         raise DataError(f"{path} has {scan.n_rows:,} rows; this service takes {spec['rows']:,}. Send fewer.")
-    return scan.schema, iter(scan)
+    return scan
 
 
 def _too_wide(path: Path, columns: int) -> DataError:
@@ -179,7 +180,9 @@ def _too_wide(path: Path, columns: int) -> DataError:
 def _rows(path: Path, spec: dict[str, Any]) -> dict[str, Any]:
     """Convert a table to plain Arrow, having encoded every row once: scoring it later cannot fail on a value."""
     schema = Schema.from_json(read_json(Path(spec["schema"])))
-    arrow, batches = _batches(path, spec, schema)
+    scan, counts = _opened(path, spec, schema), Counter[str]()
+    arrow = scan.schema
+    schema.check_columns(arrow.names)
     inputs = set(schema.inputs)
     known = arrow.names if schema.from_array else [n for n in arrow.names if n in inputs]
     kept = arrow.names if spec["append"] else known
@@ -188,25 +191,28 @@ def _rows(path: Path, spec: dict[str, Any]) -> dict[str, Any]:
         pa.OSFile(spec["rows_file"], "wb") as sink,
         pa.ipc.new_file(sink, pa.schema([arrow.field(n) for n in kept])) as writer,
     ):
-        for batch in batches:
-            with renumbered(lambda row, start=n_rows: row + start):  # type: ignore[misc]
-                schema.encode(batch.select(known))
+        for batch in scan:
+            bad = BadCells(strict=spec["strict"])
+            with located(scan.places.after(n_rows)):
+                schema.encode(batch.select(known), bad)
+            counts.update(bad.counts)
             writer.write_batch(batch.select(kept))
             n_rows += batch.num_rows
-    return {"rows": n_rows, "ignored": [n for n in arrow.names if n not in inputs][:100], "known": known}
+    ignored = [n for n in arrow.names if n not in inputs][:100]
+    return {"rows": n_rows, "ignored": ignored, "known": known, "bad_cells": counts.total()}
 
 
 def _profile(path: Path, spec: dict[str, Any], kind: str) -> dict[str, Any]:
     """Say what the columns of a table are, and what is the matter with them."""
-    arrow, batches = _batches(path, spec, None)
+    scan = _opened(path, spec, None)
     held: list[pa.RecordBatch] = []
     n_rows = 0
-    for batch in batches:
+    for batch in scan:
         if n_rows < PROFILE_ROWS:
             held.append(batch)
         n_rows += batch.num_rows
-    table = pa.Table.from_batches(held, schema=arrow).combine_chunks()
-    arrays = {name: _array(table.column(name), spec["missing"]) for name in arrow.names}
+    table = pa.Table.from_batches(held, schema=scan.schema).combine_chunks()
+    arrays = {name: _array(table.column(name), spec["missing"]) for name in scan.schema.names}
     usable = {name: array for name, array in arrays.items() if _is_usable(name, array)}
     readings, notes = read_columns(usable, {}, semicolons=has_semicolons(table))
     return {

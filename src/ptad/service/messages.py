@@ -54,6 +54,7 @@ class FitRequest(Message):
     missing: list[Marker] = Field(default=[], max_length=100)
     decimal: Literal[".", ","] | None = Field(default=None, description="Decimal sign of numbers in text")
     thousands: Literal["", ".", ",", " ", "'"] | None = Field(default=None, description="Their thousands sign")
+    strict: bool = Field(default=False, description="Refuse a cell that cannot be read; otherwise it counts as missing")
     preset: Literal["default", "paper"] = "default"
     score: bool = Field(default=False, description="Then score the table itself, with held-out scores: one job")
     seed: int = Field(default=0, ge=0, lt=2**31)
@@ -70,6 +71,10 @@ class ScoringRequest(Message):
     label: Column | None = None
     normal: list[Marker] = Field(default=[], max_length=100)
     top: int = Field(default=50, ge=1, le=1000)
+    missing: list[Marker] = Field(
+        default=[], max_length=100, description="Text that means missing, beside that of the model"
+    )
+    strict: bool = Field(default=False, description="Refuse a cell that cannot be read; otherwise it counts as missing")
 
 
 class RenewalRequest(Message):
@@ -146,6 +151,14 @@ class RowResult(BaseModel):
     anomaly: bool | None
 
 
+class BadCell(BaseModel):
+    """A cell that cannot be read and counts as missing; rows are counted from 0."""
+
+    row: int
+    column: str
+    reason: str
+
+
 class ScoreAnswer(BaseModel):
     """The scores of all rows of a call, in their order."""
 
@@ -153,6 +166,8 @@ class ScoreAnswer(BaseModel):
     false_alarm_rate: float | None
     threshold: float | None
     ignored: list[str]
+    bad_cells: int = Field(description="Cells that cannot be read and count as missing")
+    bad_cell_list: list[BadCell] = Field(description="The first of them")
     results: list[RowResult]
 
 
@@ -160,7 +175,10 @@ class Reason(BaseModel):
     """A column of a row, and what it adds to the score."""
 
     column: str
-    reason: str = Field(description="unusual value, unusual combination with another column, missing, unseen category")
+    reason: str = Field(
+        description="unusual value, unusual combination with another column, missing, unseen category, or why the cell "
+        "could not be read, such as: not a number: 'abc'"
+    )
     observed: Any
     expected: Any
     contribution: float = Field(description="What the column adds to the score; all of them add up to it")
@@ -179,6 +197,8 @@ class ExplainAnswer(BaseModel):
 
     model: str
     ignored: list[str]
+    bad_cells: int = Field(description="Cells that cannot be read and count as missing")
+    bad_cell_list: list[BadCell] = Field(description="The first of them")
     results: list[ExplainedRow]
 
 

@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from ptad._version import __version__
 from ptad.devices import resolve_device
-from ptad.engines.local import added_schema, load_model, rows_from, rows_per_batch
+from ptad.engines.bad_cell_list import bad_cell_list
+from ptad.engines.local import added_schema, load_model, rows_per_batch
 from ptad.engines.resume import PartStore
 from ptad.engines.why import why_columns
 from ptad.errors import DataError, UserError
@@ -26,9 +27,10 @@ from ptad.report.cross_fit import CrossFit, Scorer
 from ptad.report.survey import BatchScores, Label, Survey
 from ptad.service.store import read_json, write_json
 from ptad.storage import MANIFEST
-from ptad.tables import TableScan, TableWriter, scan_table
+from ptad.tables import BadCells, TableScan, TableWriter, scan_table
+from ptad.tables.places import located
 
-CONTENT, SCORED = "content.json", "scored.parquet"
+CONTENT, SCORED, BAD_CELLS = "content.json", "scored.parquet", "bad_cells.csv"
 PARTS = f".{SCORED}.partial"  # where the engine keeps what is done so far
 MOST_ROWS = 2048  # in a batch: progress is seen, and little is lost by a kill
 PREFIX = "ptad_"  # where the table itself has a column of the same name as an added one
@@ -59,7 +61,12 @@ def score_table(folder: Path, task: dict[str, Any], progress: Progress, note: Ca
     """
     if (folder / SCORED).exists():  # killed after the last act
         return _summary(read_json(folder / CONTENT))
-    model = load_model(task["bundle"], device=task["device"], false_alarm_rate=task["false_alarm_rate"])
+    model = load_model(
+        task["bundle"],
+        device=task["device"],
+        false_alarm_rate=task["false_alarm_rate"],
+        missing=task.get("missing", ()),
+    )
     if model.detector_.calibration is None:
         model.set_false_alarm_rate("auto")  # refuses with the reason
     settings = ReportSettings(top=task["top"], label=task["label"], normal=tuple(task["normal"]))
@@ -69,19 +76,31 @@ def score_table(folder: Path, task: dict[str, Any], progress: Progress, note: Ca
     scan = _scan(task, model, rows)
     schema = _output_schema(scan)
     store = PartStore(folder / SCORED, _belongs_to(task, model, scan, rows))
-    survey = Survey(model, settings.top, label, _scorer(task, model, _scan(task, model, rows)))
     scores: list[np.ndarray] = []
     try:
-        with TableWriter(store.staging, schema) as writer:
+        with (
+            TableWriter(store.staging, schema) as writer,
+            bad_cell_list(folder / BAD_CELLS, scan.places) as listed,
+        ):
+            survey = Survey(
+                model,
+                settings.top,
+                label,
+                _scorer(task, model, _scan(task, model, rows)),
+                strict=task.get("strict", False),
+                places=scan.places,
+                listed=listed,
+            )
             for batch, found, why in _scored(survey, scan, store, note):
-                with rows_from(survey.n_rows):
-                    survey.count_in(batch, found)
+                survey.count_in(batch, found)
                 columns = [*_columns(survey, found), *why]
                 scores.append(found.scores)
                 writer.write(pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=schema))
                 progress(survey.n_rows, scan.n_rows)
-        if label is not None and not survey.normal.counts.sum():
-            raise DataError(f"No row is normal by the label column {label.column!r}. Name the value of normal rows.")
+            if label is not None and not survey.normal.counts.sum():
+                raise DataError(
+                    f"No row is normal by the label column {label.column!r}. Name the value of normal rows."
+                )
         known = isinstance(survey.scorer, CrossFit) or survey.training.is_it  # the report says it by itself
         notes = [IN_SAMPLE] if task["training_table"] and not known else []
         content = make_content(survey, settings, task["source_name"], task["model_name"], notes)
@@ -106,9 +125,8 @@ def _scored(
             if resumed:
                 note(f"goes on after the {resumed:,} rows that were scored before")
                 resumed = 0
-            with rows_from(start):
-                found = survey.score(batch, start)
-                kept = _with_reasons(survey, batch, found, start)
+            found = survey.score(batch, start)
+            kept = _with_reasons(survey, batch, found, start)
             store.put(start, kept)
         else:
             resumed += batch.num_rows
@@ -134,7 +152,7 @@ def _with_reasons(survey: Survey, batch: pa.RecordBatch, found: BatchScores, sta
 
 def _scan(task: dict[str, Any], model: PTAD, rows: int) -> TableScan:
     """Open the table; it is read once."""
-    return scan_table(task["source"], batch_rows=rows, schema=model.schema_, missing=model.schema_.missing)
+    return scan_table(task["source"], batch_rows=rows, schema=model.schema_)
 
 
 def _scorer(task: dict[str, Any], model: PTAD, scan: TableScan) -> Scorer:
@@ -148,9 +166,9 @@ def _scorer(task: dict[str, Any], model: PTAD, scan: TableScan) -> Scorer:
     def training_rows() -> Iterator[tuple[Any, Any]]:
         start = 0
         for batch in scan:
-            with rows_from(start):
-                normal_rows = np.ones(batch.num_rows, bool) if label is None else ~label.anomalous(batch)
-                encoded = model.schema_.encode(reader.known(batch))
+            normal_rows = np.ones(batch.num_rows, bool) if label is None else ~label.anomalous(batch)
+            with located(scan.places.after(start)):
+                encoded = model.schema_.encode(reader.known(batch), BadCells(strict=task.get("strict", False)))
             yield encoded[normal_rows], start + np.flatnonzero(normal_rows)
             start += batch.num_rows
 
@@ -177,6 +195,8 @@ def _belongs_to(task: dict[str, Any], model: PTAD, scan: TableScan, rows: int) -
         "false_alarm_rate": float(model.false_alarm_rate_),
         "label": task["label"],
         "fitted_on": task["fitted_on"],
+        "missing": list(model.schema_.missing),
+        "strict": task.get("strict", False),
         "batch_rows": rows,
         "reasons": REASONS,
         "sources": [list(source.state) for source in scan.sources],
@@ -203,4 +223,6 @@ def _summary(content: dict[str, Any]) -> dict[str, Any]:
         "training_table": content["training_table"],
         "rows_with_missing_values": content["missing"]["rows"],
         "rows_with_unseen_categories": content["unseen"]["rows"],
+        "bad_cells": content["bad"]["cells"],
+        "columns_with_bad_cells": dict(content["bad"]["columns"]),
     }

@@ -140,6 +140,7 @@ class Uploads:
         append: bool = False,
         sheet: str | None = None,
         missing: Sequence[str] = (),
+        strict: bool = False,
     ) -> dict[str, Any]:
         """Let another process look at the table; with a schema, also check and convert it for scoring."""
         limits = self.limits
@@ -157,6 +158,7 @@ class Uploads:
             "append": append,
             "sheet": sheet,
             "missing": list(missing),
+            "strict": strict,
             "rows_file": str(rows_file),
         }
         if schema is not None:

@@ -61,6 +61,7 @@ def _words(error: PtadError, task: dict[str, Any]) -> str:
 def _fit(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
     """Fit a model and, if that is asked for, score the training table; a kill in between loses no fit."""
     from ptad.engines.learning import fit_table
+    from ptad.service.table_scores import BAD_CELLS
 
     progress = Progress(folder / "progress.jsonl")
     summary: dict[str, Any] | None = read_json(folder / FITTED)
@@ -73,6 +74,7 @@ def _fit(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
                 label=task["label"],
                 normal=task["normal"],
                 checkpoint=folder / "checkpoint",
+                bad_cells=folder / BAD_CELLS,
             )
         summary = _shown(found)
         write_json(folder / FITTED, summary)

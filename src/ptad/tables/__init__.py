@@ -1,5 +1,6 @@
 """Any table in, float matrix out: reading, schema, encoding, writing."""
 
+from ptad.tables.bad_cells import BadCells, BadCellsWarning
 from ptad.tables.database import Query
 from ptad.tables.fitting import fit_schema
 from ptad.tables.libraries import same_kind, same_series
@@ -9,6 +10,8 @@ from ptad.tables.table_source import TableSource
 from ptad.tables.writing import TableWriter, write_table
 
 __all__ = [
+    "BadCells",
+    "BadCellsWarning",
     "Schema",
     "fit_schema",
     "read_table",

@@ -3,13 +3,13 @@
 =========== ==================================================================================================
 type        columns
 =========== ==================================================================================================
-numeric     integers, floats, decimals; text in which every value reads as a number ("3", "2.5e-1", "1.234,56"), unless
-            a value has the leading zero of a code ("00501")
+numeric     integers, floats, decimals; text in which at least 95 % of the values read as a number ("3", "2.5e-1",
+            "1.234,56"), unless a value has the leading zero of a code ("00501")
 boolean     truth values
 categorical text and declared categories with at most 100 different values that repeat: at most ten values, or each
             value on average at least twice; mixed columns of numbers and text count as text
 text        all other text
-datetime    timestamps; text in which every value is a date-time, in ISO 8601 or as people write them
+datetime    timestamps; text in which at least 95 % of the values are date-times, in ISO 8601 or as people write them
 date, time  calendar days, times of day
 duration    differences of times
 =========== ==================================================================================================
@@ -48,8 +48,8 @@ TYPES: dict[str, type[Column]] = {
 MOST_CATEGORIES = 100
 FEW_CATEGORIES = 10
 CONSTANT = "constant: "  # a reason to leave a column out; what follows is its one value
+MOST_BAD = 0.05  # share of values that cannot be read up to which a column of text is still one of numbers or dates
 IDENTIFIER_ROWS = 20  # fewer distinct values than this prove nothing
-MOST_BAD = 0.0  # share of values that may be unreadable in a text column that holds numbers or dates
 MOMENTS = ("datetime", "date", "time")
 
 
@@ -100,6 +100,19 @@ def few_or_many(values: pa.Array) -> str:
     present = len(values) - values.null_count
     few = distinct <= MOST_CATEGORIES and (distinct <= FEW_CATEGORIES or 2 * distinct <= present)
     return "categorical" if few else "text"
+
+
+def is_foreign(type_: str | None, found: pa.DataType) -> bool:
+    """Whether text was taken for another type than a column of this type has: as text, its cells cannot be read.
+
+    Otherwise a cell would be refused with its column where all cells are alike, and count as missing beside others.
+    """
+    if type_ in MOMENTS:
+        return bool(pa.types.is_boolean(found) or pa.types.is_integer(found) or pa.types.is_floating(found))
+    if type_ in ("numeric", "boolean", "duration"):
+        odd = pa.types.is_temporal(found) and not pa.types.is_duration(found)
+        return bool(odd or (type_ == "numeric" and pa.types.is_boolean(found)))
+    return False
 
 
 def reason_to_leave_out(array: pa.Array, reading: Reading, *, identifiers: bool) -> str | None:

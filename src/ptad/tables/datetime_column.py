@@ -18,8 +18,8 @@ from ptad.tables.values import (
     day_times,
     decoded,
     is_text,
-    looks_like,
     moments,
+    share_like,
 )
 
 _STEPS = {"day": DAY, "week": 7, "year": 366}  # seconds of a day, days of a week, days of a year
@@ -135,7 +135,7 @@ def is_zoned(array: pa.Array, formats: tuple[str, ...] = ()) -> bool:
     if formats and not pa.types.is_temporal(array.type):
         return has_zone(formats[0])
     if is_text(array.type):
-        return array.null_count < len(array) and looks_like(array, ZONED_TEXT)
+        return share_like(array, ZONED_TEXT) > 0.5  # the others cannot be read
     return pa.types.is_timestamp(array.type) and array.type.tz is not None
 
 

@@ -9,14 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from ptad.errors import DataError, SettingError
+from ptad.tables.bad_cells import BadCells, UnreadableCells
 from ptad.tables.borders import as_frame
-from ptad.tables.column_types import Column, reason_to_leave_out
+from ptad.tables.column_types import Column, Reading, reason_to_leave_out
 from ptad.tables.delimited import DELIMITER
 from ptad.tables.frame import Frame
 from ptad.tables.inference import read_columns
+from ptad.tables.names import did_you_mean
 from ptad.tables.numeric_column import NumericColumn, origin_of
 from ptad.tables.schema import CELLS_AT_ONCE, Schema, raw_block
-from ptad.tables.values import without_missing, without_named
+from ptad.tables.type_doubts import doubt_of
+from ptad.tables.values import decoded, is_text, without_missing, without_named
 
 _NUMERIC = ("numeric", "boolean", "duration")
 
@@ -31,6 +34,7 @@ def fit_schema(
     numeric_only: bool = False,
     decimal: str | None = None,
     thousands: str | None = None,
+    bad: BadCells | None = None,
 ) -> Schema:
     """Learn from training rows how to encode a table.
 
@@ -50,6 +54,9 @@ def fit_schema(
     decimal, thousands : str, optional
         Signs in numbers that are written as text, such as "," and "." in 1.234,56; found from the values of all columns
         where they are not given.
+    bad : BadCells, optional
+        Collects the cells that cannot be read, or refuses the first one if it is strict; without it they are named in
+        one warning. They count as missing.
 
     Returns
     -------
@@ -81,6 +88,7 @@ def fit_schema(
         thousands,
         semicolons=has_semicolons(table),
     )
+    found = BadCells() if bad is None else bad
     left_out: dict[str, str] = {}
     columns: list[Column] = []
     places: list[int] = []
@@ -94,7 +102,10 @@ def fit_schema(
             assert frame.array is not None
             columns.append(_array_column(name, frame.array[:, i]))
         else:
-            array, reading = without_missing(cells[name], ()), readings[name]
+            whole, reading = without_missing(cells[name], ()), readings[name]
+            array = _readable(name, reading, whole, found)
+            if (doubt := doubt_of(name, reading, whole, array)) is not None:
+                notes.append(doubt)
             reason = reason_to_leave_out(array, reading, identifiers=name not in chosen)
             if reason is None and numeric_only and reading.type not in _NUMERIC:
                 reason = f"{reading.type}: only numbers are used"
@@ -109,6 +120,8 @@ def fit_schema(
         raise DataError(f"No column is left to learn from: {reasons}. Add columns that vary, or set their types.")
     used = tuple(columns)
     rate = _missing_rate(used, _chosen(frame, places), texts)
+    if bad is None:
+        found.warn()
     return Schema(frame.names, used, rate, texts, left_out, frame.array is not None, tuple(notes))
 
 
@@ -133,8 +146,8 @@ def _check_names(names: tuple[str, ...], given: dict[str, tuple[str, ...]]) -> N
         absent = [n for n in wanted if n not in names]
         if absent:
             raise DataError(
-                f"The table has no column {', '.join(map(repr, absent))}, named in '{parameter}'. Its columns are: "
-                f"{', '.join(map(repr, names[:30]))}."
+                f"The table has no column {', '.join(map(repr, absent))}, named in '{parameter}'."
+                f"{did_you_mean(absent, names)} Its columns are: {', '.join(map(repr, names[:30]))}."
             )
 
 
@@ -142,6 +155,20 @@ def _array_column(name: str, values: np.ndarray) -> NumericColumn:
     if values.dtype.kind not in "iu":
         return NumericColumn(name, "numeric")
     return NumericColumn(name, "numeric", True, origin_of(int(values.min()), int(values.max())))
+
+
+def _readable(name: str, reading: Reading, array: pa.Array, bad: BadCells) -> pa.Array:
+    """The column with nulls in place of the cells that cannot be read as its type."""
+    if reading.type in ("categorical", "text") or not (is_text(decoded(array).type) or reading.type == "boolean"):
+        return array
+    while array.null_count < len(array):
+        try:
+            reading.fit(name, array).raw(array, 0)
+            break
+        except UnreadableCells as error:
+            bad.add(error)
+            array = error.without()
+    return array
 
 
 def _chosen(frame: Frame, places: list[int]) -> Frame:
@@ -158,7 +185,7 @@ def _missing_rate(columns: tuple[Column, ...], frame: Frame, missing: tuple[str,
     rates = []
     for start, stop in _column_blocks(columns, frame.n_rows):
         part = columns[start:stop]
-        block = raw_block(part, _chosen(frame, list(range(start, stop))), missing)
+        block = raw_block(part, _chosen(frame, list(range(start, stop))), missing, BadCells())  # known already
         firsts = np.cumsum([0, *(len(c.labels) for c in part[:-1])])
         rates.append(np.isnan(block[:, firsts]).mean(axis=0))
     return np.concatenate(rates)

@@ -21,6 +21,7 @@ from ptad.tables.values import (
     decoded,
     is_text,
     looks_like,
+    share_like,
     whole_text,
     without_missing,
 )
@@ -195,11 +196,7 @@ def _number_format(name: str, array: pa.Array, signs: NumberSigns) -> NumberForm
 def _iso_zone(array: pa.Array) -> bool | None:
     """Whether ISO 8601 dates have a time zone; None if the text holds no such dates."""
     for pattern, zone in ((NAIVE_TEXT, None), (ZONED_TEXT, "UTC")):
-        if looks_like(array, pattern):
-            try:
-                pc.cast(pc.utf8_trim_whitespace(array), pa.timestamp("us", zone))
-            except pa.ArrowInvalid:  # 2024-02-31 has the form of a date and is none
-                return None
+        if share_like(array, pattern, "us", zone) >= 1.0 - MOST_BAD:
             return zone is not None
     return None
 

@@ -11,9 +11,12 @@ import pyarrow as pa
 from ptad.errors import DataError
 from ptad.tables import delimited
 from ptad.tables.arrow_files import arrow_batches, arrow_shape
+from ptad.tables.column_types import is_foreign
 from ptad.tables.database import Query
 from ptad.tables.json_lines import json_batches
+from ptad.tables.names import did_you_mean
 from ptad.tables.number_format import check_signs
+from ptad.tables.places import COUNTINGS, RECORDS, Places
 from ptad.tables.sources import Source, find_sources
 from ptad.tables.spreadsheet import read_sheet
 from ptad.tables.table_source import as_source
@@ -43,7 +46,8 @@ def read_table(
         absent = [c for c in columns if c not in scan.schema.names]
         if absent:
             raise DataError(
-                f"{scan.label} has no column {', '.join(map(repr, absent))}. Its columns are: "
+                f"{scan.label} has no column {', '.join(map(repr, absent))}."
+                f"{did_you_mean(absent, scan.schema.names)} Its columns are: "
                 f"{', '.join(map(repr, scan.schema.names[:30]))}."
             )
     table = pa.Table.from_batches(list(scan), schema=scan.schema)
@@ -99,7 +103,10 @@ def scan_table(
 
 
 class TableScan(Iterator[pa.RecordBatch]):
-    """Batches of one or more files. ``schema`` is the Arrow schema of every batch, ``label`` names the files."""
+    """Batches of one or more files.
+
+    ``schema`` is the Arrow schema of every batch, ``label`` names the files, ``places`` says where its rows are.
+    """
 
     def __init__(
         self,
@@ -116,10 +123,11 @@ class TableScan(Iterator[pa.RecordBatch]):
         self.sources = sources
         self.label = sources[0].label if len(sources) == 1 else f"{sources[0].label} and {len(sources) - 1} more files"
         self._missing, self._encoding, self._batch_rows = missing, encoding, max(int(batch_rows), 1)
-        types = fitted.types if fitted is not None else {}
-        self._text = tuple(name for name, type_ in types.items() if type_ in ("text", "categorical"))
+        self._types = fitted.types if fitted is not None else {}
+        self._text = tuple(name for name, type_ in self._types.items() if type_ in ("text", "categorical"))
         self._fitted, self._signs = fitted, signs
         self._sheets: dict[Source, pa.Table] = {}  # a workbook is read once, as a whole
+        self._counts: list[int] = []  # rows of every file
         self._mixed: tuple[str, ...] = ()
         self.schema, rows = self._look()
         self.n_rows = rows
@@ -129,6 +137,14 @@ class TableScan(Iterator[pa.RecordBatch]):
 
     def __next__(self) -> pa.RecordBatch:
         return next(self._batches)
+
+    @property
+    def places(self) -> Places:
+        """Where the rows are in their files."""
+        counts = self._counts or [0] * len(self.sources)
+        return Places(
+            tuple((s.label, n, COUNTINGS.get(s.format, RECORDS)) for s, n in zip(self.sources, counts, strict=True))
+        )
 
     def _look(self) -> tuple[pa.Schema, int | None]:
         """First pass: the types that hold every value of every file, and whether there are rows at all."""
@@ -140,6 +156,7 @@ class TableScan(Iterator[pa.RecordBatch]):
         rows = 0
         for source in self.sources:
             own: dict[str, pa.DataType] = {}
+            before = rows
             source.check_first_line()
             if source.format in ("csv", "tsv"):
                 own = dict.fromkeys(delimited.header(source, self._encoding), pa.null())
@@ -162,6 +179,7 @@ class TableScan(Iterator[pa.RecordBatch]):
                 count, own = arrow_shape(source)
                 rows += count
             source.check_unchanged()
+            self._counts.append(rows - before)
             if first is None:
                 first = source, list(own)
             elif set(own) != set(first[1]) and source.format != "jsonl":
@@ -174,7 +192,8 @@ class TableScan(Iterator[pa.RecordBatch]):
                 fields.setdefault(name, []).append(kind)
         found = finder.types()  # only now it has seen all files
         for name in delimited_names:
-            fields[name].append(found.get(name, pa.null()))
+            kind = found.get(name, pa.null())
+            fields[name].append(pa.large_string() if is_foreign(self._types.get(name), kind) else kind)
         self._warn_of_signs(finder)
         schema = pa.schema([(name, self._common(name, kinds)) for name, kinds in fields.items()])
         return schema.with_metadata({delimited.DELIMITER: b";"} if finder.semicolons else None), rows
@@ -208,7 +227,8 @@ class TableScan(Iterator[pa.RecordBatch]):
 
     def _keep_text(self, field: pa.Field) -> None:
         """A text column of the model that JSON shows as a number or a date is taken as it stands in the file."""
-        if field.name in self._text and not (is_text(field.type) or pa.types.is_null(field.type)):
+        text = field.name in self._text and not (is_text(field.type) or pa.types.is_null(field.type))
+        if text or is_foreign(self._types.get(field.name), field.type):
             self._mixed = tuple({*self._mixed, field.name})
 
     def _rechunked(self, batch_rows: int, skip: int) -> Iterator[pa.RecordBatch]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -15,15 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import BundleError, DataError
+from ptad.tables.bad_cells import BadCells, UnreadableCells
 from ptad.tables.borders import as_frame
+from ptad.tables.column_cells import read_column, shown_values
 from ptad.tables.column_types import CONSTANT, TYPES, Column
 from ptad.tables.datetime_column import DatetimeColumn
 from ptad.tables.features import Features
 from ptad.tables.frame import Frame
 from ptad.tables.inference import Note
+from ptad.tables.names import did_you_mean
 from ptad.tables.number_format import check_signs
 from ptad.tables.numeric_column import NumericColumn
-from ptad.tables.shown_values import shown_values
+from ptad.tables.places import RowError
 from ptad.tables.values import decoded, shifted, without_missing, without_named
 
 FORMAT, VERSION = "ptad-schema", 3
@@ -113,18 +116,38 @@ class Schema:
         )
         return replace(self, columns=columns)
 
-    def encode(self, table: Any) -> np.ndarray:
-        """Encode a table as float64 of shape (n_rows, n_features); NaN marks a missing cell."""
+    def with_missing(self, words: Sequence[str]) -> Schema:
+        """Return the schema with further text that counts as missing."""
+        return replace(self, missing=tuple(dict.fromkeys([*self.missing, *words]))) if words else self
+
+    def encode(self, table: Any, bad: BadCells | None = None) -> np.ndarray:
+        """Encode a table as float64 of shape (n_rows, n_features); NaN marks a missing cell.
+
+        A cell that cannot be read counts as missing. ``bad`` collects such cells, or refuses the first one if it is
+        strict; without it they are named in one warning.
+        """
+        found = BadCells() if bad is None else bad
         frame = self._matched(table)
         x = np.empty((frame.n_rows, len(self.features)))
         step = max(CELLS_AT_ONCE // max(len(self.features), 1), 1)
         for start in range(0, frame.n_rows, step):
             part = frame.slice(start, start + step)
-            x[start : start + part.n_rows] = raw_block(self.columns, part, self.missing)
+            x[start : start + part.n_rows] = raw_block(self.columns, part, self.missing, found)
+        if bad is None:
+            found.warn()
         return x
 
+    def bad_cells(self, table: Any) -> BadCells:
+        """Return the cells of a table that cannot be read, at the memory of one column."""
+        found = BadCells()
+        frame = self._matched(table)
+        for i, column in enumerate(self.columns):
+            if isinstance(column, NumericColumn | DatetimeColumn):  # text of any kind can be read
+                read_column(column, without_named(frame.column(i), self.missing), 0, found)
+        return found
+
     def observed(self, table: Any) -> dict[str, list[Any]]:
-        """The value of every row per used column, as plain Python objects, None where missing."""
+        """The value of every row per used column, as plain Python objects, None where missing or not to be read."""
         frame = self._matched(table)
         cells = (without_missing(frame.column(i), self.missing) for i in range(len(self.columns)))
         return {c.name: shown_values(c, array) for c, array in zip(self.columns, cells, strict=True)}
@@ -194,7 +217,10 @@ class Schema:
     def _matched(self, table: Any) -> Frame:
         """The used columns of ``table``, in the schema's order."""
         used = set(self.names)
-        frame = as_frame(table, typed=not self.from_array, wanted=lambda name: self.from_array or name in used)
+        try:
+            frame = as_frame(table, typed=not self.from_array, wanted=lambda name: self.from_array or name in used)
+        except UnreadableCells:  # an array of objects that are not all numbers: column by column
+            frame = as_frame(table, typed=True)
         if frame.positional or self.from_array:
             if len(frame.names) != len(self.inputs):
                 raise DataError(
@@ -212,13 +238,19 @@ class Schema:
         assert frame.columns is not None
         return Frame(self.names, tuple(frame.columns[i] for i in wanted), None, frame.n_rows)
 
-    def _check_names(self, place: dict[str, int]) -> None:
-        absent = [n for n in self.names if n not in place]
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Raise if one of the columns of a table with these names is missing; an array's are known by place."""
+        there = set(names)
+        absent = [] if self.from_array else [n for n in self.names if n not in there]
         if absent:
             raise DataError(
-                f"The table has no column {', '.join(map(repr, absent))}, which the model was trained with. Its "
-                f"columns are: {', '.join(map(repr, list(place)[:30]))}. Add or rename."
+                f"The table has no column {', '.join(map(repr, absent))}, which the model was trained with."
+                f"{did_you_mean(absent, names)} Its columns are: {', '.join(map(repr, names[:30]))}. "
+                "Add or rename."
             )
+
+    def _check_names(self, place: dict[str, int]) -> None:
+        self.check_columns(list(place))
         known = set(self.inputs)
         extra = [n for n in place if n not in known]
         if extra:
@@ -229,8 +261,11 @@ class Schema:
             )
 
 
-def raw_block(columns: tuple[Column, ...], frame: Frame, missing: tuple[str, ...]) -> np.ndarray:
-    """Unscaled features of all columns, float64 of shape (n_rows, n_encoded); infinite numbers are an error."""
+def raw_block(columns: tuple[Column, ...], frame: Frame, missing: tuple[str, ...], bad: BadCells) -> np.ndarray:
+    """Unscaled features of all columns, float64 of shape (n_rows, n_encoded); infinite numbers are an error.
+
+    Cells that cannot be read go to ``bad`` and come out as NaN.
+    """
     numeric = [c for c in columns if isinstance(c, NumericColumn) and c.type == "numeric"]
     if frame.array is not None and len(numeric) == len(columns):
         block = _array_block(numeric, frame.array)
@@ -238,14 +273,15 @@ def raw_block(columns: tuple[Column, ...], frame: Frame, missing: tuple[str, ...
         spans = list(_spans(columns))
         block = np.empty((frame.n_rows, spans[-1].stop if spans else 0))
         for i, (column, span) in enumerate(zip(columns, spans, strict=True)):
-            block[:, span] = column.raw(without_named(frame.column(i), missing), frame.offset)
+            block[:, span] = read_column(column, without_named(frame.column(i), missing), frame.offset, bad)[0]
     infinite = np.isinf(block)
     if infinite.any():
         row, place = (int(i) for i in np.argwhere(infinite)[0])
         name = [c.name for c in columns for _ in c.labels][place]
-        raise DataError(
-            f"Input X contains infinity or a value too large: column {name!r}, row {frame.offset + row} (counted from "
-            "0). Replace it by a finite number or by a missing value."
+        raise RowError(
+            f"Input X contains infinity or a value too large: column {name!r}, ",
+            frame.offset + row,
+            ". Replace it by a finite number or by a missing value.",
         )
     return block
 

@@ -19,6 +19,7 @@ from ptad.service.jobs import FINAL
 from ptad.service.messages import FitRequest, Identifier, JobInfo, RenewalRequest, ScoringRequest, problems
 from ptad.service.models import version_name
 from ptad.service.workers import Told
+from ptad.tables.names import did_you_mean
 
 router = APIRouter(tags=["jobs"])
 
@@ -48,7 +49,7 @@ async def start_fit(request: Request, wanted: FitRequest) -> Any:
     ):
         for name in given:
             if name not in names:
-                raise DataError(f"{table['name']} has no column {name!r}, named in {what!r}.")
+                raise DataError(f"{table['name']} has no column {name!r}, named in {what!r}.{_meant([name], names)}")
     if (wanted.label is None) != (not wanted.normal):
         raise SettingError(TOGETHER)
     parameters = {
@@ -60,6 +61,7 @@ async def start_fit(request: Request, wanted: FitRequest) -> Any:
         "missing": list(wanted.missing),
         "decimal": wanted.decimal,
         "thousands": wanted.thousands,
+        "strict": wanted.strict,
         "config": wanted.config,
     }
     if wanted.preset == "paper" and find_spec("torch") is None:
@@ -119,14 +121,19 @@ async def _fitting(context: Context, wanted: ScoringRequest | RenewalRequest) ->
     table, entry = context.uploads.get(wanted.table), context.models.get(wanted.model)  # neither went meanwhile
     names = [column["name"] for column in table["columns"]]
     if wanted.label is not None and wanted.label not in names:
-        raise DataError(f"{table['name']} has no column {wanted.label!r}, named as the label.")
+        meant = _meant([wanted.label], names)
+        raise DataError(f"{table['name']} has no column {wanted.label!r}, named as the label.{meant}")
     missing = [] if schema.from_array else [name for name in schema.names if name not in names]
     if missing:
         raise DataError(
-            f"{table['name']} lacks {_listed(missing)}, which the model {entry.about['name']!r} was trained with. "
-            f"It has {_listed(names)}. Add or rename columns, or choose another model."
+            f"{table['name']} lacks {_listed(missing)}, which the model {entry.about['name']!r} was trained with."
+            f"{did_you_mean(missing, names)} It has {_listed(names)}. Add or rename columns, or choose another model."
         )
     return table["name"], version_name(entry.about), entry.about.get("false_alarm_rate")
+
+
+def _meant(absent: list[str], names: list[str]) -> str:
+    return did_you_mean(absent, names) or f" Its columns are: {_listed(names)}."
 
 
 def _listed(names: list[str], most: int = 8) -> str:

@@ -7,21 +7,24 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import pyarrow as pa
+import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 from fastapi import APIRouter, Query, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
+from ptad.engines.bad_cell_list import COLUMNS
 from ptad.estimator import PTAD
 from ptad.report.writing import make_page
 from ptad.service.comparison import compare_models, compare_scorings
 from ptad.service.context import Context, context_of
-from ptad.service.formats import FORMATS, PARQUET, Encoder
+from ptad.service.formats import CSV, FORMATS, PARQUET, Encoder
 from ptad.service.messages import Column, Identifier, JobInfo, problems
 from ptad.service.problems import Problem
 from ptad.service.routes.scores import json_response
 from ptad.service.scored_file import ScoredFile
 from ptad.service.store import read_json
-from ptad.service.table_scores import CONTENT, SCORED
+from ptad.service.table_scores import BAD_CELLS, CONTENT, SCORED
 from ptad.service.timeline import timeline
 
 router = APIRouter(tags=["results"])
@@ -68,6 +71,32 @@ async def job_scores(
         return FileResponse(path, media_type=PARQUET, filename="scored.parquet")
     headers = {"Content-Disposition": f'attachment; filename="scored.{format}"'}
     return StreamingResponse(_converted(path, FORMATS[format]), media_type=FORMATS[format], headers=headers)
+
+
+@router.get(
+    "/v1/jobs/{job}/bad-cells",
+    response_class=Response,
+    responses={200: {"content": {"text/csv": _ANY}}, **problems(404, 409)},
+)
+async def job_bad_cells(request: Request, job: Identifier) -> Response:
+    """The cells of the table that could not be read, as CSV: row (the header is row 1), column, value, reason."""
+    context = context_of(request)
+    path = context.jobs.folder(context.jobs.get(job)["id"]) / BAD_CELLS
+    if not path.is_file():
+        raise Problem(409, "Only a finished job has a list of cells that could not be read. Wait for its end.")
+    headers = {"Content-Disposition": f'attachment; filename="{BAD_CELLS}"'}
+    return StreamingResponse(_harmless(path), media_type=CSV, headers=headers)
+
+
+async def _harmless(path: Path) -> AsyncIterator[bytes]:
+    """A CSV file with text that a spreadsheet would compute made harmless."""
+    names = (*COLUMNS, "file")
+    convert = pcsv.ConvertOptions(column_types=dict.fromkeys(names, pa.large_string()))
+    with pcsv.open_csv(path, convert_options=convert, parse_options=pcsv.ParseOptions(newlines_in_values=True)) as rows:
+        encoder = Encoder(CSV, rows.schema)
+        while (batch := await asyncio.to_thread(next, rows, None)) is not None:
+            yield await asyncio.to_thread(encoder.write, batch)
+        yield encoder.close()
 
 
 @router.get("/v1/jobs/{job}/timeline", response_model=dict[str, Any], responses=problems(404, 409))

@@ -1,4 +1,4 @@
-"""The cells of a column as plain Python objects, as a person reads them."""
+"""The cells of one column: encoded, with those that cannot be read set aside, and as a person reads them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,34 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ptad.tables.bad_cells import BadCells, UnreadableCells
 from ptad.tables.column_types import Column
 from ptad.tables.datetime_column import DatetimeColumn
 from ptad.tables.numeric_column import NumericColumn
 from ptad.tables.values import decoded, is_text, moment_array, numbers
 
 
+def read_column(column: Column, array: pa.Array, offset: int, bad: BadCells) -> tuple[np.ndarray, pa.Array]:
+    """The features of one column that begins at row ``offset``, and its cells; those that cannot be read go to ``bad``.
+
+    They are NaN among the features and null among the cells.
+    """
+    while True:  # a reader may look at its cells in several ways, one after the other
+        try:
+            return column.raw(array, offset), array
+        except UnreadableCells as error:
+            bad.add(error)
+            array = error.without()
+
+
 def shown_values(column: Column, array: pa.Array) -> list[Any]:
-    """Cells as a person reads them: text in the format of its column as the number or date that it means."""
+    """Cells as a person reads them: text in the format of its column as the number or date that it means.
+
+    None where a cell is missing or cannot be read.
+    """
     values = decoded(array)
+    if (is_text(values.type) or column.type == "boolean") and isinstance(column, NumericColumn | DatetimeColumn):
+        values = array = read_column(column, values, 0, BadCells())[1]
     if isinstance(column, DatetimeColumn) and column.formats:
         found = moment_array(values, column.name, 0, zoned=column.zoned, formats=column.formats)
         if column.type == "date" and pa.types.is_timestamp(found.type):
