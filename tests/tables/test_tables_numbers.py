@@ -11,7 +11,7 @@ import pytest
 from messy_table import MARKERS, german, messy_table
 from ptad import PTAD
 from ptad.errors import DataError, SettingError
-from ptad.tables import Schema, TableSource, fit_schema, read_table
+from ptad.tables import BadCells, Schema, TableSource, fit_schema, read_table
 
 RNG = np.random.default_rng(0)
 PRICES = np.round(RNG.uniform(0, 5000, 60), 2)
@@ -135,8 +135,9 @@ def test_options_override_the_signs_of_a_model(tmp_path):
 
 
 def test_a_cell_with_other_signs_is_refused(caplog, tmp_path):
-    with pytest.raises(DataError, match=r"'0.5' is not a number such as 1.234,56"):
-        fitted(p=text(PRICES, 2), q=text(LARGE, 0)).encode(pa.table({"p": ["0.5"], "q": ["1.000"]}))
+    strict = BadCells(strict=True)
+    with pytest.raises(DataError, match=r"'0.5' is not a number, such as 1.234,56"):
+        fitted(p=text(PRICES, 2), q=text(LARGE, 0)).encode(pa.table({"p": ["0.5"], "q": ["1.000"]}), strict)
     schema = fitted(p=PRICES, q=LARGE)
     (tmp_path / "t.csv").write_text("p;q\n0,5;1,5\n")
     read_table(tmp_path / "t.csv", schema=schema)

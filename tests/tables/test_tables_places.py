@@ -70,7 +70,7 @@ def test_columns_of_tables(tmp_path):
     schema = fit_schema(table)
     with pytest.raises(DataError, match=r"no column 'Amount', which .* Did you mean 'amount '\?"):
         schema.encode(table.rename_columns(["amount ", "b"]))
-    for setting in ({"drop": ["amount"]}, {"only": ["amount"]}, {"kinds": {"amount": "number"}}):
+    for setting in ({"drop": ["amount"]}, {"only": ["amount"]}, {"types": {"amount": "numeric"}}):
         with pytest.raises(DataError, match=r"no column 'amount', named in .* Did you mean 'Amount'\?"):
             fit_schema(table, **setting)
     write_table(table, tmp_path / "t.csv")

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import DataError
+from ptad.tables.bad_cells import UnreadableCells
 from ptad.tables.frame import Frame
 from ptad.tables.values import numbers, refused
 
@@ -197,6 +198,8 @@ def _numeric_block(names: Sequence[str], array: np.ndarray) -> np.ndarray:
         cells = arrow_of_objects(name, array[:, j].astype(object), in_array=True)
         try:
             block[:, j] = numbers(cells, name)
+        except UnreadableCells:  # some cells, which may count as missing; what else is wrong concerns the column
+            raise
         except DataError as error:
             raise DataError(f"{error} An array takes numbers only; for text pass a table or records.") from error
     return block

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ptad.errors import DataError, SettingError
-from ptad.tables.bad_cells import BadCells, UnreadableCells
+from ptad.tables.bad_cells import BadCells, UnreadableCells, quoted
 from ptad.tables.borders import as_frame
 from ptad.tables.column_types import Column, Reading, reason_to_leave_out
 from ptad.tables.delimited import DELIMITER
@@ -73,7 +73,14 @@ def fit_schema(
             raise SettingError(f"The '{parameter}' parameter must be a list of text: write [{given!r}], not {given!r}.")
     chosen = dict(types or {})
     dropped, only = tuple(drop), None if only is None else tuple(only)
-    frame = as_frame(table, wanted=lambda name: name not in dropped and (only is None or name in only))
+    try:
+        frame = as_frame(table, wanted=lambda name: name not in dropped and (only is None or name in only))
+    except UnreadableCells as error:
+        row = int(np.flatnonzero(error.bad)[0])
+        raise DataError(
+            f"Column {error.column!r}, row {row} (counted from 0): {quoted(error.array[row].as_py())} is not "
+            f"{error.what}. An array takes numbers only; for text pass a table or records."
+        ) from error
     _check_size(frame)
     _check_names(frame.names, {"types": tuple(chosen), "drop": dropped, "only": only or ()})
     texts = tuple(missing)

@@ -122,7 +122,8 @@ def measure_table(spec: TypedTable, path: Path, settings: RunSettings) -> dict[s
     y = np.arange(len(new)) >= len(held)
 
     detector = _fitted(train, spec, settings)
-    parts = detector.term_scores(new)
+    found = detector.term_scores(new)
+    parts = {name: found.column(name).to_numpy() for name in found.column_names}
     p_values = detector.p_value(new_normal)
     planted = planted_cells(detector, train, new_normal[:N_PLANTED])
     unseen = planted_unseen(detector, train, new_normal[:N_PLANTED])
