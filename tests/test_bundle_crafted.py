@@ -50,9 +50,9 @@ def table() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def bundles(make_detector: Make, table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("bundles")
-    kinds = {"note": "text"}
+    types = {"note": "text"}
     few = {"calibration.folds": 2, "calibration.most_folds": 2}
-    make_detector(config=few, kinds=kinds).fit(table).save(folder / "default")
+    make_detector(config=few, types=types).fit(table).save(folder / "default")
     make_detector("paper").fit(table[["a", "count", "colour", "gap"]]).save(folder / "paper")
     return {name: folder / name for name in ("default", "paper")}
 
@@ -155,7 +155,7 @@ def columns(folder: Path, n: int) -> None:
     schema = manifest["schema"]
     names = [f"c{i}" for i in range(n)]
     schema["inputs"], manifest["n_features_in"], manifest["feature_names_in"] = names, n, names
-    schema["columns"] = [{"name": name, "kind": "number", "integer": False, "missing_rate": 0.0} for name in names]
+    schema["columns"] = [{"name": name, "type": "numeric", "integer": False, "missing_rate": 0.0} for name in names]
     write(folder, manifest, (folder / "tensors.safetensors").read_bytes())
 
 

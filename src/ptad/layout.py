@@ -115,11 +115,14 @@ class Listed:
 
     item: Entry
     low: int = 0
+    high: int | None = None
     distinct: bool = False
 
     def check(self, value: Any, place: str) -> None:
-        if not isinstance(value, list) or len(value) < self.low:
-            raise damaged(place, "a list" + (f" of at least {self.low}" if self.low else ""))
+        most = MOST_ROWS if self.high is None else self.high
+        if not isinstance(value, list) or not self.low <= len(value) <= most:
+            bounds = f" of at least {self.low}" if self.low else ""
+            raise damaged(place, f"a list{bounds}" if self.high is None else f"a list of {self.low} to {self.high}")
         for i, item in enumerate(value):
             _check(self.item, item, place, "[{}]", i)
         if self.distinct and len(set(value)) < len(value):

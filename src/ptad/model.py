@@ -14,7 +14,6 @@ from ptad.config import PRESETS, Config
 from ptad.detector import Detector, Pipeline
 from ptad.devices import resolve_device
 from ptad.errors import BundleError, SettingError
-from ptad.explanation import Explanation, make_explanation
 from ptad.layout import (
     MOST_ROWS,
     AnyOf,
@@ -31,9 +30,12 @@ from ptad.layout import (
     require,
 )
 from ptad.reference import Reference
-from ptad.storage import FORMAT_VERSION, open_bundle
+from ptad.storage import FORMAT_VERSION, open_bundle, write_bundle
+from ptad.table_model import TableModel
 from ptad.tables import Schema
 from ptad.tables.features import Features
+from ptad.tables.number_format import DECIMALS, THOUSANDS
+from ptad.tables.schema_layout import check_version
 
 _NAMES = Listed(AnyOf((Whole(-(2**63), 2**63), Text())))  # columns of arrays are numbered
 _RATE = Number(0.0, 1.0)
@@ -47,10 +49,12 @@ MANIFEST_LAYOUT = Record(
             {
                 "preset": Text(tuple(PRESETS)),
                 "false_alarm_rate": AnyOf((Text(("auto",)), _RATE)),
-                "kinds": AnyOf((Null(), Mapped(Text()))),
+                "types": AnyOf((Null(), Mapped(Text()))),
                 "missing": AnyOf((Text(), Listed(AnyOf((Number(), Text()))))),
                 "drop": AnyOf((Text(), _NAMES)),
                 "only": AnyOf((Null(), Text(), _NAMES)),
+                "decimal": AnyOf((Null(), Text(tuple(DECIMALS)))),
+                "thousands": AnyOf((Null(), Text(tuple(THOUSANDS)))),
                 "random_state": AnyOf((Null(), Whole(0, 2**32 - 1))),
             }
         ),
@@ -67,18 +71,26 @@ MOST_UNIT = 1e30  # of a term's mean and spread: a score then stays finite in si
 N_PROBES = 2  # reference rows that a model scores when it is loaded
 
 
-@dataclass
-class Model:
-    """What a bundle holds. The names are those of :class:`ptad.PTAD`, and so are the scores.
+@dataclass(repr=False)
+class Model(TableModel):
+    """A saved model that scores and explains, without scikit-learn; :meth:`load` makes it.
 
-    Attributes
+    The names and scores are those of :class:`ptad.PTAD`.
+
+    Parameters
     ----------
     content : dict
         The manifest of the bundle.
+    schema_ : Schema
+        How the table becomes a matrix.
+    detector_ : Detector
+        The fitted terms and their calibration, over encoded rows.
     digest : str
         What tells this model from any other.
-    schema_, detector_, false_alarm_rate_, offset_
-        As in :class:`ptad.PTAD`; the rate and the offset are NaN without calibration.
+    false_alarm_rate_ : float
+        The target rate in force; NaN without calibration.
+    offset_ : float
+        The negated threshold; NaN without calibration.
     """
 
     content: dict[str, Any]
@@ -90,10 +102,25 @@ class Model:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, device: str = "auto") -> Self:
-        """Read a model."""
+        """Read a model.
+
+        Parameters
+        ----------
+        folder : path
+            Where :meth:`ptad.PTAD.save` or ``ptad fit`` wrote it.
+        device : str
+            "auto", "cpu", "cuda", ...; as in :class:`ptad.PTAD`.
+
+        Returns
+        -------
+        Model
+            With the threshold that it was saved with.
+        """
         target = resolve_device(device)
         with open_bundle(folder) as bundle, np.errstate(all="ignore"):
             content = bundle.content
+            if "schema" in content:
+                check_version(content["schema"])  # a model of the past is not a damaged one
             MANIFEST_LAYOUT.check(content, "its manifest")
             config, schema = Config.from_json(content["config"]), Schema.from_json(content["schema"])
             names = content["feature_names_in"]
@@ -112,33 +139,34 @@ class Model:
             wanted = "a rate that its calibration rows support"
             raise damaged("its manifest.false_alarm_rate", wanted) from error
 
-    @property
-    def preset(self) -> str:
-        return str(self.content["parameters"]["preset"])
+    def __post_init__(self) -> None:
+        self.preset = str(self.content["parameters"]["preset"])
+        self.config_ = self.detector_.config
+        self.history_ = self.content["history"]
 
-    @property
-    def config_(self) -> Config:
-        return self.detector_.config
+    def __repr__(self) -> str:
+        from ptad.report.notebook import model_text
 
-    def set_false_alarm_rate(self, rate: float | str) -> Self:
-        """Change the threshold."""
-        calibration = self.detector_.calibration
-        if calibration is None:
-            raise SettingError(
-                "This model has no threshold: it was fitted without calibration. Recalibrate it with normal rows that "
-                "it was not fitted on, or fit it with calibration.method=auto."
-            )
-        self.false_alarm_rate_ = calibration.rate(rate)
-        self.offset_ = -calibration.threshold(self.false_alarm_rate_)
-        return self
+        return model_text(self)
 
-    def anomaly_score(self, table: Any) -> NDArray[np.float64]:
-        """Return the anomaly score of every row: higher is more anomalous."""
-        return self.detector_.scores(self.schema_.encode(table))
 
-    def explain(self, table: Any) -> Explanation:
-        """Return for every row and column what it adds to the score, why, what was observed and what was expected."""
-        return make_explanation(table, self.schema_, self.detector_)
+def save_model(
+    folder: str | os.PathLike[str], schema: Schema, detector: Detector, false_alarm_rate: float | None, **more: Any
+) -> None:
+    """Write a model so that :meth:`Model.load` reads it back; ``more`` are the other entries of the manifest."""
+    arrays = {"reference": detector.reference, "units": np.stack([detector.units.mean, detector.units.spread])}
+    for settings, term in zip(detector.config.terms, detector.pipeline.terms, strict=True):
+        arrays |= {f"{settings.title()}.{key}": value for key, value in term.state().items()}
+    if detector.calibration is not None:
+        arrays["calibration"] = detector.calibration.scores
+    content = {
+        "config": detector.config.to_json(),
+        "schema": schema.to_json(),
+        "false_alarm_rate": false_alarm_rate,
+        "n_rows": len(detector.held_out_scores),
+        **more,
+    }
+    write_bundle(folder, content, arrays)
 
 
 def _layouts(config: Config, features: Features, shapes: dict[str, tuple[int, ...]]) -> dict[str, ArrayLayout]:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from ptad.errors import PtadError, UserError
 from ptad.service.traces import traced
+from ptad.service.words import http_words
 
 logger = logging.getLogger("ptad.service")
 
@@ -84,11 +85,11 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(UserError)
     async def _user(request: Request, error: UserError) -> Response:
-        return problem_response(400, str(error), kind=type(error).__name__)
+        return problem_response(400, http_words(str(error)), kind=type(error).__name__)
 
     @app.exception_handler(PtadError)
     async def _other(request: Request, error: PtadError) -> Response:
-        return problem_response(409, str(error), kind=type(error).__name__)
+        return problem_response(409, http_words(str(error)), kind=type(error).__name__)
 
     @app.exception_handler(Exception)
     async def _unexpected(request: Request, error: Exception) -> Response:
