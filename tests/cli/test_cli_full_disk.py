@@ -12,10 +12,10 @@ FULL = "no space left on the device"
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A disk of 200 KiB."""
+    """A disk of 1 MiB."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", folder], capture_output=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True)
     if mounted.returncode:
         pytest.skip("only root may mount a small disk")
     yield folder
@@ -29,13 +29,17 @@ def refused(result):
     return line
 
 
+def fill(disk):
+    with (disk / "full").open("wb", buffering=0) as file, pytest.raises(OSError, match="No space"):
+        while True:
+            file.write(b"x" * 4096)
+
+
 @pytest.mark.parametrize("name", ["o.csv", "o.parquet", "o.csv.gz", "o.jsonl", "o.arrow", "r.html", "m"])
 def test_every_output(ptad, model, table, tiny, small_disk, name):
     out = small_disk / name
+    fill(small_disk)
     # what is left takes a lock and a folder, but no result
-    with (small_disk / "full").open("wb", buffering=0) as file, pytest.raises(OSError, match="No space"):
-        while True:
-            file.write(b"x" * 4096)
     os.truncate(small_disk / "full", (small_disk / "full").stat().st_size - 3 * 4096)
     command = {"r.html": ["report", model, table], "m": ["fit", table, *tiny]}.get(name, ["score", model, table])
     line = refused(ptad(*command, "--out", out, "--quiet"))
@@ -44,6 +48,19 @@ def test_every_output(ptad, model, table, tiny, small_disk, name):
     (small_disk / "full").unlink()
     assert ptad(*command, "--out", out, "--quiet").exit_code == 0  # it goes on when there is room again
     assert [p.name for p in small_disk.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("command", ["score", "report"])
+def test_list_of_bad_cells(ptad, model, table, small_disk, tmp_path, command):
+    path, out = small_disk / "list.csv", tmp_path / "out"
+    out.mkdir()
+    path.write_text("old")
+    fill(small_disk)
+    name = out / ("o.csv" if command == "score" else "o.html")
+    line = refused(ptad(command, model, table, "--out", name, "--bad-cells", path, "--quiet"))
+    assert f"--bad-cells {path} cannot be written" in line
+    assert path.read_text() == "old" and sorted(p.name for p in small_disk.iterdir()) == ["full", "list.csv"]
+    assert not any(out.iterdir())
 
 
 @pytest.mark.parametrize("command", ["score", "report", "fit"])

@@ -174,3 +174,16 @@ def test_other_outputs_have_one_writer_too(ptad, model, table, tmp_path, command
         refused = ptad(*args)
     assert refused.exit_code == 2 and "is being written by another run of ptad" in refused.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_the_list_of_bad_cells_has_one_writer_too(ptad, model, table, tmp_path):
+    from ptad.files import OutputLock
+
+    args = ["score", model, table, "--out", tmp_path / "o.csv", "--bad-cells", tmp_path / "list.csv"]
+    with OutputLock(tmp_path / "list.csv"):
+        refused = ptad(*args)
+    assert refused.exit_code == 2 and "list.csv' is being written by another run of ptad" in refused.stderr
+    assert not list(tmp_path.iterdir())
+    (tmp_path / ".list.csv.0123abcd.part").write_text("half")  # of a run that was killed
+    assert ptad(*args).exit_code == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["list.csv", "o.csv"]

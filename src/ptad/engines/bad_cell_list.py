@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from ptad.errors import DataError, SettingError
+from ptad.files import OutputLock, sync_folder, unwritable
 from ptad.tables.bad_cells import BadCell, BadCells
 from ptad.tables.places import Places
 
@@ -20,8 +23,8 @@ LIST = b"ptad.bad_cells"  # where the result of a batch carries its list, in the
 class BadCellList:
     """Writes cells to a file, or nowhere; made by :func:`bad_cell_list`."""
 
-    def __init__(self, places: Places, file: Any = None) -> None:
-        self._places, self._several = places, len(places.files) > 1
+    def __init__(self, places: Places, file: Any = None, path: Path | None = None) -> None:
+        self._places, self._several, self._path = places, len(places.files) > 1, path
         self._writer = None if file is None else csv.writer(file)
         self._row((*COLUMNS, "file"))
 
@@ -36,7 +39,8 @@ class BadCellList:
 
     def _row(self, cells: tuple[Any, ...]) -> None:
         if self._writer is not None:
-            self._writer.writerow(cells if self._several else cells[:-1])
+            with _told(self._path):
+                self._writer.writerow(cells if self._several else cells[:-1])
 
 
 @contextmanager
@@ -52,19 +56,36 @@ def bad_cell_list(path: Path | None, places: Places) -> Iterator[BadCellList]:
         # a file takes the place of what is there: a folder or a device such as /dev/stdout must stay what it is
         raise SettingError(f"--bad-cells {path} is not a file. Name a CSV file to write to.")
     path = path.resolve()  # of a link, what it points to is replaced
-    temporary = path.with_name(f".{path.name}.part")  # of a run that was killed, the next one writes over it
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    with _told(path):
+        lock = OutputLock(path)
+    with lock:
+        try:
+            with _told(path):
+                file = temporary.open("w", encoding="utf-8", errors="replace", newline="")
+            try:
+                yield BadCellList(places, file, path)
+                with _told(path):
+                    file.flush()
+                    os.fsync(file.fileno())
+            finally:
+                with suppress(OSError):  # of a full disk, which was told
+                    file.close()
+            with _told(path):
+                temporary.replace(path)
+                sync_folder(path.parent)
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _told(path: Path | None) -> Iterator[None]:
+    """Errors of the system inside are those of the list."""
     try:
-        with temporary.open("w", encoding="utf-8", errors="replace", newline="") as file:
-            yield BadCellList(places, file)
-        temporary.replace(path)
+        yield
     except OSError as error:
-        if error.filename is None or str(temporary) not in str(error.filename):
-            raise
-        raise DataError(
-            f"--bad-cells {path} cannot be written: {error.strerror}. Check the folder and its permissions."
-        ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
+        raise unwritable(f"--bad-cells {path}", error, DataError) from error
 
 
 def to_bytes(bad: BadCells) -> bytes:

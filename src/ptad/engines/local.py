@@ -19,7 +19,7 @@ from ptad.engines.resume import PartStore
 from ptad.engines.scored_batch import score_batch
 from ptad.engines.training_table import TrainingTable
 from ptad.engines.why import why_fields
-from ptad.errors import DataError, SettingError, UserError
+from ptad.errors import BusyError, DataError, SettingError, UserError
 from ptad.model import Model
 from ptad.tables import Query, TableScan, TableWriter, scan_table
 from ptad.tables.places import located
@@ -302,6 +302,9 @@ def _output(store: PartStore | None, schema: pa.Schema, *, keep: bool) -> Iterat
         with TableWriter(store.staging, schema) as writer:
             yield writer
         store.finish()
+    except BusyError:  # of the list of bad cells: what was scored before can be used again
+        store.discard() if store.is_empty() else store.close()
+        raise
     except UserError as error:
         store.discard()
         if str(store.staging) not in str(error):
