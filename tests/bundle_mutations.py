@@ -5,12 +5,17 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import warnings
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import safetensors.numpy
+
+from ptad import PTAD, BundleError, UserError
 
 Place = tuple[Any, ...]
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -24,12 +29,15 @@ VALUES: list[Any] = [
         "x",
         "auto",
         "\ud800",
-        "number",
+        "numeric",
+        "boolean",
         "text",
-        "category",
+        "categorical",
         "date",
         "time",
     ),
+    *(".", ",", " ", "'", "%", "%d/%m/%Y", "%Y%m%d %H:%M %z", "%d.%m.%Y %I:%M %p", "%d/%m/%Q", "%d%d%m%Y", "%m" * 999),
+    *(["%d/%m/%Y"], ["%d/%m/%Y", "%d/%m/%Y %z"], ["%d/%m/%Y %z"], ["%d/%m/%Y"] * 2, ["%Y"], ["\x00%d%m%Y"]),
     *("x" * 1000, [], [1], ["a", "a"], [[]], [None], {}, {"a": 1}, {"": None}, [[[[[[1]]]]]]),
 ]
 DTYPES = ["float64", "float32", "float16", "int64", "int32", "uint8", "bool"]
@@ -46,18 +54,23 @@ def sealed(manifest: dict[str, Any], blob: bytes, raw: bytes | None = None) -> t
 
 
 class Mutations:
-    """An endless, repeatable series of crafted bundles, made from one that is sound."""
+    """An endless, repeatable series of crafted bundles, made from one that is sound.
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    With ``under``, only what the manifest holds below that place is changed.
+    """
+
+    def __init__(self, folder: Path, seed: int, under: Place = ()) -> None:
         self.manifest = json.loads((folder / "manifest.json").read_bytes())
         self.blob = (folder / "tensors.safetensors").read_bytes()
         self.arrays = safetensors.numpy.load(self.blob)
         self._rng = np.random.default_rng(seed)
-        self._places = [place for place in _places(self.manifest) if place]
+        self._under = under
+        self._places = [place for place in _places(self.manifest) if place and place[: len(under)] == under]
 
     def __iter__(self) -> Iterator[tuple[str, bytes, bytes]]:
         """Yield what was done, the manifest and the tensors."""
         kinds = (self._json, self._json, self._json, self._array, self._array, self._header, self._bytes)
+        kinds = (self._json,) if self._under else kinds
         while True:
             name, manifest, blob = kinds[self._rng.integers(len(kinds))]()
             yield (name, *((manifest, blob) if isinstance(manifest, bytes) else sealed(manifest, blob)))
@@ -173,3 +186,52 @@ def _places(value: Any, at: Place = ()) -> Iterator[Place]:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
         yield from _places(item, (*at, key))
+
+
+def judge(folder: Path, table: pd.DataFrame) -> str:
+    """Load a bundle and use it; anything but a model that works or the one error is raised."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            model = PTAD.load(folder, device="cpu")
+        except BundleError as error:
+            assert "\n" not in str(error) and len(str(error)) < 1000
+            return "refused"
+        try:
+            rows = table.head(3)
+            assert np.isfinite(model.anomaly_score(rows)).all()
+            assert np.isfinite(model.explain(rows).contribution_values).all()
+        except UserError:  # a model that works, of another table
+            return "other table"
+    return "works"
+
+
+def fuzz(mutations: Mutations, table: pd.DataFrame, scratch: Path, n: int) -> dict[str, int]:
+    """Judge so many crafted bundles, and count the verdicts."""
+    scratch.mkdir()
+    verdicts: dict[str, int] = {}
+    for name, manifest, blob in islice(mutations, n):
+        (scratch / "manifest.json").write_bytes(manifest)
+        (scratch / "tensors.safetensors").write_bytes(blob)
+        try:
+            verdict = judge(scratch, table)
+        except Exception as error:
+            raise AssertionError(f"{name}: {error!r}") from error
+        verdicts[verdict] = verdicts.get(verdict, 0) + 1
+    return verdicts
+
+
+def change_manifest(folder: Path, *place: Any, value: Any) -> None:
+    """Change one entry of a manifest."""
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    parent = manifest
+    for key in place[:-1]:
+        parent = parent[key]
+    parent[place[-1]] = value
+    write(folder, manifest, (folder / "tensors.safetensors").read_bytes())
+
+
+def write(folder: Path, manifest: dict[str, Any], blob: bytes) -> None:
+    """Write both files with checksums that fit."""
+    for name, content in zip(("manifest.json", "tensors.safetensors"), sealed(manifest, blob), strict=True):
+        (folder / name).write_bytes(content)

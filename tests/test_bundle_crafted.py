@@ -7,9 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +17,8 @@ import pytest
 import safetensors.numpy
 from typer.testing import CliRunner
 
-from bundle_mutations import DEEP, Mutations, sealed
-from ptad import PTAD, BundleError, UserError
+from bundle_mutations import DEEP, Mutations, change_manifest, fuzz, write
+from ptad import PTAD, BundleError
 from ptad.cli import app
 from ptad.storage import FORMAT_VERSION
 
@@ -57,38 +55,6 @@ def bundles(make_detector: Make, table: pd.DataFrame, tmp_path_factory: pytest.T
     return {name: folder / name for name in ("default", "paper")}
 
 
-def judge(folder: Path, table: pd.DataFrame) -> str:
-    """Load a bundle and use it; anything but a model that works or the one error is raised."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        try:
-            model = PTAD.load(folder, device="cpu")
-        except BundleError as error:
-            assert "\n" not in str(error) and len(str(error)) < 1000
-            return "refused"
-        try:
-            rows = table.head(3)
-            assert np.isfinite(model.anomaly_score(rows)).all()
-            assert np.isfinite(model.explain(rows).contribution_values).all()
-        except UserError:  # a model that works, of another table
-            return "other table"
-    return "works"
-
-
-def fuzz(folder: Path, table: pd.DataFrame, scratch: Path, n: int) -> dict[str, int]:
-    scratch.mkdir()
-    verdicts: dict[str, int] = {}
-    for name, manifest, blob in islice(Mutations(folder, SEED), n):
-        (scratch / "manifest.json").write_bytes(manifest)
-        (scratch / "tensors.safetensors").write_bytes(blob)
-        try:
-            verdict = judge(scratch, table)
-        except Exception as error:
-            raise AssertionError(f"{name}: {error!r}") from error
-        verdicts[verdict] = verdicts.get(verdict, 0) + 1
-    return verdicts
-
-
 @pytest.mark.parametrize(
     ("preset", "n"),
     [
@@ -101,17 +67,8 @@ def fuzz(folder: Path, table: pd.DataFrame, scratch: Path, n: int) -> dict[str, 
 def test_a_mutated_bundle_works_or_is_refused(
     bundles: dict[str, Path], table: pd.DataFrame, tmp_path: Path, preset: str, n: int
 ) -> None:
-    found = fuzz(bundles[preset], table, tmp_path / "model", n)
+    found = fuzz(Mutations(bundles[preset], SEED), table, tmp_path / "model", n)
     assert found["refused"] > 0.6 * n and found["works"] > 0  # they are mutations indeed, and not all of them harmful
-
-
-def change_manifest(folder: Path, *place: Any, value: Any) -> None:
-    manifest = json.loads((folder / "manifest.json").read_bytes())
-    parent = manifest
-    for key in place[:-1]:
-        parent = parent[key]
-    parent[place[-1]] = value
-    write(folder, manifest, (folder / "tensors.safetensors").read_bytes())
 
 
 def change_array(folder: Path, name: str, value: Any) -> None:
@@ -119,11 +76,6 @@ def change_array(folder: Path, name: str, value: Any) -> None:
     arrays[name] = value(arrays[name].copy())
     manifest = json.loads((folder / "manifest.json").read_bytes())
     write(folder, manifest, safetensors.numpy.save(arrays))
-
-
-def write(folder: Path, manifest: dict[str, Any], blob: bytes) -> None:
-    for name, content in zip(("manifest.json", "tensors.safetensors"), sealed(manifest, blob), strict=True):
-        (folder / name).write_bytes(content)
 
 
 def with_value(value: float) -> Any:
