@@ -25,8 +25,10 @@ def resolve_device(name: str) -> str:
     try:
         torch.empty(0, device=torch.device(name))
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise SettingError(f"The 'device' parameter of PTAD names {name!r}, which cannot be used: {reason}") from error
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise SettingError(
+            f"The 'device' parameter of PTAD names {name!r}, which cannot be used: {reason}. Use auto or cpu."
+        ) from error
     return name
 
 

@@ -201,7 +201,7 @@ class PTAD(SklearnDetector):
         """
         table = self._checked(X)
         rows = self._encoded(table)
-        self._check_enough(len(rows) // 2, "An update takes its threshold from half of the new rows", 2)
+        self._check_enough(len(rows), "An update takes its threshold from half of the new rows", 2)
         with shown_progress(self.verbose, f"updating with {len(rows):,} rows") as progress:
             detector = self.detector_.update(
                 rows, seed=self._seed(), false_alarm_rate=self._rate_to_keep(), progress=progress
@@ -240,11 +240,11 @@ class PTAD(SklearnDetector):
     def _check_enough(self, n_rows: int, what: str, factor: int) -> None:
         rate = self._rate_to_keep()
         needed = 2 if rate == "auto" else rows_needed(float(rate))
-        if n_rows < needed:
+        if n_rows // factor < needed:
             raise DataError(
                 f"{what}, and a false-alarm rate of {rate if rate == 'auto' else f'{rate:.3g}'} needs "
-                f"{factor * needed:,} rows. Give at least as many, or set a larger rate first with "
-                "set_false_alarm_rate; the model is unchanged."
+                f"{factor * needed:,} rows; there are {n_rows:,}. Give more, or set a larger rate "
+                "(--false-alarm-rate on the command line, set_false_alarm_rate in Python); the model is unchanged."
             )
 
     def _adopt(self, detector: Detector, rate: float | str | None = None) -> None:

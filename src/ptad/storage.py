@@ -72,7 +72,12 @@ def read_bundle(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[st
     """Read and check a bundle; the message of a refusal says what is wrong with it."""
     source = Path(folder)
     if not source.is_dir():
-        raise BundleError(f"There is no model folder at '{source}'.")
+        what = (
+            f"'{source}' is a file, not a model folder"
+            if source.exists()
+            else f"There is no model folder at '{source}'"
+        )
+        raise BundleError(f"{what}. Name a folder that 'ptad fit' or PTAD.save made.")
     try:
         manifest = json.loads((source / MANIFEST).read_bytes())
         blob = (source / TENSORS).read_bytes()

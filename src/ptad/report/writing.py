@@ -90,7 +90,7 @@ def write_report(
     batches, name = _batches(table, detector, encoding)
     label = None if settings.label is None else Label(settings.label, settings.normal)
     places = getattr(batches, "places", IN_MEMORY)
-    with bad_cell_list(bad_cells, places) as listed:
+    with bad_cell_list(bad_cells, places, out) as listed:
         survey = Survey(detector, settings.top, label, time=settings.time, strict=strict, places=places, listed=listed)
         survey.add_all(batches, progress)
     if survey.training.is_it and _is_read_again(table):

@@ -98,7 +98,8 @@ class BadCell:
             f"Column {self.column!r}, ",
             self.row,
             f": {self.shown} is not {self.what}{f', such as {form}' if form else ''}. Correct the value, name it as a "
-            "missing one (missing), or turn strict off: it then counts as missing.",
+            "missing one (--missing on the command line, missing= in Python), or leave strict off: it then counts as "
+            "missing.",
         )
 
 
