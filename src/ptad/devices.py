@@ -26,6 +26,8 @@ def resolve_device(name: str) -> str:
         torch.empty(0, device=torch.device(name))
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
+        if reason.startswith("Expected one of"):
+            reason = "there is no such device. Choose 'auto', 'cpu', 'cuda', or one GPU such as 'cuda:1'."
         raise SettingError(f"The 'device' parameter of PTAD names {name!r}, which cannot be used: {reason}") from error
     return name
 

@@ -71,6 +71,8 @@ def fit_schema(
     for parameter, given in (("missing", missing), ("drop", drop), ("only", only)):
         if isinstance(given, str):  # it would be taken apart into its letters
             raise SettingError(f"The '{parameter}' parameter must be a list of text: write [{given!r}], not {given!r}.")
+        if given is not None and not isinstance(given, Iterable):
+            raise SettingError(f"The '{parameter}' parameter must be a list of text. Got {given!r} instead.")
     chosen = dict(types or {})
     dropped, only = tuple(drop), None if only is None else tuple(only)
     try:
@@ -124,7 +126,7 @@ def fit_schema(
             left_out[name] = reason
     if not columns:
         reasons = "; ".join(f"{name!r} ({reason})" for name, reason in list(left_out.items())[:30])
-        raise DataError(f"No column is left to learn from: {reasons}. Add columns that vary, or set their types.")
+        raise DataError(f"No column is left to fit on: {reasons}. Add columns that vary, or set their types.")
     used = tuple(columns)
     rate = _missing_rate(used, _chosen(frame, places), texts)
     if bad is None:
