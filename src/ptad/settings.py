@@ -115,8 +115,12 @@ def _number(name: str, kind: type, limits: Mapping[str, Any], value: Any) -> Any
         fits = value <= high
     if not fits:
         what = "a whole number" if whole else "a number"
-        bounds = [f"{'above' if limits['open_low'] else 'at least'} {low:g}"] if low is not None else []
-        bounds += [f"at most {high:g}"] if high is not None else []
+        bounds = [f"{'above' if limits['open_low'] else 'at least'} {_shown(low)}"] if low is not None else []
+        bounds += [f"at most {_shown(high)}"] if high is not None else []
         rule = " and ".join(bounds)
         raise SettingError(f"The setting '{name}' must be {what}{', ' + rule if rule else ''}. Got {value!r}.")
     return value if whole else float(value)
+
+
+def _shown(limit: float) -> str:
+    return f"{limit:,.0f}" if abs(limit) >= 1000 else f"{limit:g}"

@@ -64,7 +64,7 @@ def test_says_what_it_did_and_removes_the_checkpoint(ptad, tmp_path, table, tiny
         (["--set", "ridge=3"], "no setting 'ridge'. A setting is named by its group and a dot"),
         (["--set", "network.n_steps=3"], "groups of this preset: local_reconstruction, "),
         (["--set", "local_reconstruction.rigde=1"], "no setting 'local_reconstruction.rigde'. Known settings: weight"),
-        (["--set", "local_reconstruction.ridge=-1"], "must be a number, at least 0 and at most 1000. Got -1"),
+        (["--set", "local_reconstruction.ridge=-1"], "must be a number, at least 0 and at most 1,000. Got -1"),
         (["--set", "calibration.method=guess"], "one of auto, folds, split, none. Got 'guess'"),
         (["--set", "reference.rows"], "--set wants GROUP.SETTING=VALUE"),
         (["--type", "a"], "--type wants COLUMN=TYPE"),

@@ -27,7 +27,7 @@ def test_the_papers_values() -> None:
     ("changes", "message"),
     [
         ({"backbone": "dense"}, "'network.backbone' must be one of npt, transformer, mlp"),
-        ({"n_steps": 0}, "'network.n_steps' must be a whole number, at least 1 and at most 1e"),
+        ({"n_steps": 0}, "'network.n_steps' must be a whole number, at least 1 and at most 10,000,000"),
         ({"n_steps": 10**8}, "'network.n_steps'"),
         ({"dropout": 1.0}, "'network.dropout'"),
         ({"learning_rate": 0.0}, "'network.learning_rate' must be a number, above 0"),

@@ -71,6 +71,8 @@ def fit_schema(
     for parameter, given in (("missing", missing), ("drop", drop), ("only", only)):
         if isinstance(given, str):  # it would be taken apart into its letters
             raise SettingError(f"The '{parameter}' parameter must be a list of text: write [{given!r}], not {given!r}.")
+        if given is not None and not isinstance(given, Iterable):
+            raise SettingError(f"The '{parameter}' parameter must be a list of text. Got {given!r} instead.")
     chosen = dict(types or {})
     dropped, only = tuple(drop), None if only is None else tuple(only)
     try:
