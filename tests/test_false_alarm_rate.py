@@ -83,6 +83,12 @@ def text_and_dates(rng: np.random.Generator, n: int) -> pd.DataFrame:
     return pd.DataFrame({"name": names, "moment": moments, "amount": rng.normal(size=n)})
 
 
+def repeated_text(rng: np.random.Generator, n: int) -> pd.DataFrame:
+    """Names that occur four times on average: more new rows than training rows have one that is not repeated."""
+    names = [f"customer {i * 7919 % 100_003}" for i in rng.integers(n // 4, size=n)]
+    return pd.DataFrame({"name": names, "size": rng.normal(size=n), "amount": rng.normal(size=n)})
+
+
 CASES: dict[str, Draw] = {
     "gaussian": gaussian,
     "lognormal": lognormal,
@@ -99,6 +105,19 @@ def fitted(case: str, n: int, seed: int) -> tuple[PTAD, np.random.Generator]:
     rng = np.random.default_rng([seed, n])
     types = {"name": "text"} if case == "text_and_dates" else None
     return PTAD(types=types, random_state=seed, verbose=0).fit(CASES[case](rng, n)), rng
+
+
+@pytest.mark.parametrize("method", ["folds", "split"])
+def test_rate_where_text_repeats(method: str) -> None:
+    """No calibration row has counted its own text."""
+    shares = []
+    for seed in range(8):
+        rng = np.random.default_rng([seed, 11])
+        config = {"calibration.method": method, "calibration.folds": 10, "calibration.most_folds": 10}
+        model = PTAD(types={"name": "text"}, config=config, random_state=seed, verbose=0)
+        train, new = repeated_text(rng, 800), repeated_text(rng, 800)[:NEW_ROWS]
+        shares.append(observed(model.fit(train).p_value(new)))
+    check(shares, 800 if method == "folds" else 160)
 
 
 def observed(p: Array) -> Array:

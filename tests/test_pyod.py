@@ -39,7 +39,21 @@ def test_is_a_detector_of_pyod(fitted: PTADDetector) -> None:
 def test_scores_are_those_of_ptad(fitted: PTADDetector, rows: Rows) -> None:
     plain = PTAD(verbose=0).fit(rows)
     assert np.array_equal(fitted.decision_function(rows), plain.anomaly_score(rows))
-    assert np.array_equal(fitted.decision_scores_, fitted.decision_function(rows))
+    assert np.array_equal(fitted.decision_scores_, plain.held_out_scores_)
+
+
+@pytest.mark.parametrize("method", ["folds", "split"])
+def test_new_normal_rows_are_labelled_as_often_as_training_rows(method: str) -> None:
+    rng = np.random.default_rng(3)
+    model = PTADDetector(config={"calibration.method": method}).fit(rng.normal(size=(500, 10)))
+    assert 0.04 < model.predict(rng.normal(size=(1000, 10))).mean() < 0.18  # 0.1, less and more by chance
+    assert model.decision_scores_.shape == model.labels_.shape == (500,)
+    assert np.array_equal(model.labels_, model.decision_scores_ > model.threshold_)
+
+
+def test_without_calibration_the_scores_are_those_of_the_model(rows: Rows) -> None:
+    model = PTADDetector(config={"calibration.method": "none"}).fit(rows)
+    assert np.array_equal(model.decision_scores_, model.decision_function(rows)) and model.labels_.sum() == 10
 
 
 def test_higher_is_more_anomalous(fitted: PTADDetector, rows: Rows) -> None:
@@ -54,10 +68,10 @@ def test_training_labels_follow_the_contamination(fitted: PTADDetector, native: 
 
 
 def test_predict(fitted: PTADDetector, native: BaseDetector, rows: Rows) -> None:
-    assert np.array_equal(fitted.predict(rows), fitted.labels_)
+    assert np.array_equal(fitted.predict(rows), fitted.decision_function(rows) > fitted.threshold_)
     assert fitted.predict(rows[:3] + 40.0).tolist() == [1, 1, 1] == native.predict(rows[:3] + 40.0).tolist()
     labels, confidence = fitted.predict(rows, return_confidence=True)
-    assert np.array_equal(labels, fitted.labels_) and ((confidence >= 0) & (confidence <= 1)).all()
+    assert np.array_equal(labels, fitted.predict(rows)) and ((confidence >= 0) & (confidence <= 1)).all()
 
 
 @pytest.mark.parametrize("method", ["linear", "unify"])
@@ -65,7 +79,7 @@ def test_predict_proba(fitted: PTADDetector, native: BaseDetector, rows: Rows, m
     found = fitted.predict_proba(rows, method=method)
     assert found.shape == native.predict_proba(rows, method=method).shape == (100, 2)
     assert np.allclose(found.sum(axis=1), 1.0) and ((found >= 0) & (found <= 1)).all()
-    order = np.argsort(fitted.decision_scores_)
+    order = np.argsort(fitted.decision_function(rows))
     assert (np.diff(found[order, 1]) >= 0).all()
     assert fitted.predict_proba(rows[:1] + 40.0, method=method)[0, 1] > 0.99
 

@@ -80,6 +80,7 @@ class Pipeline:
 
     def explain(self, rows: Matrix) -> list[TermValues]:
         """Return what every term says about the columns."""
+        _some(rows)
         found: list[TermValues] = [None] * len(self.terms)  # type: ignore[list-item]
         for terms, chunked in self._groups():
 
@@ -92,6 +93,7 @@ class Pipeline:
 
     def transform(self, rows: Matrix) -> Matrix:
         """Return the rows as the first term sees them."""
+        _some(rows)
         first = self.terms[0]
         return np.concatenate(self._each(lambda batch: to_numpy(first.transform(batch)), rows, first.chunked))
 
@@ -145,8 +147,12 @@ class Detector:
         false_alarm_rate: float | str = "auto",
         progress: Reporter | None = None,
         checkpoint: Path | None = None,
+        without: Callable[[Matrix, NDArray[np.int64]], Matrix] | None = None,
     ) -> Detector:
-        """Fit on normal rows and calibrate; the same seed gives the same model on the same machine."""
+        """Fit on normal rows and calibrate; the same seed gives the same model on the same machine.
+
+        ``without`` returns all rows as they are encoded without those of a fold, where the encoding counts values.
+        """
         if len(rows) < 2:
             raise DataError(f"PTAD needs at least 2 rows to fit on, got n_samples = {len(rows)}. Give it more rows.")
         rng = np.random.default_rng(seed)
@@ -156,7 +162,7 @@ class Detector:
 
         steps = None if progress is None else progress.step
 
-        def fitted(places: NDArray[np.int64], name: str) -> Pipeline:
+        def fitted(rows: Matrix, places: NDArray[np.int64], name: str) -> Pipeline:
             folder = None if checkpoint is None else checkpoint / name
             context = FitContext(np.random.default_rng(seed), len(rows), device, steps, folder)
             return Pipeline.fit(rows[np.sort(places)], features, config, context)
@@ -166,13 +172,14 @@ class Detector:
         for i, held in enumerate(plan.held_out):
             others = np.ones(len(rows), dtype=bool)
             others[held] = False
-            pipeline = fitted(np.flatnonzero(others), f"fold-{i}")
-            values[held] = pipeline.values(rows[held], _calibration_rows(progress, plan))
+            encoded = rows if without is None else without(rows, held)
+            pipeline = fitted(encoded, np.flatnonzero(others), f"fold-{i}")
+            values[held] = pipeline.values(encoded[held], _calibration_rows(progress, plan))
             if progress is not None and len(plan.held_out) > 1:
                 progress.stage("calibration", i + 1, len(plan.held_out), "folds")
             groups[held] = i if len(plan.held_out) > 1 else np.arange(len(held)) % UNIT_GROUPS
         if plan.final is not None:
-            pipeline = fitted(plan.final, "final")
+            pipeline = fitted(rows, plan.final, "final")
         held = np.concatenate([*plan.held_out, np.empty(0, dtype=np.int64)])
         return cls._calibrated(config, features, pipeline, len(rows), held, values[held], groups[held])
 

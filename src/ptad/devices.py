@@ -25,8 +25,13 @@ def resolve_device(name: str) -> str:
     try:
         torch.empty(0, device=torch.device(name))
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise SettingError(f"The 'device' parameter of PTAD names {name!r}, which cannot be used: {reason}") from error
+        reason = str(error).splitlines()[0].rstrip(".")
+        if reason.startswith("Expected one of"):
+            reason = "there is no such device"
+        raise SettingError(
+            f"The 'device' parameter of PTAD names {name!r}, which cannot be used: {reason}. Choose auto, cpu, cuda, or "
+            "one GPU such as cuda:1."
+        ) from error
     return name
 
 

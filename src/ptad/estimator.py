@@ -75,7 +75,7 @@ class PTAD(SklearnDetector):
     random_state : int, RandomState or None
         The same number gives the same model on the same machine.
     verbose : int
-        0 is quiet; 1 shows progress: a bar on a terminal, plain lines on stderr elsewhere.
+        0 shows warnings only; 1 shows progress, too: a bar on a terminal, plain lines on stderr elsewhere.
 
     Attributes
     ----------
@@ -167,6 +167,7 @@ class PTAD(SklearnDetector):
         for note in schema.notes:
             logger.log(logging.WARNING if note.doubtful else logging.INFO, "%s", note)
         rows = schema.encode(table, BadCells())  # told already
+        text = schema.counted(table)
         opening = f"fitting on {len(rows):,} rows and {len(schema.names):,} columns"
         with shown_progress(self.verbose, opening) as progress:
             detector = Detector.fit(
@@ -178,7 +179,11 @@ class PTAD(SklearnDetector):
                 false_alarm_rate=self.false_alarm_rate,
                 progress=progress,
                 checkpoint=None if checkpoint is None else Path(checkpoint),
+                without=None if text is None else text.rows,
             )
+        if text is not None and np.isnan(detector.held_out_scores).any():  # a split: the calibration rows count nothing
+            held = np.flatnonzero(~np.isnan(detector.held_out_scores))
+            schema = text.without(rows, held)
         self.schema_ = schema
         self._adopt(detector)
         return self
@@ -201,7 +206,7 @@ class PTAD(SklearnDetector):
         """
         table = self._checked(X)
         rows = self._encoded(table)
-        self._check_enough(len(rows) // 2, "An update takes its threshold from half of the new rows", 2)
+        self._check_enough(len(rows), "An update takes its threshold from half of the new rows", 2)
         with shown_progress(self.verbose, f"updating with {len(rows):,} rows") as progress:
             detector = self.detector_.update(
                 rows, seed=self._seed(), false_alarm_rate=self._rate_to_keep(), progress=progress
@@ -240,11 +245,11 @@ class PTAD(SklearnDetector):
     def _check_enough(self, n_rows: int, what: str, factor: int) -> None:
         rate = self._rate_to_keep()
         needed = 2 if rate == "auto" else rows_needed(float(rate))
-        if n_rows < needed:
+        if n_rows // factor < needed:
             raise DataError(
                 f"{what}, and a false-alarm rate of {rate if rate == 'auto' else f'{rate:.3g}'} needs "
-                f"{factor * needed:,} rows. Give at least as many, or set a larger rate first with "
-                "set_false_alarm_rate; the model is unchanged."
+                f"{factor * needed:,} rows; there are {n_rows:,}. Give more, or set a larger rate "
+                "(--false-alarm-rate on the command line, set_false_alarm_rate in Python); the model is unchanged."
             )
 
     def _adopt(self, detector: Detector, rate: float | str | None = None) -> None:
@@ -333,7 +338,9 @@ class PTAD(SklearnDetector):
         """
         saved = Model.load(folder, device=device)
         content = saved.content
-        model = cls(**content["parameters"], config=saved.config_, device=device)
+        given = {k: tuple(v) if isinstance(v, list) else v for k, v in content["parameters"].items()}
+        own = saved.config_ != make_config(given["preset"], None)
+        model = cls(**given, config=saved.config_ if own else None, device=device)
         model.schema_ = saved.schema_
         model.n_features_in_ = content["n_features_in"]
         if content["feature_names_in"] is not None:

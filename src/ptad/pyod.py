@@ -33,14 +33,17 @@ class PTADDetector(BaseDetector):
     ----------
     contamination : float in (0, 0.5]
         Share of the TRAINING rows to be labelled as anomalies; it places ``threshold_`` and has no part in the scores.
-        For a false-alarm rate that holds on new rows, use ``detector_.predict`` or ``detector_.p_value`` instead.
+        Of new normal rows, about as many are labelled. For a false-alarm rate with a guarantee, use
+        ``detector_.predict`` or ``detector_.p_value`` instead.
     preset, config, device, random_state, verbose
         As in :class:`ptad.PTAD`.
 
     Attributes
     ----------
     decision_scores_ : ndarray of shape (n_rows,)
-        Anomaly scores of the training rows, higher = more anomalous.
+        Anomaly scores of the training rows, higher = more anomalous, by models that were fitted without them (as
+        PyOD's neighbours leave out the row itself). From 5,000 rows on, only calibration rows have such a score and
+        place the threshold; the others have the score of the model that was fitted on them, which is lower.
     threshold_ : float
         A row with a higher score is an anomaly.
     labels_ : ndarray of shape (n_rows,)
@@ -75,8 +78,13 @@ class PTADDetector(BaseDetector):
             random_state=self.random_state,
             verbose=self.verbose,
         ).fit(X)
-        self.decision_scores_ = np.asarray(self.detector_.anomaly_score(X))
+        held_out = self.detector_.held_out_scores_
+        known = ~np.isnan(held_out)
+        scores = held_out if known.all() else np.where(known, held_out, np.asarray(self.detector_.anomaly_score(X)))
+        self.decision_scores_ = scores[known] if known.any() else scores
         self._process_decision_scores()
+        if len(self.decision_scores_) < len(scores):
+            self.decision_scores_, self.labels_ = scores, (scores > self.threshold_).astype(np.int64)
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:

@@ -165,8 +165,12 @@ def _open_files(source: Path) -> tuple[int, int]:
             if isinstance(error, FileNotFoundError) and left_overs(source.resolve()):
                 recover(source)  # a saver is between two steps, or was killed there
                 continue
-            reason = f": {error.strerror}" if isinstance(error, PermissionError) else ""
-            raise BundleError(f"There is no model folder at '{source}'{reason}.") from error
+            what = f"There is no model folder at '{source}'"
+            if isinstance(error, PermissionError):
+                raise BundleError(f"{what}: {error.strerror}.") from error
+            if source.exists():
+                what = f"'{source}' is a file, not a model folder"
+            raise BundleError(f"{what}. Name a folder that 'ptad fit' or PTAD.save made.") from error
         opened: list[int] = []
         try:
             for name in (MANIFEST, TENSORS):

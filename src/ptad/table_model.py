@@ -161,7 +161,7 @@ class TableModel:
             The same model, with ``false_alarm_rate_`` and ``offset_`` changed.
         """
         calibration = self._calibration()
-        if isinstance(rate, str) and rate != "auto":
+        if rate != "auto" and (isinstance(rate, bool) or not isinstance(rate, int | float | np.number)):
             raise SettingError(f"A false_alarm_rate must be 'auto' or a number between 0 and 1. Got {rate!r} instead.")
         self.false_alarm_rate_ = calibration.rate(rate)
         self.offset_ = -calibration.threshold(self.false_alarm_rate_)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from ptad.tables import read_table, write_table
+from workbooks import write_xlsx
 
 LABEL = ["--label", "status", "--normal", "ok"]
 
@@ -100,17 +101,42 @@ def test_strict_refuses_the_first_one_in_one_line(ptad, model, bad, tmp_path):
         ("t.csv.gz", "row 42 (the header is row 1)", "42"),
         ("t.parquet", "row 41", "41"),
         ("t.jsonl", "line 41", "41"),
+        ("t.xlsx", "row 45 (the header is row 3)", "45"),
     ],
 )
 def test_rows_are_those_of_the_file(ptad, model, bad, tmp_path, name, place, number):
     if name == "t.csv.gz":
         (tmp_path / name).write_bytes(gzip.compress(bad.read_bytes()))
+    elif name == "t.xlsx":  # two empty rows above the header, one below its third row
+        rows = [list(row) for row in csv.reader(bad.read_text().splitlines())]
+        empty = [[None] * len(rows[0])]
+        write_xlsx(tmp_path / name, {"s": [*empty * 2, *rows[:4], *empty, *rows[4:]]})
     else:
         write_table(read_table(bad), tmp_path / name)
     args = ["score", model, tmp_path / name, "--only-scores", "--batch-rows", 20]
     assert f"Column 'a', {place}: 'abc' is not a number" in ptad(*args, "--strict").stderr
     assert ptad(*args, "--bad-cells", tmp_path / "list.csv").exit_code == 0
     assert listed(tmp_path / "list.csv")[0] == (number, "a", "abc", "not a number: 'abc'")
+
+
+def test_a_list_takes_the_place_of_no_other_file(ptad, model, bad, tmp_path, tiny):
+    before = bad.read_bytes()
+    out = tmp_path / "o.csv"
+    for command in (
+        ["fit", bad, "--out", tmp_path / "m", *tiny],
+        ["score", model, bad],
+        ["explain", model, bad],
+        ["evaluate", model, bad, *LABEL],
+        ["report", model, bad, "--out", tmp_path / "r.html"],
+        ["recalibrate", model, bad, "--out", tmp_path / "m", *LABEL],
+    ):
+        result = ptad(*command, "--bad-cells", bad, "--quiet")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert f"--bad-cells {bad} is the table itself. Name another file" in result.stderr
+        assert bad.read_bytes() == before
+    result = ptad("score", model, bad, "--out", out, "--bad-cells", out, "--quiet")
+    assert result.exit_code == 2 and f"--bad-cells {out} is the output itself" in result.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["bad.csv"]
 
 
 def test_several_files_are_told_apart(ptad, model, table, bad, tmp_path):

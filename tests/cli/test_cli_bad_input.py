@@ -50,7 +50,7 @@ def accepted(result):
         (HEADER + ",\n" * 30, ["No column is left", "'a' (all values are missing)", "Add columns that vary"]),
         (HEADER + "1,x\n" * 30, ["No column is left", "'a' (constant: 1)", "'b' (constant: 'x')"]),
         ("a,a\n" + BODY, ["t.csv: duplicate column names 'a'", "Rename"]),
-        ("a,\n" + BODY, ["t.csv: the header has no name", "position 1", "Write a name"]),
+        ("a,\n" + BODY, ["t.csv: the header has no name", "position 2", "Write a name"]),
         (HEADER + BODY + "1,2,3\n", ["t.csv, line 42", "3 cells where the header has 2", "Correct that line"]),
         ("naïve,b\n".encode("latin-1") + BODY.encode(), ["t.csv is not utf-8 text", "--encoding latin-1"]),
         (HEADER + BODY + "inf,1\n", ["infinity", "column 'a', row 42 (the header is row 1)", "Replace it"]),
@@ -147,6 +147,7 @@ def test_paths(ptad, table, model, tmp_path):
     (tmp_path / "empty").mkdir()
     assert "holds no table" in message("score", model, tmp_path / "empty")
     assert "There is no model folder" in message("score", tmp_path / "none", table)
+    assert f"'{table}' is a file, not a model folder. Name a folder" in message("score", table, model)
     assert "is not a ptad model: it has no file 'manifest.json'" in message("info", tmp_path / "empty")
     assert "none/o.csv cannot be written: No such file" in message(
         "score", model, table, "--out", tmp_path / "none" / "o.csv"

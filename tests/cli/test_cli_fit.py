@@ -18,7 +18,7 @@ def test_learns_from_normal_rows_without_the_label(folder, model):
     assert summary["left_out"] == {
         "id": "identifier: every value is different",
         "unit": "constant: 'kg'",
-        "status": "dropped by the user",
+        "status": "label column",
     }
     assert summary["calibration_rows"] == 140 and summary["false_alarm_rate"] == 0.01
     assert PTAD.load(model, device="cpu").schema_.names == ("a", "b", "count", "colour")
@@ -70,8 +70,12 @@ def test_says_what_it_did_and_removes_the_checkpoint(ptad, tmp_path, table, tiny
         (["--type", "a"], "--type wants COLUMN=TYPE"),
         (["--type", "a=colour"], "cannot be of type 'colour'"),
         (["--preset", "best"], "no preset 'best'. Choose one of: default, paper"),
-        (["--false-alarm-rate", "often"], "'auto' or a number between 0 and 1. Got 'often'"),
-        (["--false-alarm-rate", "2"], "'false_alarm_rate' parameter of PTAD"),
+        (["--false-alarm-rate", "often"], "'auto' or a number between 0 and 1, such as 0.01 for 1 %. Got 'often'"),
+        (["--false-alarm-rate", "-0.1"], "'auto' or a number between 0 and 1, such as 0.01 for 1 %. Got '-0.1'"),
+        (["--type", "colour=numeric"], "Column 'colour' cannot be of type 'numeric': none of its values ("),
+        (["--type", "a=date"], "Column 'a' cannot be of type 'date': none of its values ("),
+        (["more.csv"], "Several files are one TABLE: a folder, or a glob in quotes. See 'ptad fit --help'."),
+        (["--false-alarm-rate", "2"], "--false-alarm-rate must be 'auto' or a number between 0 and 1"),
         (["--device", "abacus"], "'abacus', which cannot be used"),
         (["--drop", "nothing"], "no column 'nothing', named in 'drop'"),
         (["--only", "nothing"], "no column 'nothing', named in 'only'"),

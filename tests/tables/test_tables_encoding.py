@@ -397,3 +397,19 @@ def test_a_text_is_not_a_list_of_letters(parameter):
         SettingError, match=rf"'{parameter}' parameter must be a list of text: write \['NA'\], not 'NA'"
     ):
         fit_schema(pa.table({"N": [1, 2], "A": [3, 4]}), **{parameter: "NA"})
+
+
+def test_text_counted_without_some_rows() -> None:
+    """Rows and schema are those of a fit without the rows that are held out."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"name": [f"customer {i}" for i in rng.integers(40, size=120)], "size": rng.normal(size=120)})
+    table.loc[::17, "name"] = None
+    types = {"name": "text"}
+    schema = fit_schema(table, types=types)
+    rows, held = schema.encode(table), np.arange(0, 120, 5)
+    text = schema.counted(table)
+    assert text is not None
+    others = fit_schema(table.drop(index=held), types=types)
+    assert np.array_equal(text.rows(rows, held), others.encode(table), equal_nan=True)
+    assert np.array_equal(text.without(rows, held).encode(table), others.encode(table), equal_nan=True)
+    assert fit_schema(table[["size"]]).counted(table) is None

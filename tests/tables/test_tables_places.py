@@ -10,6 +10,7 @@ from ptad.errors import DataError
 from ptad.tables import fit_schema, read_table, scan_table, write_table
 from ptad.tables.names import closest_name, did_you_mean
 from ptad.tables.places import IN_MEMORY, RowError, located
+from workbooks import write_ods, write_xlsx
 
 TABLE = pa.table({"a": range(10), "b": range(10)})
 
@@ -26,6 +27,16 @@ def test_each_format_counts_as_people_do(tmp_path):
         write_table(TABLE, tmp_path / name)
         assert str(scan_table(tmp_path / name).places.of(4)) == said
     assert str(IN_MEMORY.of(4)) == "row 4 (counted from 0)"
+
+
+def test_rows_of_a_workbook_are_those_of_the_sheet(tmp_path):
+    nothing = [None, None]
+    rows = [["a", "b"], [1, 2], [3, 4], nothing, nothing, [5, 6], nothing, [7, 8]]
+    for write, name in ((write_xlsx, "t.xlsx"), (write_ods, "t.ods")):
+        write(tmp_path / name, {"s": rows})
+        places = scan_table(tmp_path / name).places
+        assert [places.of(i).number for i in range(4)] == [2, 3, 6, 8]
+        assert str(places.of(2)) == "row 6 (the header is row 1)"
 
 
 def test_parts_and_picked_rows_keep_their_places(tmp_path):
@@ -86,3 +97,8 @@ def test_a_cell_of_another_type_alone_is_read_as_beside_others(tmp_path, text):
         assert schema.bad_cells(read_table(tmp_path / "t.csv", schema=schema)).counts == {"a": 1}
     (tmp_path / "t.jsonl").write_text(json.dumps({"a": text, "b": 1}))
     assert schema.bad_cells(read_table(tmp_path / "t.jsonl", schema=schema)).counts == {"a": 1}
+
+
+def test_short_names_are_suggested_where_only_one_is_near():
+    assert closest_name("bmj", ["age", "sex", "bmi", "bp"]) == "bmi"
+    assert closest_name("s12", ["s10", "s11"]) is None and closest_name("s1", ["s2", "b1"]) is None

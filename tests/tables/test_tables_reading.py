@@ -235,7 +235,7 @@ def test_bytes_that_are_not_utf8(tmp_path, content):
         ("\n\n", "bad.csv"),
         ('a,b\n1,2\n"x\ny",3\n1,2,3\n4,5\n', r"bad.csv, line 5: 3 cells where the header has 2"),
         ("a,b\n1,2\n1\n", r"bad.csv, line 3: 1 cell where the header has 2"),
-        ("a,,c\n1,2,3\n", "bad.csv: the header has no name for the column at position 1"),
+        ("a,,c\n1,2,3\n", "bad.csv: the header has no name for the column at position 2"),
         ("sep=;\na;b\n1;2\n", "bad.csv: the first line, 'sep=...', is a note to Excel. Remove it"),
         ("a,b\n1,2\n".encode("utf-16"), "bad.csv is not utf-8 text .* --encoding utf-16 on"),
         ("a,b,a\n1,2,3\n", "bad.csv: duplicate column names 'a'"),

@@ -73,7 +73,8 @@ def _report(error: Exception, as_json: bool) -> int:
         print_error(kind, message, as_json=as_json)
         return 2
     if hasattr(error, "format_message"):  # the parser's own: a wrong or missing option
-        print_error(kind, f"{_sentence(error.format_message())} {_hint(error)}", as_json=as_json)
+        several = " Several files are one TABLE: a folder, or a glob in quotes." if "extra argument" in message else ""
+        print_error(kind, f"{_sentence(error.format_message())}{several} {_hint(error)}", as_json=as_json)
         return 2
     if isinstance(error, OSError) and error.filename is not None:
         print_error(kind, f"{error.filename}: {error.strerror}. Check the path.", as_json=as_json)

@@ -92,7 +92,7 @@ def safe(value: Any) -> str:
     if value is None:
         return "missing"
     if isinstance(value, float):
-        return f"{value:.4g}" if abs(value) < 1e6 or abs(value) >= 1e15 else f"{value:.0f}"
+        return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
     return "".join(c if c.isprintable() else "\ufffd" for c in str(value))
 
 

@@ -92,7 +92,7 @@ def evaluation_lines(found: Evaluation) -> list[tuple[str, str]]:
     interval = ""
     if found.false_alarm_interval is not None:
         low, high = found.false_alarm_interval
-        interval = f", 95 % interval {rate(low)} to {rate(high)}"
+        interval = f"\n95 % interval {rate(low)} to {rate(high)}"
     return [
         ("rows", f"{found.rows:,}: {found.normal_rows:,} normal, {plural(found.anomalies, 'anomaly', 'anomalies')}"),
         ("AUC-ROC", figure(found.auc_roc)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,9 +18,14 @@ def parse_rate(text: str | None) -> float | str | None:
     if text is None or text == "auto":
         return text
     try:
-        return float(text)
-    except ValueError as error:
-        raise SettingError(f"--false-alarm-rate must be 'auto' or a number between 0 and 1. Got {text!r}.") from error
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0.0 < value < 1.0:
+        raise SettingError(
+            f"--false-alarm-rate must be 'auto' or a number between 0 and 1, such as 0.01 for 1 %. Got {text!r}."
+        )
+    return value
 
 
 def parse_source(

@@ -43,35 +43,48 @@ class BadCellList:
                 self._writer.writerow(cells if self._several else cells[:-1])
 
 
-@contextmanager
-def bad_cell_list(path: Path | None, places: Places) -> Iterator[BadCellList]:
-    """A list in the file ``path``, which is there when it is complete; without a path nothing is listed.
-
-    Rows are numbered as people count them in the file; a table of several files has one more column, ``file``.
-    """
+def check_list(path: Path | None, places: Places, out: Any = None) -> None:
+    """Refuse a list that would take the place of the table, of the output ``out`` or of something that is no file."""
     if path is None:
-        yield BadCellList(places)
         return
     if str(path).startswith("/dev/") or (path.exists() and not path.resolve().is_file()):
         # a file takes the place of what is there: a folder or a device such as /dev/stdout must stay what it is
         raise SettingError(f"--bad-cells {path} is not a file. Name a CSV file to write to.")
-    path = path.resolve()  # of a link, what it points to is replaced
+    target = path.resolve()
+    if any(target == Path(label).resolve() for label, _, _ in places.files if label):
+        raise SettingError(f"--bad-cells {path} is the table itself. Name another file to write to.")
+    if out is not None and target == Path(out).resolve():
+        raise SettingError(f"--bad-cells {path} is the output itself. Name another file to write to.")
+
+
+@contextmanager
+def bad_cell_list(path: Path | None, places: Places, out: Any = None) -> Iterator[BadCellList]:
+    """A list in the file ``path``, which is there when it is complete; without a path nothing is listed.
+
+    Rows are numbered as people count them in the file; a table of several files has one more column, ``file``. A list
+    in place of the table or of the output ``out`` is refused.
+    """
+    if path is None:
+        yield BadCellList(places)
+        return
+    check_list(path, places, out)
+    given, path = path, path.resolve()  # of a link, what it points to is replaced
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    with _told(path):
+    with _told(given):
         lock = OutputLock(path)
     with lock:
         try:
-            with _told(path):
+            with _told(given):
                 file = temporary.open("w", encoding="utf-8", errors="replace", newline="")
             try:
-                yield BadCellList(places, file, path)
-                with _told(path):
+                yield BadCellList(places, file, given)
+                with _told(given):
                     file.flush()
                     os.fsync(file.fileno())
             finally:
                 with suppress(OSError):  # of a full disk, which was told
                     file.close()
-            with _told(path):
+            with _told(given):
                 temporary.replace(path)
                 sync_folder(path.parent)
         finally:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ptad.config import make_config
 from ptad.devices import resolve_device
-from ptad.engines.bad_cell_list import bad_cell_list
+from ptad.engines.bad_cell_list import bad_cell_list, check_list
 from ptad.engines.local import known_names
 from ptad.engines.sampling import MAX_ROWS, Progress, Sample, training_rows
 from ptad.errors import BundleError, SettingError
@@ -73,6 +73,7 @@ def fit_table(
             encoding=encoding,
             progress=progress,
         )
+    check_list(bad_cells, sample.places)
     if label is not None:
         detector.set_params(**_without_label(detector, label))
     if learn is not None and not is_trained(detector):
@@ -80,6 +81,8 @@ def fit_table(
         learn = None
     with _located(sample.places):
         detector = (learn or _fit)(detector, sample.table, checkpoint)
+    if label is not None:
+        detector.schema_.left_out[label] = "label column"
     bad = _listed(detector, sample.table, sample.places, bad_cells)
     detector.save(target)
     if checkpoint is not None:
@@ -160,6 +163,7 @@ def _renew(
             schema=known,
             progress=progress,
         )
+    check_list(bad_cells, sample.places)
     table = sample.table
     if label is not None and label not in detector.schema_.names:
         table = table.drop_columns([label])  # it has done its work: no word about an unknown column

@@ -189,7 +189,7 @@ def score_table(
     store = None if str(out) == "-" else _part_store(Path(out), scan, settings)
     anomalies = resumed = 0
     cells, training = CellCounts.none(model.schema_), TrainingTable(model.detector_.reference)
-    with _output(store, schema, keep=keep) as writer, bad_cell_list(bad_cells, scan.places) as listed:
+    with _output(store, schema, keep=keep) as writer, bad_cell_list(bad_cells, scan.places, out) as listed:
         for start, batch, known in known_batches(model, scan):
             result = None if store is None else store.get(start, batch.num_rows)
             if result is None:

@@ -86,7 +86,7 @@ def write_report(
         raise unwritable(out, error, DataError) from error
     with lock:
         content = _content(
-            *(model, table, settings or ReportSettings(), encoding, missing, strict, bad_cells, device, progress)
+            *(model, table, out, settings or ReportSettings(), encoding, missing, strict, bad_cells, device, progress)
         )
         try:
             write_whole(Path(out), make_page(content).encode("utf-8", "replace"))
@@ -98,6 +98,7 @@ def write_report(
 def _content(
     model: PTAD | str | os.PathLike[str],
     table: Any,
+    out: str | os.PathLike[str],
     settings: ReportSettings,
     encoding: str,
     missing: Sequence[str],
@@ -115,7 +116,7 @@ def _content(
     batches, name = _batches(table, detector, encoding)
     label = None if settings.label is None else Label(settings.label, settings.normal)
     places = getattr(batches, "places", IN_MEMORY)
-    with bad_cell_list(bad_cells, places) as listed:
+    with bad_cell_list(bad_cells, places, out) as listed:
         survey = Survey(detector, settings.top, label, time=settings.time, strict=strict, places=places, listed=listed)
         survey.add_all(batches, progress)
     if survey.training.is_it and _is_read_again(table):

@@ -98,7 +98,8 @@ class BadCell:
             f"Column {self.column!r}, ",
             self.row,
             f": {self.shown} is not {self.what}{f', such as {form}' if form else ''}. Correct the value, name it as a "
-            "missing one (missing), or turn strict off: it then counts as missing.",
+            "missing one (--missing on the command line, missing= in Python), or leave strict off: it then counts as "
+            "missing.",
         )
 
 
@@ -150,10 +151,11 @@ class BadCells:
         """Emit one warning about all of them, if there are any; it points to the caller's own line."""
         if self._found:
             text = f"{summary(self.counts)}; the first: {described(next(iter(self)))}"
-            warnings.warn(text, BadCellsWarning, stacklevel=_levels_to_caller())
+            warnings.warn(text, BadCellsWarning, stacklevel=levels_to_caller())
 
 
-def _levels_to_caller() -> int:
+def levels_to_caller() -> int:
+    """Return the ``stacklevel`` of a warning that points to the line that called ptad."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("ptad", "sklearn"):
         level, frame = level + 1, frame.f_back

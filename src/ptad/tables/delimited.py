@@ -171,11 +171,11 @@ def _header_batch(source: Source, encoding: str, delimiter: str) -> pa.RecordBat
         raise _too_long(source, "the header")
     if names and names[0].lower().startswith("sep="):
         raise DataError(f"{source.label}: the first line, 'sep=...', is a note to Excel. Remove it.")
-    unnamed = [i for i, name in enumerate(names) if not name.strip()]
+    unnamed = [i for i, name in enumerate(names, start=1) if not name.strip()]
     if unnamed or not names:
         raise DataError(
             f"{source.label}: the header has no name for the column at position {', '.join(map(str, unnamed))} "
-            "(counted from 0). Write a name there."
+            "(counted from 1). Write a name there."
         )
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:

@@ -71,6 +71,8 @@ def fit_schema(
     for parameter, given in (("missing", missing), ("drop", drop), ("only", only)):
         if isinstance(given, str):  # it would be taken apart into its letters
             raise SettingError(f"The '{parameter}' parameter must be a list of text: write [{given!r}], not {given!r}.")
+        if given is not None and not isinstance(given, Iterable):
+            raise SettingError(f"The '{parameter}' parameter must be a list of text. Got {given!r} instead.")
     chosen = dict(types or {})
     dropped, only = tuple(drop), None if only is None else tuple(only)
     try:
@@ -111,6 +113,12 @@ def fit_schema(
         else:
             whole, reading = without_missing(cells[name], ()), readings[name]
             array = _readable(name, reading, whole, found)
+            if name in chosen and array.null_count == len(array) > whole.null_count:
+                examples = ", ".join(map(quoted, decoded(whole).drop_null().unique()[:3].to_pylist()))
+                raise DataError(
+                    f"Column {name!r} cannot be of type {chosen[name]!r}: none of its values ({examples}) can be read "
+                    "so. Choose another type or format (--type on the command line, types= in Python)."
+                )
             if (doubt := doubt_of(name, reading, whole, array)) is not None:
                 notes.append(doubt)
             reason = reason_to_leave_out(array, reading, identifiers=name not in chosen)
@@ -124,7 +132,7 @@ def fit_schema(
             left_out[name] = reason
     if not columns:
         reasons = "; ".join(f"{name!r} ({reason})" for name, reason in list(left_out.items())[:30])
-        raise DataError(f"No column is left to learn from: {reasons}. Add columns that vary, or set their types.")
+        raise DataError(f"No column is left to fit on: {reasons}. Add columns that vary, or set their types.")
     used = tuple(columns)
     rate = _missing_rate(used, _chosen(frame, places), texts)
     if bad is None:
@@ -166,7 +174,9 @@ def _array_column(name: str, values: np.ndarray) -> NumericColumn:
 
 def _readable(name: str, reading: Reading, array: pa.Array, bad: BadCells) -> pa.Array:
     """The column with nulls in place of the cells that cannot be read as its type."""
-    if reading.type in ("categorical", "text") or not (is_text(decoded(array).type) or reading.type == "boolean"):
+    if reading.type in ("categorical", "text") or not (
+        is_text(decoded(array).type) or reading.type in ("boolean", "date", "datetime")
+    ):
         return array
     while array.null_count < len(array):
         try:

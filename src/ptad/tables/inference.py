@@ -49,7 +49,19 @@ class Note:
     doubtful: bool = False
 
     def __str__(self) -> str:
-        return f"{self.text}. If that is wrong, fit with {self.option}"
+        return f"{self.text}. If that is wrong, fit with {self.option} (in Python: {self.argument})"
+
+    @property
+    def argument(self) -> str:
+        """The option as Python writes it."""
+        flag, _, value = self.option.partition(" ")
+        if flag == "--type":
+            column, _, type_ = value.rpartition("=")
+            type_, comma, rest = type_.partition(",")
+            return f"types={{{column!r}: {type_!r}}}{comma}{rest}"
+        if value in (",", "."):
+            return f"{flag.removeprefix('--')}={value!r}"
+        return self.option.replace("--decimal", "decimal=").replace("--thousands", "thousands=")
 
 
 def check_types(types: Mapping[str, str]) -> None:

@@ -15,7 +15,10 @@ def closest_name(name: str, names: Sequence[str]) -> str | None:
     if _plain(name) in plain:
         return plain[_plain(name)]
     found = difflib.get_close_matches(_plain(name), list(plain), n=1, cutoff=CLOSE)
-    return plain[found[0]] if found else None
+    if found:
+        return plain[found[0]]
+    near = [known for known in plain if _one_letter_away(_plain(name), known)]
+    return plain[near[0]] if len(near) == 1 else None  # of short names several may be near, such as s1 and s2
 
 
 def did_you_mean(absent: Sequence[str], names: Sequence[str]) -> str:
@@ -27,6 +30,11 @@ def did_you_mean(absent: Sequence[str], names: Sequence[str]) -> str:
     if len(absent) == 1:
         return f" Did you mean {found[absent[0]]!r}?"
     return f" Did you mean {', '.join(f'{close!r} for {name!r}' for name, close in found.items())}?"
+
+
+def _one_letter_away(name: str, known: str) -> bool:
+    """Whether one letter is another one; both have at least three."""
+    return len(name) == len(known) >= 3 and sum(a != b for a, b in zip(name, known, strict=True)) == 1
 
 
 def _plain(name: str) -> str:

@@ -67,7 +67,8 @@ class NumericColumn:
         """Unscaled float64 values of shape (n_rows, 1), NaN where missing."""
         if self.type == "boolean":
             return truths(array, self.name, offset)[:, None]
-        return numbers(array, self.name, offset, self.origin, self.form)[:, None]
+        what = "a duration" if self.type == "duration" else "a number"
+        return numbers(array, self.name, offset, self.origin, self.form, what)[:, None]
 
     def decode(self, raw: np.ndarray) -> np.ndarray:
         """Values in the table's own units from unscaled reconstructions."""

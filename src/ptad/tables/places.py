@@ -20,17 +20,36 @@ from ptad.errors import DataError
 
 @dataclass(frozen=True)
 class Counting:
-    """How people count the rows of a file: the number of the first one, and the words around a number."""
+    """How people count the rows of a file: the number of the first one, and the words around a number.
+
+    ``empty`` are the numbers of rows after the first one that hold nothing and are no rows of the table.
+    """
 
     first: int
     words: str
+    empty: tuple[int, ...] = ()
+
+    def number(self, row: int) -> int:
+        """Return the number of a row of the table, counted from 0."""
+        number = self.first + row
+        for empty in self.empty:
+            if empty > number:
+                break
+            number += 1
+        return number
 
 
 SPREADSHEET = Counting(2, "row {} (the header is row 1)")
 RECORDS = Counting(1, "row {}")
 LINES = Counting(1, "line {}")
 POSITIONS = Counting(0, "row {} (counted from 0)")
-COUNTINGS = {"csv": SPREADSHEET, "tsv": SPREADSHEET, "xlsx": SPREADSHEET, "ods": SPREADSHEET, "jsonl": LINES}
+COUNTINGS = {"csv": SPREADSHEET, "tsv": SPREADSHEET, "excel": SPREADSHEET, "jsonl": LINES}
+SHEET = b"ptad.sheet"  # where the table of a sheet says how its rows are counted, in the metadata of its schema
+
+
+def sheet_counting(header: int, empty: Sequence[int]) -> Counting:
+    """Return how the rows of a sheet are counted, whose header is in row ``header`` and which has ``empty`` rows."""
+    return Counting(header + 1, f"row {{}} (the header is row {header})", tuple(empty))
 
 
 @dataclass(frozen=True)
@@ -70,7 +89,7 @@ class Places:
         begins = [0, *accumulate(n for _, n, _ in self.files[:-1])]
         i = bisect_right(begins, row) - 1
         label, _, counting = self.files[i]
-        return Place(label if len(self.files) > 1 else None, row - begins[i] + counting.first, counting)
+        return Place(label if len(self.files) > 1 else None, counting.number(row - begins[i]), counting)
 
     def after(self, start: int) -> Places:
         """Return the places of the rows from ``start`` on."""

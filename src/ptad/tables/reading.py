@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from ptad.tables.database import Query
 from ptad.tables.json_lines import json_batches
 from ptad.tables.names import did_you_mean
 from ptad.tables.number_format import check_signs
-from ptad.tables.places import COUNTINGS, RECORDS, Places
+from ptad.tables.places import COUNTINGS, RECORDS, SHEET, Counting, Places, sheet_counting
 from ptad.tables.sources import Source, find_sources
 from ptad.tables.spreadsheet import read_sheet
 from ptad.tables.table_source import as_source
@@ -142,9 +143,13 @@ class TableScan(Iterator[pa.RecordBatch]):
     def places(self) -> Places:
         """Where the rows are in their files."""
         counts = self._counts or [0] * len(self.sources)
-        return Places(
-            tuple((s.label, n, COUNTINGS.get(s.format, RECORDS)) for s, n in zip(self.sources, counts, strict=True))
-        )
+        return Places(tuple((s.label, n, self._counting(s)) for s, n in zip(self.sources, counts, strict=True)))
+
+    def _counting(self, source: Source) -> Counting:
+        sheet = self._sheets.get(source)
+        if sheet is None:
+            return COUNTINGS.get(source.format, RECORDS)
+        return sheet_counting(*json.loads(sheet.schema.metadata[SHEET]))
 
     def _look(self) -> tuple[pa.Schema, int | None]:
         """First pass: the types that hold every value of every file, and whether there are rows at all."""

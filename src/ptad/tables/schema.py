@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import DataError
-from ptad.tables.bad_cells import BadCells, UnreadableCells
+from ptad.tables.bad_cells import BadCells, UnreadableCells, levels_to_caller
 from ptad.tables.borders import as_frame
 from ptad.tables.column_cells import read_column, shown_values
 from ptad.tables.column_types import CONSTANT, TYPES, Column
@@ -28,6 +28,7 @@ from ptad.tables.number_format import check_signs
 from ptad.tables.numeric_column import NumericColumn
 from ptad.tables.places import RowError
 from ptad.tables.schema_layout import FORMAT, VERSION, check_schema
+from ptad.tables.text_column import TextColumn
 from ptad.tables.values import decoded, shifted, without_missing, without_named
 
 CELLS_AT_ONCE = 2**24  # encoded cells held as float64 at one time
@@ -137,6 +138,18 @@ class Schema:
             found.warn()
         return x
 
+    def counted(self, table: Any) -> CountedText | None:
+        """What leaves training rows out of the counts of text columns; None if there is no such column."""
+        if not any(isinstance(c, TextColumn) for c in self.columns):
+            return None
+        frame = self._matched(table)
+        codes = {
+            i: c.codes(without_named(frame.column(i), self.missing))
+            for i, c in enumerate(self.columns)
+            if isinstance(c, TextColumn)
+        }
+        return CountedText(self, codes)
+
     def bad_cells(self, table: Any) -> BadCells:
         """Return the cells of a table that cannot be read, at the memory of one column."""
         found = BadCells()
@@ -236,10 +249,11 @@ class Schema:
         there = set(names)
         absent = [] if self.from_array else [n for n in self.names if n not in there]
         if absent:
+            free = [n for n in names if n not in self.inputs]  # a column of the model is not meant to be another
             raise DataError(
-                f"The table has no column {', '.join(map(repr, absent))}, which the model was trained with."
-                f"{did_you_mean(absent, names)} Its columns are: {', '.join(map(repr, names[:30]))}. "
-                "Add or rename."
+                f"The table has no column{'s' if len(absent) > 1 else ''} {', '.join(map(repr, absent))}, which the "
+                f"model was trained with.{did_you_mean(absent, free)} Its columns are: "
+                f"{', '.join(map(repr, names[:30]))}. Add or rename."
             )
 
     def _check_names(self, place: dict[str, int]) -> None:
@@ -250,8 +264,45 @@ class Schema:
             warnings.warn(
                 f"Columns that were not there in training are ignored: {', '.join(map(repr, extra))}",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=levels_to_caller(),
             )
+
+
+@dataclass(frozen=True)
+class CountedText:
+    """The text columns of a training table, whose values its own rows have counted.
+
+    A row that is held out of a fit must not have counted itself: it would look more familiar than a new row does.
+
+    Attributes
+    ----------
+    schema : Schema
+        The schema of all rows.
+    codes : dict of int to ndarray
+        Place of a text column to which remembered value each row has.
+    """
+
+    schema: Schema
+    codes: dict[int, np.ndarray]
+
+    def rows(self, encoded: np.ndarray, held: np.ndarray) -> np.ndarray:
+        """Return all encoded rows as a schema fitted without the rows ``held`` encodes them."""
+        found = encoded.copy()
+        for i, span in enumerate(_spans(self.schema.columns)):
+            column = self.schema.columns[i]
+            if isinstance(column, TextColumn):
+                found[:, span] = column.recounted(encoded[:, span], self.codes[i], held)
+        return found
+
+    def without(self, encoded: np.ndarray, held: np.ndarray) -> Schema:
+        """Return the schema as fitted without the rows ``held``."""
+        columns = list(self.schema.columns)
+        for i, span in enumerate(_spans(self.schema.columns)):
+            column = columns[i]
+            if isinstance(column, TextColumn):
+                present = int((~np.isnan(encoded[held, span.start])).sum())
+                columns[i] = column.without(self.codes[i][held], present)
+        return replace(self.schema, columns=tuple(columns))
 
 
 def raw_block(columns: tuple[Column, ...], frame: Frame, missing: tuple[str, ...], bad: BadCells) -> np.ndarray:

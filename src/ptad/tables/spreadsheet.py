@@ -7,6 +7,7 @@ a date format as dates. The first row that is not empty is the header.
 from __future__ import annotations
 
 import datetime as dt
+import json
 import logging
 from collections import Counter
 from typing import Any
@@ -17,6 +18,7 @@ import pyarrow as pa
 from ptad.errors import DataError, MissingExtraError
 from ptad.tables.borders import arrow_of_objects
 from ptad.tables.delimited import NULL_WORDS
+from ptad.tables.places import SHEET
 from ptad.tables.sources import DAMAGE, Source
 
 logger = logging.getLogger("ptad")
@@ -29,7 +31,10 @@ _EXACT = 2.0**53
 
 
 def read_sheet(source: Source) -> pa.Table:
-    """Read the chosen sheet of a workbook, or the first one with a word about the others."""
+    """Read the chosen sheet of a workbook, or the first one with a word about the others.
+
+    The metadata of its schema says which rows of the sheet the header and the empty rows are.
+    """
     try:
         import python_calamine
     except ImportError as error:
@@ -101,7 +106,9 @@ def _table(where: str, rows: Rows, first: int, left: int) -> pa.Table:
     twice = [name for name, count in Counter(filter(None, names)).items() if count > 1]
     if twice:
         raise DataError(f"{where}: duplicate column names {', '.join(map(repr, twice))}. Rename them in the header.")
-    return pa.table({name: _column(name, cells) for name, cells in kept.items()})
+    table = pa.table({name: _column(name, cells) for name, cells in kept.items()})
+    empty = [first + 2 + i for i, full in enumerate(filled) if not full]
+    return table.replace_schema_metadata({SHEET: json.dumps([first + 1, empty])})
 
 
 def _name(cell: Any) -> str:

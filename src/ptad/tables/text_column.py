@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,29 @@ class TextColumn:
         block = self._encode(text.fill_null(""))
         block[missing] = np.nan
         return block
+
+    def codes(self, array: pa.Array) -> np.ndarray:
+        """Which remembered value every cell holds, counted from 0; -1 for a new value and a missing one."""
+        position = pc.index_in(texts(array, self.name), value_set=pa.array(list(self.counts), pa.large_string()))
+        return np.asarray(position.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+    def without(self, codes: np.ndarray, n_present: int) -> TextColumn:
+        """Return the column as fitted without some cells, given their codes and how many of them are present."""
+        fewer = np.bincount(codes[codes >= 0], minlength=len(self.counts)).tolist()
+        left = {value: n - less for (value, n), less in zip(self.counts.items(), fewer, strict=True)}
+        return replace(self, counts={v: n for v, n in left.items() if n > 1}, n_rows=self.n_rows - n_present)
+
+    def recounted(self, raw: np.ndarray, codes: np.ndarray, held: np.ndarray) -> np.ndarray:
+        """Features of the training rows, with these codes, as a column fitted without the rows ``held`` has them."""
+        present = ~np.isnan(raw[:, 1])
+        fitted = self.without(codes[held], int(present[held].sum()))
+        rows = max(fitted.n_rows, 1)
+        counts = np.array([*(fitted.counts.get(value, 1) for value in self.counts), 1])  # the last is that of code -1
+        found = raw.copy()
+        frequency = np.array([math.log(n / rows) for n in counts.tolist()])
+        found[present, 0] = frequency[codes[present]]
+        found[present, 1] = counts[codes[present]] == 1
+        return found
 
     def decode(self, raw: np.ndarray) -> np.ndarray:
         """The remembered value whose features are nearest, or None where a new value is more likely."""

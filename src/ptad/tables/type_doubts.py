@@ -60,4 +60,5 @@ def _doubt_of_text(name: str, array: pa.Array) -> Note | None:
 
 def _share(share: float, odd: pa.Array) -> str:
     examples = ", ".join(quoted(value) for value in pc.unique(odd)[:_EXAMPLES].to_pylist())
-    return f"{100 * share:.2g} % of its values ({examples})"
+    percent = f"{100 * share:.0f}" if share >= 0.1 else f"{100 * share:.2g}"
+    return f"{percent} % of its values ({examples})"

@@ -34,7 +34,7 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 def refused(name: str, what: str) -> DataError:
     """The error for a column that cannot be used at all."""
     return DataError(
-        f"Column {name!r} holds values of type {what}, which cannot be encoded. Leave it out with drop=[{name!r}], or "
+        f"Column {name!r} holds values of type {what}, which cannot be encoded. Exclude it with drop=[{name!r}], or "
         "turn it into numbers, text or dates."
     )
 
@@ -71,7 +71,9 @@ def without_named(array: pa.Array, missing: Sequence[str]) -> pa.Array:
     return cleaned.dictionary_encode() if pa.types.is_dictionary(array.type) else cleaned
 
 
-def numbers(array: pa.Array, name: str, offset: int = 0, origin: int = 0, form: NumberFormat = PLAIN) -> np.ndarray:
+def numbers(
+    array: pa.Array, name: str, offset: int = 0, origin: int = 0, form: NumberFormat = PLAIN, what: str = "a number"
+) -> np.ndarray:
     """Cells as float64 with NaN for missing ones, after ``origin`` is subtracted; ``form`` reads text.
 
     Integers are subtracted exactly before they become floats, so a column of integers beyond 2**53 keeps its
@@ -83,7 +85,7 @@ def numbers(array: pa.Array, name: str, offset: int = 0, origin: int = 0, form: 
         return np.full(len(array), np.nan)
     if is_text(kind):
         text = pc.utf8_trim_whitespace(array)
-        _refuse(~form.fits(text), array, name, offset, "a number", "" if form.is_plain else form.example())
+        _refuse(~form.fits(text), array, name, offset, what, "" if form.is_plain else form.example())
         plain = form.plain(text)
         array = _exact(plain) if origin else pc.cast(plain, pa.float64())
         kind = array.type
