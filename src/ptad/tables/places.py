@@ -7,7 +7,7 @@ both at the border.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -20,17 +20,44 @@ from ptad.errors import DataError
 
 @dataclass(frozen=True)
 class Counting:
-    """How people count the rows of a file: the number of the first one, and the words around a number."""
+    """How people count the rows of a file.
+
+    Attributes
+    ----------
+    first : int
+        The number of the first row.
+    words : str
+        What stands around a number.
+    note : str
+        The same for a whole table of numbers.
+    """
 
     first: int
     words: str
+    note: str
+
+    @classmethod
+    def below_header(cls, header: int) -> Counting:
+        """Return how the rows of a sheet are counted whose header is in this row, counted from 1."""
+        return cls(
+            header + 1,
+            f"row {{}} (the header is row {header})",
+            f"rows are numbered as in the file (the header is row {header})",
+        )
 
 
-SPREADSHEET = Counting(2, "row {} (the header is row 1)")
-RECORDS = Counting(1, "row {}")
-LINES = Counting(1, "line {}")
-POSITIONS = Counting(0, "row {} (counted from 0)")
-COUNTINGS = {"csv": SPREADSHEET, "tsv": SPREADSHEET, "xlsx": SPREADSHEET, "ods": SPREADSHEET, "jsonl": LINES}
+SPREADSHEET = Counting.below_header(1)
+RECORDS = Counting(1, "row {}", "rows are counted from 1")
+LINES = Counting(1, "line {}", "rows are numbered by their line in the file")
+POSITIONS = Counting(0, "row {} (counted from 0)", "rows are counted from 0")
+COUNTINGS = {"csv": SPREADSHEET, "tsv": SPREADSHEET, "excel": SPREADSHEET, "jsonl": LINES}
+HEADER_ROW = b"ptad_header_row"  # in the metadata of an Arrow table: it was a sheet, and its header this row, from 1
+
+
+def counting_of(kind: str, metadata: Mapping[bytes, bytes] | None = None) -> Counting:
+    """Return how people count the rows of a file of this format, and of a table that was a sheet once."""
+    row = (metadata or {}).get(HEADER_ROW, b"")
+    return Counting.below_header(int(row)) if row.isdigit() else COUNTINGS.get(kind, RECORDS)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from ptad.tables.database import Query
 from ptad.tables.json_lines import json_batches
 from ptad.tables.names import did_you_mean
 from ptad.tables.number_format import check_signs
-from ptad.tables.places import COUNTINGS, RECORDS, Places
+from ptad.tables.places import Counting, Places, counting_of
 from ptad.tables.sources import Source, find_sources
 from ptad.tables.spreadsheet import read_sheet
 from ptad.tables.table_source import as_source
@@ -128,6 +128,7 @@ class TableScan(Iterator[pa.RecordBatch]):
         self._fitted, self._signs = fitted, signs
         self._sheets: dict[Source, pa.Table] = {}  # a workbook is read once, as a whole
         self._counts: list[int] = []  # rows of every file
+        self._countings: list[Counting] = []  # how they are counted
         self._mixed: tuple[str, ...] = ()
         self.schema, rows = self._look()
         self.n_rows = rows
@@ -142,9 +143,8 @@ class TableScan(Iterator[pa.RecordBatch]):
     def places(self) -> Places:
         """Where the rows are in their files."""
         counts = self._counts or [0] * len(self.sources)
-        return Places(
-            tuple((s.label, n, COUNTINGS.get(s.format, RECORDS)) for s, n in zip(self.sources, counts, strict=True))
-        )
+        countings = self._countings or [counting_of(source.format) for source in self.sources]
+        return Places(tuple(zip([s.label for s in self.sources], counts, countings, strict=True)))
 
     def _look(self) -> tuple[pa.Schema, int | None]:
         """First pass: the types that hold every value of every file, and whether there are rows at all."""
@@ -156,6 +156,7 @@ class TableScan(Iterator[pa.RecordBatch]):
         rows = 0
         for source in self.sources:
             own: dict[str, pa.DataType] = {}
+            metadata: Mapping[bytes, bytes] | None = None
             before = rows
             source.check_first_line()
             if source.format in ("csv", "tsv"):
@@ -174,12 +175,16 @@ class TableScan(Iterator[pa.RecordBatch]):
             elif source.format == "excel":
                 table = self._sheets[source] = read_sheet(source)
                 own = {f.name: f.type for f in table.schema}
+                metadata = table.schema.metadata
                 rows += table.num_rows
             else:
-                count, own = arrow_shape(source)
+                count, shape = arrow_shape(source)
+                own = {f.name: f.type for f in shape}
+                metadata = shape.metadata
                 rows += count
             source.check_unchanged()
             self._counts.append(rows - before)
+            self._countings.append(counting_of(source.format, metadata))
             if first is None:
                 first = source, list(own)
             elif set(own) != set(first[1]) and source.format != "jsonl":

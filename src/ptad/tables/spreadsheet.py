@@ -17,6 +17,7 @@ import pyarrow as pa
 from ptad.errors import DataError, MissingExtraError
 from ptad.tables.borders import arrow_of_objects
 from ptad.tables.delimited import NULL_WORDS
+from ptad.tables.places import HEADER_ROW
 from ptad.tables.sources import DAMAGE, Source
 
 logger = logging.getLogger("ptad")
@@ -101,7 +102,8 @@ def _table(where: str, rows: Rows, first: int, left: int) -> pa.Table:
     twice = [name for name, count in Counter(filter(None, names)).items() if count > 1]
     if twice:
         raise DataError(f"{where}: duplicate column names {', '.join(map(repr, twice))}. Rename them in the header.")
-    return pa.table({name: _column(name, cells) for name, cells in kept.items()})
+    table = pa.table({name: _column(name, cells) for name, cells in kept.items()})
+    return table.replace_schema_metadata({HEADER_ROW: str(first + 1)})
 
 
 def _name(cell: Any) -> str:
