@@ -174,6 +174,9 @@ def test_dates_that_cannot_be_read_are_in_no_period_of_a_timeline(service):
     n_without = sum(line.split(";")[1] in ("31.02.2014", *MARKERS) for line in table.decode().splitlines())
     assert found["without"] == n_without > 2
     assert sum(period["rows"] for period in found["buckets"]) == 300 - n_without
+    one = service.upload("\n".join(table.decode().splitlines()[:2]).encode(), "one.csv").json()["id"]
+    alone = done(service, "/v1/scorings", table=one, model=job["model"])
+    assert service.http.get(f"/v1/jobs/{alone['id']}/timeline").json()["buckets"] == []
     address = f"/v1/jobs/{job['id']}"  # the page shows the column of the report
     over_time = service.http.get(f"{address}/report").json()["over_time"]
     assert service.http.get(f"{address}/timeline").json()["column"] == over_time["column"] == "Erfasst"

@@ -58,8 +58,11 @@ def timeline(file: ScoredFile, content: dict[str, Any], column: str | None) -> d
         return {"column": None, "columns": [], "buckets": []}
     scores, shown = content["scores"], (content["over_time"] or {}).get("column")
     name = column or (shown if shown in columns else columns[0])
-    reader = TimeColumn(fit_schema(pa.table({name: file.start(name, PROFILE_ROWS)}), types={name: "datetime"}), name)
+    start = file.start(name, PROFILE_ROWS)
     tally = TimeTally(name, float(scores["threshold"]), ScoreScale(*scores["scale"]))
+    if len(start) < 2:  # one row makes no period
+        return {**tally.content(), "columns": columns}
+    reader = TimeColumn(fit_schema(pa.table({name: start}), types={name: "datetime"}), name)
     score = f"{file.prefix}score"
     with pq.ParquetFile(file.path) as parquet:
         for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=[name, score], use_threads=False):
