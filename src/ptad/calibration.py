@@ -167,7 +167,7 @@ class Calibration:
         if rate < self.smallest_rate:
             n = len(self.scores)
             raise SettingError(
-                f"A false_alarm_rate of {rate:g} needs at least {rows_needed(rate):,} calibration rows; there are "
+                f"A false-alarm rate of {rate:g} needs at least {rows_needed(rate):,} calibration rows; there are "
                 f"{n:,}, which support {self.smallest_rate:.3g} at best. Give more rows, ask for a larger rate, or "
                 "use 'auto'."
             )

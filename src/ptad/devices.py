@@ -29,8 +29,8 @@ def resolve_device(name: str) -> str:
         if reason.startswith("Expected one of"):
             reason = "there is no such device"
         raise SettingError(
-            f"The 'device' parameter of PTAD names {name!r}, which cannot be used: {reason}. Choose auto, cpu, cuda, or "
-            "one GPU such as cuda:1."
+            f"The 'device' parameter of PTAD names {name!r}, which cannot be used: {reason}. Choose auto, cpu, cuda, "
+            "or one GPU such as cuda:1."
         ) from error
     return name
 

@@ -3,7 +3,7 @@
 ::
 
     PtadError
-    ├── UserError (ValueError)      the caller can mend it: a wrong value, file or table
+    ├── UserError (ValueError)      the caller can correct it: a wrong value, file or table
     │   ├── DataError               the table itself: columns, types, values, too few rows
     │   ├── SettingError            a parameter, an option or a configuration file
     │   ├── BundleError             a model folder that is damaged, foreign or too new
@@ -21,7 +21,7 @@ class PtadError(Exception):
 
 
 class UserError(PtadError, ValueError):
-    """Something that the caller can mend."""
+    """Something that the caller can correct."""
 
 
 class DataError(UserError):

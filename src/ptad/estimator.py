@@ -338,7 +338,7 @@ class PTAD(SklearnDetector):
         """
         saved = Model.load(folder, device=device)
         content = saved.content
-        given = {k: tuple(v) if isinstance(v, list) else v for k, v in content["parameters"].items()}
+        given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in content["parameters"].items()}
         own = saved.config_ != make_config(given["preset"], None)
         model = cls(**given, config=saved.config_ if own else None, device=device)
         model.schema_ = saved.schema_

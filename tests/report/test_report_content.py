@@ -220,10 +220,23 @@ def test_a_table_in_memory_with_cells_that_cannot_be_read(model: PTAD, table: pd
     content = write_report(model, bad, tmp_path / "r.html")
     assert content["bad"] == {"cells": 1, "columns": [["length", 1]]}
     row = next(row for row in content["top"]["rows"] if row["row"] == 5)
-    assert row["place"] == "row 5 (counted from 0)"
+    assert row["place"] == "row 5 (counted from 0)" and row["number"] == 5
+    assert content["top"]["counting"] == {"first": 0, "note": "rows are counted from 0"}
     assert "not a number: 'abc'" in [cell["reason"] for cell in row["cells"]]
     hidden = write_report(model, bad, tmp_path / "r.html", ReportSettings(rows=False))
     row = next(row for row in hidden["top"]["rows"] if row["row"] == 5)
     assert "not a number" in [cell["reason"] for cell in row["cells"]] and "abc" not in json.dumps(hidden)
     with pytest.raises(DataError, match=r"'length', row 5 \(counted from 0\): 'abc' is not a number"):
         write_report(model, bad, tmp_path / "r.html", strict=True)
+
+
+def test_rows_are_numbered_as_in_their_file(model: PTAD, table: pd.DataFrame, tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    table[:60].to_csv(tmp_path / "parts" / "1.csv", index=False)
+    table[60:].to_csv(tmp_path / "parts" / "2.csv", index=False)
+    top = write_report(model, tmp_path / "parts" / "1.csv", tmp_path / "r.html")["top"]
+    assert top["counting"] == {"first": 2, "note": "rows are numbered as in the file (the header is row 1)"}
+    assert all(row["number"] == row["row"] + 2 and row["file"] is None for row in top["rows"])
+    rows = write_report(model, tmp_path / "parts", tmp_path / "r.html", ReportSettings(top=120))["top"]["rows"]
+    assert {(row["file"], row["number"]) for row in rows} >= {("1.csv", 2), ("1.csv", 61), ("2.csv", 2), ("2.csv", 61)}
+    assert str(tmp_path) not in json.dumps(rows)

@@ -12,6 +12,7 @@ from ptad.report import ReportSettings, write_report
 from ptad.report.over_time import FEWEST_ROWS, MOST_PERIODS, PERIODS, QUANTILES, TimeTally
 from ptad.report.score_histogram import ScoreScale
 from ptad.report.time_column import TimeColumn
+from ptad.tables import fit_schema
 
 START = 1_704_067_200  # 2024-01-01, a Monday
 SCALE = ScoreScale(0.0, 1.0)
@@ -124,3 +125,10 @@ def test_a_column_without_any_date_yet_is_missing(model):
     assert missing.all()
     seconds, missing = column.read(pa.record_batch({"later": ["2024-01-01", None]}))
     assert seconds[0] == START and missing.tolist() == [False, True]
+
+
+def test_a_date_that_cannot_be_read_is_no_date():
+    dates = [f"{day:%d.%m.%Y}" for day in pd.date_range("2024-01-01", periods=60)]
+    reader = TimeColumn(fit_schema(pa.table({"when": dates})), "when")
+    seconds, missing = reader.read(pa.record_batch({"when": ["01.01.2024", "31.02.2024", "k. A.", None]}))
+    assert seconds[0] == START and missing.tolist() == [False, True, True, True]

@@ -8,9 +8,11 @@ import httpx
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pcsv
+import pytest
 
 from ptad.tables import read_table
 from stopping import HANG
+from workbooks import write_xlsx
 
 SCORE, EXPLAIN = "/v1/models/tiny-model/score", "/v1/models/tiny-model/explain"
 
@@ -89,6 +91,19 @@ def test_jobs_count_and_list_them(service, csv_bytes, tmp_path):
     assert fitted["state"] == "done" and fitted["summary"]["bad_cells"] == 2
     strict = service.wait(service.http.post("/v1/scorings", json={**wish, "strict": True}).json()["id"])
     assert strict["state"] == "failed" and "'a', row 202 (the header is row 1): 'x' is not" in strict["error"]
+
+
+def test_rows_of_a_workbook_are_numbered_as_in_its_sheet(service, json_rows, tmp_path):
+    pytest.importorskip("python_calamine")
+    names = list(json_rows[0])
+    rows = [[row[name] for name in names] for row in json_rows[:30]]
+    rows[4][names.index("a")] = "x"
+    content = write_xlsx(tmp_path / "t.xlsx", {"s": [names, *rows]}).read_bytes()
+    table = service.upload(content, "t.xlsx").json()["id"]
+    job = service.wait(service.http.post("/v1/scorings", json={"table": table, "model": "tiny-model"}).json()["id"])
+    assert service.http.get(f"/v1/jobs/{job['id']}/bad-cells").text.splitlines()[1].startswith('"6","a","x"')
+    top = service.http.get(f"/v1/jobs/{job['id']}/report").json()["top"]
+    assert top["counting"]["first"] == 2 and top["rows"][0]["number"] == top["rows"][0]["row"] + 2
 
 
 def test_names_that_were_probably_meant(service, csv_bytes):

@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from service_tables import csv_of, make_rows
 
+from messy_table import MARKERS, messy_table
+
 pytestmark = pytest.mark.slow
 
 
@@ -164,6 +166,22 @@ def test_a_timeline_counts_every_row_once(service, fitted):
     refused(service.http.get("/v1/jobs/j-none/timeline"), 404, "no job")
 
 
+def test_dates_that_cannot_be_read_are_in_no_period_of_a_timeline(service):
+    table = messy_table(300, n_bad=6).text.encode()
+    identifier = service.upload(table, "messy.csv").json()["id"]
+    job = done(service, "/v1/fits", table=identifier, score=True, missing=list(MARKERS))
+    found = service.http.get(f"/v1/jobs/{job['id']}/timeline", params={"column": "Datum"}).json()
+    n_without = sum(line.split(";")[1] in ("31.02.2014", *MARKERS) for line in table.decode().splitlines())
+    assert found["without"] == n_without > 2
+    assert sum(period["rows"] for period in found["buckets"]) == 300 - n_without
+    one = service.upload("\n".join(table.decode().splitlines()[:2]).encode(), "one.csv").json()["id"]
+    alone = done(service, "/v1/scorings", table=one, model=job["model"])
+    assert service.http.get(f"/v1/jobs/{alone['id']}/timeline").json()["buckets"] == []
+    address = f"/v1/jobs/{job['id']}"  # the page shows the column of the report
+    over_time = service.http.get(f"{address}/report").json()["over_time"]
+    assert service.http.get(f"{address}/timeline").json()["column"] == over_time["column"] == "Erfasst"
+
+
 def test_a_table_without_dates_has_an_empty_timeline(service, csv_bytes):
     table = service.upload(csv_bytes).json()["id"]
     job = done(service, "/v1/scorings", table=table, model="tiny-model")
@@ -181,6 +199,8 @@ def test_two_scorings_of_a_table_are_compared_row_by_row(service, fitted):
     assert flags["both"] + flags["first_only"] == fitted["scores"]["flagged"] == found["first"]["flagged"]
     assert len(found["changed"]) == flags["first_only"] + flags["second_only"]
     assert all(row["first"]["flagged"] != row["second"]["flagged"] for row in found["changed"])
+    first = found["counting"]["first"]
+    assert all(row["number"] == row["row"] + first for row in found["changed"])
     assert len(found["points"]) == 200 and -1 <= found["rank_correlation"] <= 1
     itself = service.http.get(address, params={"other": fitted["id"]}).json()
     assert itself["changed"] == [] and itself["rank_correlation"] == pytest.approx(1)

@@ -9,7 +9,7 @@ import pytest
 from ptad.errors import DataError
 from ptad.tables import fit_schema, read_table, scan_table, write_table
 from ptad.tables.names import closest_name, did_you_mean
-from ptad.tables.places import IN_MEMORY, RowError, located
+from ptad.tables.places import IN_MEMORY, SHEET, RowError, located
 from workbooks import write_ods, write_xlsx
 
 TABLE = pa.table({"a": range(10), "b": range(10)})
@@ -37,6 +37,18 @@ def test_rows_of_a_workbook_are_those_of_the_sheet(tmp_path):
         places = scan_table(tmp_path / name).places
         assert [places.of(i).number for i in range(4)] == [2, 3, 6, 8]
         assert str(places.of(2)) == "row 6 (the header is row 1)"
+
+
+def test_rows_of_a_sheet_count_from_its_header(tmp_path):
+    pytest.importorskip("python_calamine")
+    rows = [["a", "b"], [1, 2], [3, 4]]
+    assert str(scan_table(write_ods(tmp_path / "t.ods", {"s": rows})).places.of(1)) == "row 3 (the header is row 1)"
+    below = write_xlsx(tmp_path / "t.xlsx", {"s": [[None, None], [None, None], *rows]})
+    assert str(scan_table(below).places.of(1)) == "row 5 (the header is row 3)"
+    sheet = TABLE.replace_schema_metadata({SHEET: b"[3, []]"})  # as the service keeps a sheet
+    with pa.OSFile(str(tmp_path / "t.arrow"), "wb") as sink, pa.ipc.new_file(sink, sheet.schema) as writer:
+        writer.write_table(sheet)
+    assert str(scan_table(tmp_path / "t.arrow").places.of(1)) == "row 5 (the header is row 3)"
 
 
 def test_parts_and_picked_rows_keep_their_places(tmp_path):

@@ -18,9 +18,9 @@ export function Nodes({ nodes }) {
   return html`<div class="mount" ref=${place} />`;
 }
 
-// A name that breaks between its words only, never inside one unless it has to.
+// A name that breaks between its words only, never inside one unless it has to; kPa is no two words.
 export function Name({ text }) {
-  const words = text.split(/(?<=[_\-./:,;)])(?=.)|(?<=[a-z0-9])(?=[A-Z])/);
+  const words = text.split(/(?<=[_\-./:,;)])(?=.)|(?<=[a-z0-9]{3})(?=[A-Z])/);
   return words.flatMap((word, i) => (i ? [html`<wbr />`, word] : [word]));
 }
 

@@ -7,7 +7,8 @@ import platform
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from ptad.report.numbers import number_text, value_text
 from ptad.report.score_histogram import ScoreHistogram, common_edges, roc_auc
 from ptad.report.survey import Survey
 from ptad.report.synthetic import synthetic_check
+from ptad.tables.places import Place
 
 HELD_OUT = (
     "Held-out scores of the training rows: the model was fitted on this table, so each row is scored by a model that "
@@ -176,7 +178,7 @@ def _drivers(survey: Survey) -> list[dict[str, Any]]:
 
 def _top(survey: Survey, explanation: Explanation | None, *, values: bool) -> dict[str, Any]:
     if explanation is None:
-        return {"columns": [], "names": {}, "rows": []}
+        return {"columns": [], "names": {}, "rows": [], "counting": _counting(survey)}
     cells, percentages = explanation.contribution_values, explanation.percentage_values
     p_values = survey.calibration.p_value(survey.top_scores)
     shown = np.argsort(-percentages.sum(axis=0), kind="stable")[:SHOWN_COLUMNS]
@@ -202,10 +204,13 @@ def _top(survey: Survey, explanation: Explanation | None, *, values: bool) -> di
     rows: list[dict[str, Any]] = []
     for i, number in enumerate(survey.top_numbers):
         strongest = np.argsort(-cells[i], kind="stable")[:CELLS_PER_ROW]
+        place = _place(survey, int(number))
         rows.append(
             {
                 "row": int(number),
-                "place": str(survey.places.of(int(number))),
+                "place": str(place),
+                "number": place.number,
+                "file": place.file,
                 "score": _digits(survey.top_scores[i], 9),  # as many digits as a score has
                 "p": _digits(p_values[i]),
                 "anomaly": bool(survey.top_labels[i]) if survey.label is not None else None,
@@ -216,7 +221,20 @@ def _top(survey: Survey, explanation: Explanation | None, *, values: bool) -> di
             }
         )
     used = {int(c["column"]) for row in rows for key in ("cells", "shown") for c in row[key]}
-    return {"columns": shown.tolist(), "names": {j: explanation.names[j] for j in sorted(used)}, "rows": rows}
+    names = {j: explanation.names[j] for j in sorted(used)}
+    return {"columns": shown.tolist(), "names": names, "rows": rows, "counting": _counting(survey)}
+
+
+def _place(survey: Survey, row: int) -> Place:
+    """Return where a row is; of several files, which one, without its folder."""
+    place = survey.places.of(row)
+    return place if place.file is None else replace(place, file=Path(place.file).name)
+
+
+def _counting(survey: Survey) -> dict[str, Any]:
+    """Return how rows are numbered: the number of the first one, and words for it."""
+    counting = survey.places.of(0).counting
+    return {"first": counting.first, "note": counting.note}
 
 
 def _drift(survey: Survey, *, values: bool) -> dict[str, Any]:

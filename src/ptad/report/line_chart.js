@@ -13,6 +13,9 @@ export function colour(name, opacity = 1) {
   return opacity === 1 ? found : `color-mix(in srgb, ${found} ${100 * opacity}%, transparent)`;
 }
 
+// Two ticks in one period have the same name: the second one has none.
+const once = (names) => names.map((name, i) => (name === names[i - 1] ? '' : name));
+
 const stroke = (name) => (name.startsWith('--') ? () => colour(name) : name);
 
 function optionsOf({ series, bands, axis, range, name, tick }, width) {
@@ -36,7 +39,7 @@ function optionsOf({ series, bands, axis, range, name, tick }, width) {
     ],
     bands,
     axes: [
-      { ...lines, grid: { show: false }, size: 30, space: 80, values: (_, splits) => splits.map((x) => tick(x)) },
+      { ...lines, grid: { show: false }, size: 30, space: 80, values: (_, splits) => once(splits.map((x) => tick(x))) },
       { ...lines, grid, size: 56, values: (_, splits) => splits.map((y) => axis(y)) },
     ],
   };

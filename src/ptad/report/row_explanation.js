@@ -6,6 +6,9 @@ import { html } from './vendor/preact.js';
 
 const REASONS = 10;
 
+// The number of a row in its file, and the file if there are several; older reports only have a position.
+export const rowNumber = (row) => row.number ?? row.row;
+export const rowName = (row) => count(rowNumber(row)) + (row.file ? ` of ${row.file}` : '');
 export const observedText = (value) => (value === null ? 'missing' : value);
 // A column that lowers the score has no reason to raise it.
 export const reasonText = (cell) => (cell.contribution > 0 ? cell.reason : 'lowers the score');
@@ -18,7 +21,7 @@ function introduction(data, row) {
     : '';
   const side = row.score > threshold ? 'above' : 'not above';
   return (
-    `Row ${count(row.row)} has a score of ${short(row.score)}, ${side} the threshold of ${short(threshold)}. ` +
+    `Row ${rowName(row)} has a score of ${short(row.score)}, ${side} the threshold of ${short(threshold)}. ` +
     `Its p-value is ${pText(row.p)}${least}.`
   );
 }
@@ -63,7 +66,7 @@ export function Explanation({ data, row }) {
   const heads = ['Column', 'Reason', ...(shown ? ['Observed', 'Expected'] : []), 'Contribution'];
   const largest = Math.max(...row.cells.map((c) => c.percentage), 1e-30);
   return html`
-    <div role="region" aria-label=${`Explanation of row ${row.row}`}>
+    <div role="region" aria-label=${`Explanation of row ${rowName(row)}`}>
       <p>${introduction(data, row)}</p>
       <div class=${shown ? 'reasons' : 'reasons valueless'}>
         ${heads.map((text) => html`<div class="head">${text}</div>`)}

@@ -4,7 +4,7 @@
 
 import { Name, Scroller, useLimit, useWidth, Value } from './components.js';
 import { count, percent, pText, short } from './dom.js';
-import { Explanation, observedText, reasonText } from './row_explanation.js';
+import { Explanation, observedText, reasonText, rowName, rowNumber } from './row_explanation.js';
 import { html, useMemo, useRef, useState } from './vendor/preact.js';
 
 const FIRST_ROWS = 20; // shown before one asks for more
@@ -12,10 +12,12 @@ const CARD_CELLS = 4; // on a card, those that make up a tenth of the positive c
 const FIXED_WIDTH = 470; // of the columns that are always there, and of one with values
 const LABEL_WIDTH = 90;
 const CELL_WIDTH = 140;
+const LONG_NAME = 40; // letters; names beyond get more room in fewer columns
+const LONG_NAME_WIDTH = 210;
 
 function headingsOf({ top, scores }, n) {
   return [
-    { text: 'Row', key: (r) => r.row, kind: 'number' },
+    { text: 'Row', key: (r) => r.row, kind: 'number which' },
     { text: 'Score', key: (r) => r.score, kind: 'number' },
     { text: 'p-value', key: (r) => r.p, kind: 'number rarity', title: 'Share of normal rows with such a score' },
     ...(scores.labelled ? [{ text: 'Label', kind: 'known', key: (r) => Number(r.anomaly) }] : []),
@@ -106,7 +108,8 @@ function cellsOf(data, row, n, open) {
   return html`
     <td class="number which">
       <button class="opener" type="button" aria-expanded=${String(open)}
-        aria-label=${`Why row ${row.row} has its score`}>${count(row.row)}</button>
+        aria-label=${`Why row ${rowName(row)} has its score`}>${count(rowNumber(row))}</button>
+      ${row.file && html`<small class="quiet"><${Name} text=${row.file} /></small>`}
     </td>
     <td class="number score">${short(row.score)}</td>
     <td class="number rarity">${pText(row.p)}</td>
@@ -125,8 +128,10 @@ function cellsOf(data, row, n, open) {
 export function RowTable({ data, threshold }) {
   const place = useRef(null);
   const width = useWidth(place);
-  const room = width - FIXED_WIDTH - (data.scores.labelled ? LABEL_WIDTH : 0);
-  const n = Math.max(1, Math.min(data.top.columns.length, Math.floor(room / CELL_WIDTH)));
+  const isLong = Object.values(data.top.names).some((name) => name.length > LONG_NAME);
+  const cell = isLong ? LONG_NAME_WIDTH : CELL_WIDTH;
+  const room = width - FIXED_WIDTH - (cell - CELL_WIDTH) - (data.scores.labelled ? LABEL_WIDTH : 0);
+  const n = Math.max(1, Math.min(data.top.columns.length, Math.floor(room / cell)));
   const headings = headingsOf(data, n);
   const [{ by, direction }, setOrder] = useState({ by: 'Score', direction: 'descending' });
   const [open, setOpen] = useState([]);
@@ -146,7 +151,7 @@ export function RowTable({ data, threshold }) {
   // an explanation is as wide as what is seen of the table, however far that is scrolled
   return html`
     <${Scroller} id="top" label="Table of the rows with the highest scores" place=${place}>
-      <table style=${{ '--visible': `${width}px` }}>
+      <table style=${{ '--visible': `${width}px`, '--cell': `${cell}px` }}>
         <thead><tr>
           ${headings.map((head) =>
             html`

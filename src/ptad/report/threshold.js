@@ -38,16 +38,18 @@ function meaning(data, flagged, known, i, rate) {
   const right = n ? ` ${count(known[i])} of the ${plural(n, 'flagged row', 'flagged rows')} ` : '';
   return (
     `${found} ${count(known[i])} of the ${named} ` +
-    `${all === 1 ? 'is' : 'are'} found${inPercent(known[i], all)}.` +
-    (n ? `${right}${n === 1 ? 'is a known anomaly' : 'are known anomalies'}${inPercent(known[i], n)}.` : '')
+    `${known[i] === 1 ? 'is' : 'are'} found${inPercent(known[i], all)}.` +
+    (n ? `${right}${known[i] === 1 ? 'is a known anomaly' : 'are known anomalies'}${inPercent(known[i], n)}.` : '')
   );
 }
 
 function topNote({ top, values_shown: shown }) {
   const n = top.rows.length;
   return (
-    `The ${n === 1 ? 'row' : `${count(n)} rows`} with the highest ${n === 1 ? 'score' : 'scores'}; rows are counted ` +
-    `from 0. The redder a cell, the more it contributes to the score. Choose a row to see ` +
+    `The ${n === 1 ? 'row' : `${count(n)} rows`} with the highest ${n === 1 ? 'score' : 'scores'}; ` +
+    `${
+      top.counting?.note ?? 'rows are counted from 0'
+    }. The redder a cell, the more it contributes to the score. Choose a row to see ` +
     `${shown ? 'what was expected' : 'its reasons'}, or a heading to sort.` +
     (shown ? '' : ' This report shows no values, as was asked for.')
   );

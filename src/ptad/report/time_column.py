@@ -10,7 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ptad.errors import DataError
-from ptad.tables import Schema, fit_schema
+from ptad.tables import BadCells, Schema, fit_schema
+from ptad.tables.column_cells import read_column
 from ptad.tables.values import FIRST_SECOND, LAST_SECOND, without_missing
 
 
@@ -52,7 +53,8 @@ class TimeColumn:
             self._reader = self._fitted(array)
         # not clipped to the training rows: what is new lies after them
         reader = replace(self._reader, first=FIRST_SECOND, last=LAST_SECOND, cycles=())
-        seconds = reader.raw(array, 0)[:, 0] + FIRST_SECOND
+        # a cell that cannot be read counts as missing here too
+        seconds = read_column(reader, array, 0, BadCells())[0][:, 0] + FIRST_SECOND
         missing = np.isnan(seconds)
         return np.where(missing, 0, seconds).astype(np.int64), missing
 

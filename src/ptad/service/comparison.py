@@ -23,8 +23,13 @@ _DETAILS = (
 )
 
 
-def compare_scorings(first: ScoredFile, second: ScoredFile, *, same_table: bool) -> dict[str, Any]:
-    """Return quantiles of both and, for the same table, which rows changed their flag and how the scores agree."""
+def compare_scorings(
+    first: ScoredFile, second: ScoredFile, *, same_table: bool, counting: dict[str, Any]
+) -> dict[str, Any]:
+    """Return quantiles of both and, for the same table, which rows changed their flag and how the scores agree.
+
+    ``counting`` says how the table's rows are numbered: ``first``, the number of the first one, and a ``note``.
+    """
     a, b = first.scores(), second.scores()
     found: dict[str, Any] = {
         "same_table": same_table,
@@ -32,7 +37,7 @@ def compare_scorings(first: ScoredFile, second: ScoredFile, *, same_table: bool)
         "first": _distribution(a[0], a[2]),
         "second": _distribution(b[0], b[2]),
     }
-    return found | (_by_row(a, b) if same_table else {})
+    return found | ({"counting": counting} | _by_row(a, b, counting["first"]) if same_table else {})
 
 
 def _distribution(scores: NDArray[np.float64], flags: NDArray[np.bool_]) -> dict[str, Any]:
@@ -44,7 +49,7 @@ def _distribution(scores: NDArray[np.float64], flags: NDArray[np.bool_]) -> dict
     }
 
 
-def _by_row(a: tuple[Any, Any, Any], b: tuple[Any, Any, Any]) -> dict[str, Any]:
+def _by_row(a: tuple[Any, Any, Any], b: tuple[Any, Any, Any], first_number: int) -> dict[str, Any]:
     """Flags and scores of the same rows."""
     gained, lost = np.flatnonzero(~a[2] & b[2]), np.flatnonzero(a[2] & ~b[2])
     changed = np.concatenate([gained, lost])
@@ -63,6 +68,7 @@ def _by_row(a: tuple[Any, Any, Any], b: tuple[Any, Any, Any]) -> dict[str, Any]:
         "changed": [
             {
                 "row": int(i),
+                "number": first_number + int(i),
                 "first": {"score": float(a[0][i]), "p_value": float(a[1][i]), "flagged": bool(a[2][i])},
                 "second": {"score": float(b[0][i]), "p_value": float(b[1][i]), "flagged": bool(b[2][i])},
             }

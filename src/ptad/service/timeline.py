@@ -38,17 +38,17 @@ def _is_date(name: str, file: ScoredFile) -> bool:
         return False
 
 
-def timeline(file: ScoredFile, scores: dict[str, Any], column: str | None) -> dict[str, Any]:
+def timeline(file: ScoredFile, content: dict[str, Any], column: str | None) -> dict[str, Any]:
     """Return what the report says of scores over time, and ``columns``, from which another one can be named.
 
     Parameters
     ----------
     file : ScoredFile
         The scored table.
-    scores : dict
-        The part of the report with the threshold and the scale of the scores.
+    content : dict
+        The report of the scoring.
     column : str, optional
-        A column of :func:`date_columns`; without it the first one.
+        A column of :func:`date_columns`; without it that of the report, or else the first one.
     """
     columns = date_columns(file)
     if column is not None and column not in columns:
@@ -56,9 +56,13 @@ def timeline(file: ScoredFile, scores: dict[str, Any], column: str | None) -> di
         raise Problem(400, f"The scored table has no date column {column!r}. {there}.")
     if not columns:
         return {"column": None, "columns": [], "buckets": []}
-    name = columns[0] if column is None else column
-    reader = TimeColumn(fit_schema(pa.table({name: file.start(name, PROFILE_ROWS)}), types={name: "datetime"}), name)
+    scores, shown = content["scores"], (content["over_time"] or {}).get("column")
+    name = column or (shown if shown in columns else columns[0])
+    start = file.start(name, PROFILE_ROWS)
     tally = TimeTally(name, float(scores["threshold"]), ScoreScale(*scores["scale"]))
+    if len(start) < 2:  # one row makes no period
+        return {**tally.content(), "columns": columns}
+    reader = TimeColumn(fit_schema(pa.table({name: start}), types={name: "datetime"}), name)
     score = f"{file.prefix}score"
     with pq.ParquetFile(file.path) as parquet:
         for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=[name, score], use_threads=False):

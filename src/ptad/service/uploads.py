@@ -118,7 +118,7 @@ class Uploads:
                         await asyncio.to_thread(self._check_header, path, name)
                     size += len(block)
             if not size:
-                raise Problem(400, "The body is empty. Send a table with a header and rows.")
+                raise Problem(400, f"{name} is empty. Send a table with a header and rows.")
             yield path
         finally:
             self._running -= 1

@@ -23,7 +23,7 @@ _STRAY = re.compile(r"(?<!\S)--[a-z][a-z-]*|(?<!\w)ptad [a-z]+ ")
 
 
 def http_words(message: str) -> str:
-    """Return the message without a word of the command line; a remedy that only exists there is left out."""
+    """Return the message without a word of the command line; a remedy that only exists there is not said."""
     text = _ENCODING.sub("Save it as UTF-8 and send it again.", message)
     for option, member in _OPTIONS.items():
         text = re.sub(option, member, text)

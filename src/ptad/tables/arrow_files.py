@@ -13,7 +13,7 @@ from ptad.errors import DataError
 from ptad.tables.sources import DAMAGE, Source
 
 
-def arrow_shape(source: Source) -> tuple[int, dict[str, pa.DataType]]:
+def arrow_shape(source: Source) -> tuple[int, pa.Schema]:
     """Number of rows, and columns with their types."""
     try:
         with ExitStack() as stack:
@@ -29,7 +29,7 @@ def arrow_shape(source: Source) -> tuple[int, dict[str, pa.DataType]]:
     twice = [n for i, n in enumerate(schema.names) if n in schema.names[:i]]
     if twice:
         raise DataError(f"{source.label}: duplicate column names {', '.join(map(repr, twice))}. Rename them.")
-    return rows, {f.name: f.type for f in schema}
+    return rows, schema
 
 
 def arrow_batches(source: Source, rows: int) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""Categories: one code per known value, and one for all values never seen."""
+"""Categories: one code per known value, and one for all unseen ones."""
 
 from __future__ import annotations
 

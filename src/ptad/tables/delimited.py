@@ -198,9 +198,18 @@ def _delimiter(source: Source, encoding: str) -> str:
     return max(",;\t|", key=outside.count)  # of equal counts the comma, which comes first
 
 
+_OTHER_FILES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF-")  # pictures and documents
+
+
 def _wrong_encoding(source: Source, encoding: str, error: Exception) -> DataError:
     with source.open() as stream:
-        likely = "utf-16" if bytes(stream.read(2)) in (b"\xff\xfe", b"\xfe\xff") else "latin-1"
+        start = bytes(stream.read(4096))
+    likely = "utf-16" if start.startswith((b"\xff\xfe", b"\xfe\xff")) else "latin-1"
+    if start.startswith(_OTHER_FILES) or (b"\0" in start and likely != "utf-16"):
+        return DataError(
+            f"{source.label} is not a table, but a binary file such as a picture or a document. Give CSV, TSV, "
+            "Parquet, Feather, JSON lines or a workbook."
+        )
     return DataError(
         f"{source.label} is not {encoding} text ({error}). Name its encoding, for example --encoding {likely} on the "
         f"command line or encoding={likely!r} in Python."

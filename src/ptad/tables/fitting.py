@@ -36,7 +36,7 @@ def fit_schema(
     thousands: str | None = None,
     bad: BadCells | None = None,
 ) -> Schema:
-    """Learn from training rows how to encode a table.
+    """Find out from training rows how to encode a table.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def fit_schema(
     Notes
     -----
     Columns of a table (not of an array) that are constant, entirely missing, or text or integers different in each of
-    at least 20 rows are left out.
+    at least 20 rows are excluded.
     """
     for parameter, given in (("missing", missing), ("drop", drop), ("only", only)):
         if isinstance(given, str):  # it would be taken apart into its letters

@@ -6,8 +6,9 @@ both at the border.
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -20,14 +21,34 @@ from ptad.errors import DataError
 
 @dataclass(frozen=True)
 class Counting:
-    """How people count the rows of a file: the number of the first one, and the words around a number.
+    """How people count the rows of a file.
 
-    ``empty`` are the numbers of rows after the first one that hold nothing and are no rows of the table.
+    Attributes
+    ----------
+    first : int
+        The number of the first row.
+    words : str
+        What stands around a number.
+    note : str
+        The same for a whole table of numbers.
+    empty : tuple of int
+        Numbers of rows after the first one that hold nothing and are no rows of the table.
     """
 
     first: int
     words: str
+    note: str
     empty: tuple[int, ...] = ()
+
+    @classmethod
+    def below_header(cls, header: int, empty: Sequence[int] = ()) -> Counting:
+        """Return how the rows of a sheet are counted whose header is in this row, counted from 1."""
+        return cls(
+            header + 1,
+            f"row {{}} (the header is row {header})",
+            f"rows are numbered as in the file (the header is row {header})",
+            tuple(empty),
+        )
 
     def number(self, row: int) -> int:
         """Return the number of a row of the table, counted from 0."""
@@ -39,17 +60,27 @@ class Counting:
         return number
 
 
-SPREADSHEET = Counting(2, "row {} (the header is row 1)")
-RECORDS = Counting(1, "row {}")
-LINES = Counting(1, "line {}")
-POSITIONS = Counting(0, "row {} (counted from 0)")
+SPREADSHEET = Counting.below_header(1)
+RECORDS = Counting(1, "row {}", "rows are counted from 1")
+LINES = Counting(1, "line {}", "rows are numbered by their line in the file")
+POSITIONS = Counting(0, "row {} (counted from 0)", "rows are counted from 0")
 COUNTINGS = {"csv": SPREADSHEET, "tsv": SPREADSHEET, "excel": SPREADSHEET, "jsonl": LINES}
-SHEET = b"ptad.sheet"  # where the table of a sheet says how its rows are counted, in the metadata of its schema
+SHEET = b"ptad.sheet"  # in the metadata of an Arrow table that was a sheet: its header's row, from 1, and empty rows
 
 
-def sheet_counting(header: int, empty: Sequence[int]) -> Counting:
-    """Return how the rows of a sheet are counted, whose header is in row ``header`` and which has ``empty`` rows."""
-    return Counting(header + 1, f"row {{}} (the header is row {header})", tuple(empty))
+def counting_of(kind: str, metadata: Mapping[bytes, bytes] | None = None) -> Counting:
+    """Return how people count the rows of a file of this format, and of a table that was a sheet once."""
+    sheet = (metadata or {}).get(SHEET)
+    return COUNTINGS.get(kind, RECORDS) if sheet is None else Counting.below_header(*_sheet(sheet))
+
+
+def _sheet(blob: bytes) -> tuple[int, list[int]]:
+    """Read what a table says of its sheet; a file of somebody else may say anything."""
+    try:
+        header, empty = json.loads(blob)
+        return int(header), [int(row) for row in empty]
+    except (ValueError, TypeError):
+        return 1, []
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ from ptad.tables.database import Query
 from ptad.tables.json_lines import json_batches
 from ptad.tables.names import did_you_mean
 from ptad.tables.number_format import check_signs
-from ptad.tables.places import COUNTINGS, RECORDS, SHEET, Counting, Places, sheet_counting
+from ptad.tables.places import Counting, Places, counting_of
 from ptad.tables.sources import Source, find_sources
 from ptad.tables.spreadsheet import read_sheet
 from ptad.tables.table_source import as_source
@@ -129,6 +128,7 @@ class TableScan(Iterator[pa.RecordBatch]):
         self._fitted, self._signs = fitted, signs
         self._sheets: dict[Source, pa.Table] = {}  # a workbook is read once, as a whole
         self._counts: list[int] = []  # rows of every file
+        self._countings: list[Counting] = []  # how they are counted
         self._mixed: tuple[str, ...] = ()
         self.schema, rows = self._look()
         self.n_rows = rows
@@ -143,13 +143,8 @@ class TableScan(Iterator[pa.RecordBatch]):
     def places(self) -> Places:
         """Where the rows are in their files."""
         counts = self._counts or [0] * len(self.sources)
-        return Places(tuple((s.label, n, self._counting(s)) for s, n in zip(self.sources, counts, strict=True)))
-
-    def _counting(self, source: Source) -> Counting:
-        sheet = self._sheets.get(source)
-        if sheet is None:
-            return COUNTINGS.get(source.format, RECORDS)
-        return sheet_counting(*json.loads(sheet.schema.metadata[SHEET]))
+        countings = self._countings or [counting_of(source.format) for source in self.sources]
+        return Places(tuple(zip([s.label for s in self.sources], counts, countings, strict=True)))
 
     def _look(self) -> tuple[pa.Schema, int | None]:
         """First pass: the types that hold every value of every file, and whether there are rows at all."""
@@ -161,6 +156,7 @@ class TableScan(Iterator[pa.RecordBatch]):
         rows = 0
         for source in self.sources:
             own: dict[str, pa.DataType] = {}
+            metadata: Mapping[bytes, bytes] | None = None
             before = rows
             source.check_first_line()
             if source.format in ("csv", "tsv"):
@@ -179,12 +175,16 @@ class TableScan(Iterator[pa.RecordBatch]):
             elif source.format == "excel":
                 table = self._sheets[source] = read_sheet(source)
                 own = {f.name: f.type for f in table.schema}
+                metadata = table.schema.metadata
                 rows += table.num_rows
             else:
-                count, own = arrow_shape(source)
+                count, shape = arrow_shape(source)
+                own = {f.name: f.type for f in shape}
+                metadata = shape.metadata
                 rows += count
             source.check_unchanged()
             self._counts.append(rows - before)
+            self._countings.append(counting_of(source.format, metadata))
             if first is None:
                 first = source, list(own)
             elif set(own) != set(first[1]) and source.format != "jsonl":

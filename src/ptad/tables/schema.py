@@ -166,7 +166,7 @@ class Schema:
         return {c.name: shown_values(c, array) for c, array in zip(self.columns, cells, strict=True)}
 
     def changed_constants(self, table: Any) -> dict[str, Any]:
-        """Columns that were left out since they never varied, and do now: column to a value unlike the one known."""
+        """Columns that were excluded since they never varied, and do now: column to a value unlike the one known."""
         known = {n: r.removeprefix(CONSTANT) for n, r in self.left_out.items() if r.startswith(CONSTANT)}
         if not known:
             return {}

@@ -26,7 +26,7 @@ class TextColumn:
 
     - log frequency in training and a "new" flag. Only values that occurred at least twice are remembered, so a value
       that occurred once looks the same as one that never did: in a column of free text, where most values are new, a
-      new value is not strange; in a column where every value repeats, it is.
+      new value is no surprise; in a column where every value repeats, it is.
     - length, and the shares of digits, letters and spaces.
     - shares of the character trigrams that fall into each of 8 hash buckets.
     """

@@ -111,18 +111,18 @@ function Rows({ found, thresholds }) {
       <${Scatter} label="Scatter of the scores of both scorings" points=${points} thresholds=${thresholds}
         names=${['score of the first', 'score of the second']} strong=${([row]) => marked.has(row)} />
     <//>
-    ${changed.length > 0 && html`<${Changed} changed=${changed} moved=${moved} />`}
+    ${changed.length > 0 && html`<${Changed} changed=${changed} moved=${moved} note=${found.counting.note} />`}
   `;
 }
 
-function Changed({ changed, moved }) {
+function Changed({ changed, moved, note }) {
   const place = useRef(null);
   const [shown, more] = useLimit(changed.length, FIRST_ROWS, place);
   const flag = ({ flagged }) => flagged ? html`<span class="tag strong">flagged</span>` : 'normal';
-  const line = ({ row, first, second }) =>
+  const line = ({ number, first, second }) =>
     html`
       <tr>
-        <td class="number">${count(row)}</td>
+        <td class="number">${count(number)}</td>
         ${[first, second].map((side) =>
           html`
             <td>${flag(side)}</td>
@@ -135,7 +135,7 @@ function Changed({ changed, moved }) {
   return html`
     <${Sheet} title="Rows that changed their flag">
       <p class="quiet">
-        ${`The clearest changes first; rows are counted from 0.` +
+        ${`The clearest changes first; ${note}.` +
           (changed.length < moved ? ` ${count(changed.length)} of ${count(moved)} are listed.` : '')}
       </p>
       <${Scroller} id="changed" label="Rows that changed their flag" place=${place}>

@@ -17,7 +17,7 @@ const STEPS = [
   ['Fit', 'The model and its threshold come from the normal rows, mostly within seconds.'],
   ['Look', 'The highest scores come first, each with its reasons. You set the false-alarm rate.'],
 ];
-const HINT = 'or choose a file: CSV, TSV, Parquet, Arrow or JSON lines, compressed or not';
+const HINT = 'or choose a file: CSV, TSV, Excel, Parquet, Arrow or JSON lines, compressed or not';
 const SAFE = 'Nothing leaves this service, and no cell of your table is ever executed.';
 
 export async function showHome(view) {

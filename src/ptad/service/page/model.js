@@ -143,7 +143,7 @@ function Details({ model }) {
     ['calibration rows', count(model.calibration_rows)],
     ['reference rows', count(model.reference_rows)],
     ['missing markers', model.missing.join(', ') || 'none'],
-    ['size', `${short(model.bytes / 1e6)} MB`],
+    ['size', model.bytes < 1e6 ? `${short(model.bytes / 1e3)} kB` : `${short(model.bytes / 1e6)} MB`],
     ['written by', `ptad ${model.ptad_version}`],
   ];
   return html`

@@ -25,7 +25,7 @@ export async function showResult(view, id) {
   view.title(`${data.table}: anomalies`);
   view.show(html`
     <p class="quiet">Scored with ${model} · ${data.made}</p>
-    <${Downloads} id=${id} table=${data.table} />
+    <${Downloads} id=${id} table=${data.table} bad=${data.bad?.cells ?? 0} />
   `);
   view.add(
     summarySheet(data),
@@ -39,7 +39,8 @@ export async function showResult(view, id) {
   );
 }
 
-function Downloads({ id, table }) {
+// ``bad`` is the number of cells that could not be read.
+function Downloads({ id, table, bad }) {
   const name = table.replace(/\.[a-z0-9]+$/i, '').slice(0, 60) || 'table';
   const save = (path, file) => () => attempt(() => download(`/v1/jobs/${id}/${path}`, `${name}-${file}`));
   return html`
@@ -47,6 +48,11 @@ function Downloads({ id, table }) {
       <button type="button" onClick=${save('report.html', 'report.html')}>Download the report</button>
       <button type="button" onClick=${save('scores?format=csv', 'scored.csv')}>Download as CSV</button>
       <button type="button" onClick=${save('scores?format=parquet', 'scored.parquet')}>Download as Parquet</button>
+      ${bad > 0 && html`
+        <button id="save-bad-cells" type="button" onClick=${save('bad-cells', 'bad-cells.csv')}>
+          Download the list of bad cells
+        </button>
+      `}
       <span class="quiet small">Tables come with scores, p-values, flags, and the reasons of flagged rows.</span>
     </div>
   `;
@@ -72,7 +78,7 @@ function Comparisons({ job, jobs }) {
   `;
 }
 
-// A button that makes the threshold of the slider the model's own.
+// A button that makes the false-alarm rate at the slider the model's own.
 function keeping(data, job) {
   let wanted = data.rate;
   const keep = () =>
@@ -87,7 +93,7 @@ function keeping(data, job) {
     });
   const button = make('button', {
     id: 'keep',
-    text: 'Use this threshold from now on',
+    text: 'Use this false-alarm rate from now on',
     attributes: { type: 'button' },
     on: { click: keep },
   });

@@ -62,6 +62,7 @@ const markersOf = (text) => text.split(',').map((word) => word.trim()).filter(Bo
 
 function FitForm({ table, service }) {
   const [columns, setColumns] = useState(table.columns);
+  const [notes, setNotes] = useState(table.notes);
   const [chosen, setChosen] = useState(() => proposal(table.columns));
   const [label, setLabel] = useState({ label: '', normal: [] });
   const [markers, setMarkers] = useState('');
@@ -80,10 +81,11 @@ function FitForm({ table, service }) {
     setReading(true);
     await attempt(async () => {
       const query = markersOf(markers).map((word) => `missing=${encodeURIComponent(word)}`).join('&');
-      const found = (await get(`/v1/tables/${table.id}${query ? `?${query}` : ''}`)).columns;
+      const { columns: found, notes: said } = await get(`/v1/tables/${table.id}${query ? `?${query}` : ''}`);
       const before = proposal(columns);
       const isOwn = ([name, { use, type }]) => use !== before[name].use || type !== before[name].type;
       setColumns(found);
+      setNotes(said);
       // what somebody has chosen stays
       setChosen((now) => ({ ...proposal(found), ...Object.fromEntries(Object.entries(now).filter(isOwn)) }));
     });
@@ -159,9 +161,9 @@ function FitForm({ table, service }) {
         <//>
         <${Sheet} title="Columns">
           <p>${COLUMNS_NOTE}</p>
-          ${table.notes.length > 0 && html`
+          ${notes.length > 0 && html`
             <ul class="notes">
-              ${table.notes.map((text) => html`<li>${text}</li>`)}
+              ${notes.map((text) => html`<li>${text[0].toUpperCase() + text.slice(1)}.</li>`)}
             </ul>
           `}
           <${ColumnTable} columns=${columns} chosen=${chosen} onChange=${change} />

@@ -26,6 +26,7 @@ from ptad.service.scored_file import ScoredFile
 from ptad.service.store import read_json
 from ptad.service.table_scores import BAD_CELLS, CONTENT, SCORED
 from ptad.service.timeline import timeline
+from ptad.tables.places import POSITIONS
 
 router = APIRouter(tags=["results"])
 
@@ -103,13 +104,15 @@ async def _harmless(path: Path) -> AsyncIterator[bytes]:
 async def job_timeline(
     request: Request,
     job: Identifier,
-    column: Annotated[Column | None, Query(description="A date column of the table; the first one if none")] = None,
+    column: Annotated[
+        Column | None, Query(description="A date column of the table; that of the report if none")
+    ] = None,
 ) -> Response:
     """Scores and flag rate over time, by a date column of the scored table."""
     folder = _scoring(context_of(request), job)
 
     def found() -> dict[str, Any]:
-        return timeline(ScoredFile.open(folder / SCORED), read_json(folder / CONTENT)["scores"], column)
+        return timeline(ScoredFile.open(folder / SCORED), read_json(folder / CONTENT), column)
 
     return json_response(await asyncio.to_thread(found))
 
@@ -124,7 +127,8 @@ async def job_comparison(
     same = context.uploads.same(context.jobs.get(job)["table"], context.jobs.get(other)["table"])
 
     def compared() -> dict[str, Any]:
-        return compare_scorings(*map(ScoredFile.open, paths), same_table=same)
+        counting = read_json(paths[0].with_name(CONTENT))["top"].get("counting", {"first": 0, "note": POSITIONS.note})
+        return compare_scorings(*map(ScoredFile.open, paths), same_table=same, counting=counting)
 
     return json_response(await asyncio.to_thread(compared))
 
