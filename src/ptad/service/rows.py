@@ -6,7 +6,6 @@ a type that a row alone would not have had: the encoding of a row, and its score
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,26 +22,6 @@ Row = dict[str, Any]
 _ARROW = {str: pa.large_string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), type(None): pa.null()}
 
 
-def parse_rows(body: bytes, limit: int) -> tuple[list[Row], dict[str, Any]]:
-    """Read ``{"rows": [...], ...}``; return the rows and the other members."""
-    try:
-        content = json.loads(body, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        what = str(error) if isinstance(error, json.JSONDecodeError) else "it is not UTF-8 text, or too deep or long"
-        raise DataError(f'The body is not JSON: {what}. Send {{"rows": [{{"column": value, ...}}, ...]}}.') from error
-    if not isinstance(content, dict) or not isinstance(content.get("rows"), list):
-        raise DataError('The body has no list "rows". Send {"rows": [{"column": value, ...}, ...]}.')
-    rows = content.pop("rows")
-    if not rows:
-        raise DataError('"rows" is empty. Send at least one row.')
-    if len(rows) > limit:
-        raise DataError(f'"rows" holds {len(rows)} rows; one call takes {limit}. Send fewer, or a CSV or Parquet body.')
-    for i, row in enumerate(rows):
-        if type(row) is not dict:
-            raise DataError(f"Row {i} (counted from 0) is not an object of column names and values.")
-    return rows, content
-
-
 def wanted_columns(schema: Schema) -> tuple[str, ...]:
     """The columns that a row must have."""
     return schema.inputs if schema.from_array else schema.names
@@ -51,7 +30,7 @@ def wanted_columns(schema: Schema) -> tuple[str, ...]:
 def ignored_columns(schema: Schema, rows: Sequence[Row]) -> list[str]:
     """Columns of the rows that the model did not see in training."""
     known = set(schema.inputs)
-    return sorted({name for row in rows for name in row if name not in known})[:100]
+    return sorted(set().union(*rows) - known)[:100]
 
 
 def encode_rows(schema: Schema, rows: Sequence[Row]) -> NDArray[np.float64]:
@@ -110,7 +89,3 @@ def renumbered(place: Callable[[int], int]) -> Iterator[None]:
         raise DataError(text) from error
     except (pa.ArrowException, OverflowError, UnicodeError) as error:
         raise DataError(f"A row cannot be read: {error}. Correct it.") from error
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON; send null for a missing number")

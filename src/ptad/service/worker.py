@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ptad.errors import PtadError
+from ptad.service.disk import EXIT_FULL, FULL, is_full
 from ptad.service.store import read_json, write_json
 from ptad.service.traces import traced
 
@@ -33,18 +34,45 @@ def main() -> None:
         if fcntl is not None:
             fcntl.flock(lock, fcntl.LOCK_EX)  # a worker of a killed service may need a moment to notice
         if not (folder / "result.json").exists():
-            write_json(folder / "result.json", _result(folder, read_json(folder / "task.json")))
+            task = read_json(folder / "task.json")
+            limit_memory(task.get("memory", 0))
+            try:
+                write_json(folder / "result.json", _result(folder, task))
+            except OSError as error:
+                sys.exit(EXIT_FULL if is_full(error) else traced(error))
 
 
 def _result(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
     try:
         return _fit(folder, task) if task["kind"] == "fit" else _score(folder, task)
     except PtadError as error:
-        return {"error": str(error).replace(task["source"], task["source_name"])}
+        return {"error": FULL if is_full(error) else str(error).replace(task["source"], task["source_name"])}
     except MemoryError:
-        return {"error": "There was not enough memory for this table. Use fewer rows or columns."}
+        return {"error": _too_little(task)}
     except Exception as error:
+        if is_full(error):
+            return {"error": FULL}
+        if "allocate memory" in str(error):  # torch has no class for it
+            return {"error": _too_little(task)}
         sys.exit(traced(error))  # the service tries again; a traceback would quote values in the log of the worker
+
+
+def limit_memory(n_bytes: int) -> None:
+    """Bound the memory that this process may write to; beyond it, allocations fail and the job says so."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limits
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if n_bytes:
+        # not the address space: libraries for GPUs reserve far more of it than they use
+        resource.setrlimit(resource.RLIMIT_DATA, (n_bytes, n_bytes))
+
+
+def _too_little(task: dict[str, Any]) -> str:
+    most = task.get("memory", 0)
+    given = f" A job may use {most / 2**30:.1f} GiB (limit worker_memory)." if most else ""
+    return f"There was not enough memory for this table.{given} Use fewer rows or columns."
 
 
 def _fit(folder: Path, task: dict[str, Any]) -> dict[str, Any]:

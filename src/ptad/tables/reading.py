@@ -52,6 +52,7 @@ def scan_table(
     encoding: str = "utf-8",
     schema: Schema | None = None,
     skip_rows: int = 0,
+    most_columns: int | None = None,
 ) -> TableScan:
     """Read a table batch by batch, in the order of the rows.
 
@@ -72,6 +73,8 @@ def scan_table(
         A fitted schema: its text and category columns are read as text, never as numbers.
     skip_rows : int
         Rows to pass over at the start, to resume an interrupted job.
+    most_columns : int, optional
+        JSON lines, whose columns are known only at the end: the file is refused as soon as it has more.
 
     Returns
     -------
@@ -82,7 +85,7 @@ def scan_table(
         from ptad.tables.query_scan import QueryScan  # it builds on the scan below
 
         return QueryScan(source, batch_rows, tuple(missing), schema, skip_rows)
-    return TableScan(find_sources(source), batch_rows, tuple(missing), encoding, schema, skip_rows)
+    return TableScan(find_sources(source), batch_rows, tuple(missing), encoding, schema, skip_rows, most_columns)
 
 
 class TableScan(Iterator[pa.RecordBatch]):
@@ -96,6 +99,7 @@ class TableScan(Iterator[pa.RecordBatch]):
         encoding: str,
         fitted: Schema | None,
         skip_rows: int,
+        most_columns: int | None = None,
     ) -> None:
         if not sources:
             raise DataError("No file was given. Name at least one.")
@@ -104,6 +108,7 @@ class TableScan(Iterator[pa.RecordBatch]):
         self._missing, self._encoding, self._batch_rows = missing, encoding, max(int(batch_rows), 1)
         kinds = fitted.kinds if fitted is not None else {}
         self._text = tuple(name for name, kind in kinds.items() if kind in ("text", "category"))
+        self._most_columns = most_columns
         self._mixed: tuple[str, ...] = ()
         self.schema, rows = self._look()
         self.n_rows = rows
@@ -131,7 +136,7 @@ class TableScan(Iterator[pa.RecordBatch]):
                     rows += batch.num_rows
                 delimited_names.update(own)
             elif source.format == "jsonl":
-                for batch in json_batches(source, self._encoding, self._missing):
+                for batch in json_batches(source, self._encoding, self._missing, (), self._most_columns):
                     rows += batch.num_rows
                     for f in batch.schema:
                         own[f.name] = self._common(f.name, [own.get(f.name, pa.null()), f.type])
@@ -203,7 +208,7 @@ class TableScan(Iterator[pa.RecordBatch]):
             for batch in delimited.text_batches(source, self._encoding, self._missing):
                 yield delimited.typed(batch, pa.schema([self.schema.field(n) for n in batch.schema.names]))
         elif source.format == "jsonl":
-            yield from json_batches(source, self._encoding, self._missing, self._mixed)
+            yield from json_batches(source, self._encoding, self._missing, self._mixed, self._most_columns)
         else:
             for batch in _arrow_batches(source, self._batch_rows):
                 columns = [without_named(c, self._missing) for c in batch.columns]

@@ -25,7 +25,7 @@ from ptad.service.formats import ARROW, CSV, FORMATS, NDJSON, PARQUET, SUFFIXES,
 from ptad.service.lane import BATCH_ROWS, Array, Pace, score_encoded
 from ptad.service.messages import ExplainAnswer, Identifier, ScoreAnswer, problems
 from ptad.service.problems import Problem
-from ptad.service.rows import Row, encode_rows, ignored_columns, parse_rows, renumbered, typed_tables
+from ptad.service.rows import Row, encode_rows, ignored_columns, renumbered, typed_tables
 from ptad.service.uploads import shown_name
 
 router = APIRouter(tags=["ask"])
@@ -67,7 +67,8 @@ async def score(
     context = context_of(request)
     kind = media_type(request)
     if kind == "application/json":
-        return await _score_rows(context, model, await small_body(request, context))
+        async with context.bodies.read(request.stream(), context.settings.limits.json_rows) as rows:
+            return await _score_rows(context, model, rows)
     if kind not in FILES:
         raise Problem(415, f"The header Content-Type must be application/json or one of: {', '.join(sorted(FILES))}.")
     return await _score_file(request, context, model, explain, append, shown_name(name))
@@ -89,7 +90,12 @@ async def explain(
     if media_type(request) != "application/json":
         raise Problem(415, "The header Content-Type must be application/json.")
     limits = context.settings.limits
-    rows, _ = parse_rows(await small_body(request, context), limits.explain_rows)
+    async with context.bodies.read(request.stream(), limits.explain_rows) as rows:
+        return await _explain_rows(context, model, rows, columns)
+
+
+async def _explain_rows(context: Context, model: str, rows: Sequence[Row], columns: int) -> Response:
+    limits = context.settings.limits
     detector = await context.models.load(model)
     pace, start = Pace(), 0
     results: list[dict[str, Any]] = []
@@ -111,25 +117,13 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").split(";")[0].strip().lower()
 
 
-async def small_body(request: Request, context: Context) -> bytes:
-    """A body that is held in memory."""
-    most = context.settings.limits.json_bytes
-    held = bytearray()
-    async for block in request.stream():
-        held += block
-        if len(held) > most:
-            raise Problem(413, f"A JSON body may have {most:,} bytes. Send fewer rows, or a CSV or Parquet body.")
-    return bytes(held)
-
-
 def json_response(content: Any) -> Response:
     """Plain JSON; dates and the like as text."""
     return Response(json.dumps(content, default=str), media_type="application/json")
 
 
-async def _score_rows(context: Context, identifier: str, body: bytes) -> Response:
+async def _score_rows(context: Context, identifier: str, rows: Sequence[Row]) -> Response:
     limits = context.settings.limits
-    rows, _ = parse_rows(body, limits.json_rows)
     model = await context.models.load(identifier)
     try:
         async with asyncio.timeout(limits.request_seconds):
@@ -161,7 +155,7 @@ async def _score_rows(context: Context, identifier: str, body: bytes) -> Respons
 
 
 async def _score_many(context: Context, model: PTAD, rows: Sequence[Row]) -> Array:
-    x = await context.lane.run(partial(encode_rows, model.schema_, rows))
+    x = await asyncio.to_thread(encode_rows, model.schema_, rows)  # not in the lane: it takes longer than a chunk
     if model.detector_.batch_size is not None:  # scored together
         return await context.lane.run(partial(score_encoded, model, x))
     pace, parts, start = Pace(), [], 0
