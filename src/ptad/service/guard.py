@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from ptad.service import audit
 from ptad.service.metrics import Metrics
 from ptad.service.problems import MEDIA_TYPE, Problem, problem_bytes
 from ptad.service.settings import Limits, ServiceSettings, is_loopback
@@ -48,7 +49,7 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        started = time.perf_counter()
+        started, made = time.perf_counter(), audit.begin()
         status = 0
         is_json = dict(scope["headers"]).get(b"content-type", b"").lower().startswith(b"application/json")
         # JSON is held as a whole; of a file only the beginning, until it has a place on the disk
@@ -71,6 +72,8 @@ class Guard:
             await self.app(scope, self._limited(scope, receive, body), send_with_headers)
         finally:
             self._held -= body.held
+            rows_only = is_json and scope["path"].endswith(ROWS)
+            audit.write(scope, status, made, token=self._token is not None, rows_only=rows_only)
             route = getattr(scope.get("route"), "path", "other")
             method = scope["method"] if scope["method"] in ("GET", "POST", "PATCH", "DELETE", "HEAD") else "other"
             self.metrics.requests.labels(method, route, str(status)).inc()

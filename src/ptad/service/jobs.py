@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ptad.service import audit
 from ptad.service.disk import EXIT_FULL, FULL, check_room, is_full
 from ptad.service.metrics import Metrics
 from ptad.service.models import Models, new_about, new_model_id
@@ -99,6 +100,7 @@ class Jobs:
             remove(staging)
             raise
         self.entries[identifier] = job
+        audit.note(job=identifier)
         self._count()
         self.start_waiting()
         return job

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ptad.errors import DataError
+from ptad.service import audit
 from ptad.service.disk import EXIT_FULL, FULL, check_room
 from ptad.service.intake import check_header
 from ptad.service.problems import Problem
@@ -65,6 +66,7 @@ class Uploads:
             write_json(path.parent / ABOUT, about)
             path.parent.rename(self.store.tables / identifier)
         self.entries[identifier] = about
+        audit.note(table=identifier)
         return about
 
     def _check_room(self) -> None:
