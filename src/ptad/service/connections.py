@@ -161,9 +161,12 @@ class Connection(H11Protocol):
             self._late_from = None
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
+        """Wait for the next request, of which something may be there, or for the rest of a body that nobody wants."""
         self.since, self._received = self.registry.clock(), 0
         super().on_response_complete()
+        begun = len(self.conn.trailing_data[0])
+        if self.is_waiting and (begun or self.conn.their_state is h11.SEND_BODY):
+            self._late_from, self._received = self.since, begun
 
     def pause_writing(self) -> None:
         """Note that the client does not take what was sent."""
