@@ -9,8 +9,8 @@ import sys
 
 import pyarrow as pa
 import pytest
-
 from in_process import ask
+
 from ptad.service import disk
 from ptad.service.disk import FULL
 from ptad.service.formats import CSV, Encoder

@@ -6,8 +6,8 @@ import asyncio
 import sys
 
 import pytest
-
 from in_process import ask
+
 from ptad.errors import SettingError
 from ptad.service import table_scores, worker
 from ptad.service.settings import Limits

@@ -8,8 +8,8 @@ import random
 import threading
 
 import pytest
-
 from in_process import ask
+
 from ptad.errors import DataError
 from ptad.service import row_bodies
 from ptad.service.row_bodies import FIRST_WINDOW, INLINE_BYTES, MOST_OF_A_ROW, parse_rows
