@@ -87,6 +87,7 @@ def test_half_open_connections_make_room_for_others(start):
     assert log.count("one without a request was closed") < 10
 
 
+@pytest.mark.slow
 def test_no_descriptors_left_is_no_flood_of_the_log(start):
     service = start("--limit", "connections=100000", "--limit", "connections_per_address=100000")
     process = psutil.Process(service.process.pid)

@@ -44,6 +44,7 @@ def test_an_upload_finds_the_disk_full_and_the_next_one_room(service, csv_bytes)
     assert "unexpected" not in service.log.read_text()
 
 
+@pytest.mark.slow
 def test_jobs_end_with_the_reason_when_the_disk_is_full(service, csv_bytes):
     wish = {"table": service.upload(csv_bytes).json()["id"], "drop": ["state"]}
     full(service, "*/tmp/*/.job.json.*")

@@ -35,6 +35,8 @@ def note(**identifiers: str) -> None:
 
 def write(scope: dict[str, Any], status: int, made: dict[str, str], *, token: bool, rows_only: bool) -> None:
     """Log the end of a request, if it was an action or was refused."""
+    if rows_only and status < 400:
+        return
     route = getattr(scope.get("route"), "path", None)
     client = scope.get("client")
     who = f"{client[0] if client else 'unknown'}{' (token)' if token and status != 401 else ''}"
@@ -42,8 +44,7 @@ def write(scope: dict[str, Any], status: int, made: dict[str, str], *, token: bo
     if status in (401, 403):
         logger.warning("audit: a request was refused, the last one: %s %s %d", when, who, status)
         return
-    reading = scope["method"] in ("GET", "HEAD", "OPTIONS") and not (route or "").endswith(DOWNLOADS)
-    if route is None or reading or (rows_only and status < 400):
+    if route is None or (scope["method"] in ("GET", "HEAD", "OPTIONS") and not route.endswith(DOWNLOADS)):
         return
     named = dict(scope.get("path_params") or {}) | made if status < 400 else made
     what = " ".join(f"{name}={value}" for name, value in named.items())
