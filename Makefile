@@ -8,7 +8,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile
 # torch by its exact pin and before what needs it: the pin is the CPU build, a range may pull in gigabytes of CUDA
 TORCH := $(shell grep -i '^torch==' constraints.txt)
 
-.PHONY: run test check lint types imports fast-tests tests system-programs golden clean
+.PHONY: run test check format lint types imports fast-tests tests system-programs golden figures clean
 
 run: $(VENV)/.core
 	$(BIN)/ptad demo
@@ -20,6 +20,12 @@ check: lint types imports fast-tests
 lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/deno fmt --check
+	$(BIN)/deno lint
+
+format: $(VENV)/.test
+	$(BIN)/ruff format .
+	$(BIN)/deno fmt
 
 types: $(VENV)/.test
 	$(BIN)/mypy
@@ -41,6 +47,10 @@ system-programs:
 golden: $(VENV)/.test
 	$(BIN)/python tests/paper/golden_network.py
 	$(BIN)/python tests/golden/regenerate.py
+
+# Write every figure of README and docs anew from benchmarks/results: tables and pictures.
+figures: $(VENV)/.test
+	$(BIN)/ptad benchmark pages
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -130,9 +130,9 @@ def show(found: Counter[tuple[str, int]]) -> None:
 
 def at_the_limits(http: httpx.Client, table: str) -> None:
     """The longest lists that a fit takes, which schemathesis does not make, and the first that are too long."""
-    for field, more in (("drop", 0), ("kinds", 0), ("drop", 1), ("kinds", 1)):
+    for field, more in (("drop", 0), ("types", 0), ("drop", 1), ("types", 1)):
         listed = [f"{i:05d}{'x' * 95}" for i in range(5000 + more)]
-        body = {"table": table, field: listed if field == "drop" else dict.fromkeys(listed, "number")}
+        body = {"table": table, field: listed if field == "drop" else dict.fromkeys(listed, "numeric")}
         answer = http.post("/v1/fits", json=body)
         expected = 422 if more else 400  # in form, but the table has no such column
         assert answer.status_code == expected, (answer.status_code, answer.text[:300])

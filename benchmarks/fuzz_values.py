@@ -91,7 +91,7 @@ _label = st.one_of(
 _wishes = {
     "name": st.text("abc -", min_size=1, max_size=9),
     "false_alarm_rate": st.just("auto") | st.sampled_from([0.1, 0.01]),
-    "kinds": st.dictionaries(_columns, st.sampled_from(["number", "text", "category"]), max_size=2),
+    "types": st.dictionaries(_columns, st.sampled_from(["numeric", "text", "categorical"]), max_size=2),
     "drop": st.lists(_columns, max_size=2),
     "missing": st.lists(st.sampled_from(["", "?", "red"]), max_size=2),
     "seed": st.integers(0, 9),

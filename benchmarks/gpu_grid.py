@@ -1,13 +1,14 @@
 """Measure the deep methods and the paper's experiments on one GPU, several processes at once, within a time budget.
 
     python benchmarks/gpu_grid.py --data DIR --out results.csv --budget 900
+    python benchmarks/gpu_grid.py --data DIR --out results.csv --budget 900 --collection macro --sample 100
 
 The results file is continued where it stands: give it again to go on. Cells run in this order, so that a budget that
 ends early costs the least:
 
 1. every deep method on every table, seed 0, under both column scalings; PTAD's paper preset;
 2. seeds 1 and 2 under the scaling that was better on seed 0; the experiments, seed 0, cheap cells first;
-3. the experiments, seed 1; expensive cells of the second group;
+3. the experiments, further seeds; expensive cells of the second group;
 4. the cost table, alone on the device.
 
 Cells that failed (two wide nets may not fit in memory together) are tried once more by few workers. Dependency
@@ -31,9 +32,9 @@ from typing import Any
 
 import numpy as np
 
-from ptad.benchmark.catalogue import catalogue
+from ptad.benchmark.catalogue import DatasetInfo, catalogue
 from ptad.benchmark.cell import Cell
-from ptad.benchmark.collections import load_dataset
+from ptad.benchmark.collections import load_dataset, open_collection
 from ptad.benchmark.experiments import EXPERIMENTS, MEASUREMENTS
 from ptad.benchmark.experiments.anomaly_types import synthetic_loader
 from ptad.benchmark.experiments.variants import make_cells
@@ -41,16 +42,19 @@ from ptad.benchmark.loading import Dataset, load_file
 from ptad.benchmark.peers import make_peer
 from ptad.benchmark.plan import RunSettings, make_grid
 from ptad.benchmark.runner import Loader, run_grid
+from ptad.benchmark.selection import parse_seeds
 from ptad.benchmark.store import ResultStore, Row
 from ptad.benchmark.summary import better_scaling
 
 DEEP = ("mcm", "dte-c", "icl", "goad", "neutralad", "deepsvdd", "autoencoder", "npt-ad", "mcm-npt")
 PAPER = "ptad-paper"
-GRIDS = ("ablation", "distance", "backbones", "counts", "weights", "anomaly-types", "context")
+GRIDS = ("ablation", "distance", "backbones", "counts", "weights", "anomaly-types", "context", "paper-grid")
 TABLE_KIND = "cardiotocography"
 MAX_TRAIN, MAX_TEST = 20_000, 40_000
 HEAVY = 25.0  # seconds; costlier cells wait for the cheap ones
 
+#: Stands for the size of a table outside the catalogue.
+TYPICAL = DatasetInfo(name="", title="", file="", rows=8_000, columns=10, anomalies=1_000, origin="", how="")
 #: Guessed milliseconds of a captured training step on a data-centre GPU shared by several processes.
 STEP_MS = {"deepsvdd": 0.2, "autoencoder": 0.25, "neutralad": 0.4, "dte-c": 0.3, "mcm": 0.5, "goad": 0.8, "icl": 0.5}
 
@@ -64,19 +68,21 @@ def main() -> None:
         return
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     start = time.monotonic()
-    loader = grid_loader(options.data, options.synthetic)
+    collection = open_collection(options.collection, options.data)
+    paper = collection.name == "paper"
+    loader = grid_loader(options.data, options.synthetic) if paper else collection.load
     settings = RunSettings(
         device=options.device,
         jobs=options.jobs,
         # Killing a client of the multi-process service leaves the others undefined: they died of illegal accesses.
         time_limit=None if options.shared else options.time_limit,
-        max_train=MAX_TRAIN,
-        max_test=MAX_TEST,
+        max_train=MAX_TRAIN if paper else None,
+        max_test=MAX_TEST if paper else None,
         cells_per_worker=200,
         large_first=False,
     )
     store = ResultStore(options.out)
-    tables = options.datasets.split(",") if options.datasets else list(catalogue())
+    tables = collection.select(options.datasets or "all", options.sample)
     methods = [*DEEP, PAPER]
     if options.methods:
         methods = options.methods.split(",")
@@ -103,14 +109,14 @@ def main() -> None:
         if "main" in options.parts:
             run(first_cells(methods, tables), "seed 0")
         later = []
-        if "main" in options.parts:
+        if "main" in options.parts and paper:  # elsewhere the split is fixed
             later += staged(second_cells(methods, tables, store.read()), 0)
-        if "experiments" in options.parts:
+        if "experiments" in options.parts and paper:
             known = [name for name in GRIDS if not options.experiments or name in options.experiments.split(",")]
-            for stage, seed in ((1, 0), (2, 1)):
+            for stage, seed in enumerate(parse_seeds(options.seeds), 1):
                 later += staged(experiment_cells(known, methods, tables, seed, bool(options.datasets)), stage)
         later.sort(key=lambda item: item[:2])
-        with_cost = "cost" in options.parts
+        with_cost = "cost" in options.parts and paper
         if later:
             run([cell for _, _, cell in later], "seeds 1 and 2, experiments", reserve=120.0 if with_cost else 0.0)
     # Alone and without the service, so that nothing shares the device with what is timed.
@@ -156,13 +162,15 @@ def staged(cells: list[Cell], stage: int) -> list[tuple[int, float, Cell]]:
 
 def estimate(cell: Cell) -> float:
     """Guessed seconds of a cell, from its number of steps and the size of its table."""
-    info = catalogue()[cell.dataset.partition(":")[0]]
+    info = catalogue().get(cell.dataset.partition(":")[0], TYPICAL)
     n_train = min((info.rows - info.anomalies) // 2, MAX_TRAIN)
     n_test = min(info.rows - n_train, MAX_TEST)
     peer: Any = make_peer(cell.method, **cell.settings)
     if cell.method == PAPER:
-        return 3.0 + 6.0 * (info.columns / 62) * min(1.0, n_train / 512) + 1e-4 * n_test * info.columns / 62
-    training = peer.training
+        share = peer.whole.terms[0].n_steps / 500
+        fit = 6.0 * share * (info.columns / 62) * min(1.0, n_train / 512)
+        return 3.0 + fit + 1e-4 * n_test * info.columns / 62
+    training = peer.schedule
     batch = min(training.batch_size, n_train)
     wanted = training.steps if training.steps is not None else training.epochs * (n_train // batch)
     n_steps = float(min(wanted, training.max_steps))
@@ -269,8 +277,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--methods", default="", help="names separated by commas; the deep methods and the paper preset"
     )
+    parser.add_argument("--collection", default="paper", help="paper, or macro: its main comparison, seed 0")
+    parser.add_argument("--sample", type=int, help="only so many of its tables, the same everywhere")
     parser.add_argument("--datasets", default="", help="names separated by commas; all by default")
     parser.add_argument("--experiments", default="", help=f"any of {', '.join(GRIDS)}")
+    parser.add_argument("--seeds", default="0-1", help="seeds of the experiments, one after the other")
     parser.add_argument("--synthetic", type=Path, help="folder of synthetic tables made with --prepare")
     parser.add_argument("--prepare", type=Path, help="only write the synthetic tables into this folder")
     parser.add_argument("--plan", action="store_true", help="print cells and guessed seconds, run nothing")

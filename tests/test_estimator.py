@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 from ptad import PTAD, Config, DataError, SettingError
 from ptad.config import make_config
+from ptad.tables import BadCellsWarning
 
 Make = Callable[..., PTAD]
 Rows = NDArray[np.float64]
@@ -31,7 +32,7 @@ Rows = NDArray[np.float64]
         ({"false_alarm_rate": None}, "The 'false_alarm_rate' parameter of PTAD must be"),
         ({"false_alarm_rate": True}, "The 'false_alarm_rate' parameter of PTAD must be"),
         ({"config": 3}, "The 'config' parameter of PTAD must be"),
-        ({"kinds": "number"}, "The 'kinds' parameter of PTAD must be"),
+        ({"types": "numeric"}, "The 'types' parameter of PTAD must be"),
         ({"device": 0}, "The 'device' parameter of PTAD must be"),
         ({"verbose": -1}, "The 'verbose' parameter of PTAD must be"),
         ({"verbose": "no"}, "The 'verbose' parameter of PTAD must be"),
@@ -117,7 +118,7 @@ def test_refused_input(detector: PTAD, rows: Rows) -> None:
         detector.predict(rows[:, :3])
     with pytest.raises(ValueError, match="Expected 2D array"):
         detector.predict(rows[0])
-    with pytest.raises(ValueError, match="0 sample"):
+    with pytest.raises(ValueError, match="There are 0 rows to score"):
         detector.predict(rows[:0])
     with pytest.raises(SettingError, match=r"'auto' or a number between 0 and 1\. Got 'low'"):
         detector.set_false_alarm_rate("low")
@@ -125,6 +126,39 @@ def test_refused_input(detector: PTAD, rows: Rows) -> None:
         PTAD().fit(pd.DataFrame(rows, columns=["a", "b", "a", "c"]))
     with pytest.raises(DataError, match="infinity"):
         detector.predict(np.where(rows > 2, np.inf, rows))
+
+
+def test_a_cell_that_cannot_be_read_counts_as_missing_with_one_warning(
+    frame_detector: PTAD, frame: pd.DataFrame
+) -> None:
+    bad, gap = frame.head(6).astype({"a": object}), frame.head(6).copy()
+    bad.loc[2, "a"], gap.loc[2, "a"] = "abc", np.nan
+    for method in ("anomaly_score", "predict", "p_value", "term_scores", "transform", "explain"):
+        with pytest.warns(
+            BadCellsWarning, match=r"1 cell .*'a' \(1\); .*row 2 \(counted from 0\): not a number"
+        ) as found:
+            getattr(frame_detector, method)(bad)
+        assert len(found) == 1 and found[0].filename == __file__
+    with pytest.warns(BadCellsWarning):
+        scores = frame_detector.anomaly_score(bad)
+        explanation = frame_detector.explain(bad)
+    assert np.array_equal(scores, frame_detector.anomaly_score(gap)) and np.array_equal(explanation.score, scores)
+    assert explanation.reasons["a"][2] == "not a number: 'abc'" and np.isnan(explanation.observed["a"][2])
+    assert explanation.observed["a"].drop(2).tolist() == frame["a"].head(6).drop(2).tolist()
+
+
+def test_strict_refuses_a_cell_that_cannot_be_read(make_detector: Any, frame: pd.DataFrame) -> None:
+    strict = make_detector(strict=True).fit(frame)
+    bad = frame.astype({"a": object})
+    bad.loc[2, "a"] = "abc"
+    for call in (strict.predict, strict.explain, strict.recalibrate, make_detector(strict=True).fit):
+        with pytest.raises(DataError, match=r"'a', row 2 \(counted from 0\): 'abc' is not a number.*strict"):
+            call(bad)
+    with pytest.warns(BadCellsWarning):
+        fitted = make_detector().fit(bad)
+    assert fitted.schema_.types["a"] == "numeric"
+    with pytest.raises(SettingError, match="'strict'"):
+        make_detector(strict="yes").fit(frame)
 
 
 def test_an_empty_frame_is_refused_in_words(frame_detector: PTAD, frame: pd.DataFrame) -> None:
@@ -211,7 +245,7 @@ def test_blocks_of_a_large_array_leave_no_trace(
     detector: PTAD, rows: NDArray[np.float64], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = detector.anomaly_score(rows)
-    monkeypatch.setattr("ptad.estimator.BLOCK_ROWS", 7)
+    monkeypatch.setattr("ptad.table_model.BLOCK_ROWS", 7)
     assert np.array_equal(detector.anomaly_score(rows), whole)
 
 
@@ -244,17 +278,17 @@ def test_p_value_is_small_for_anomalies(detector: PTAD, rows: Rows) -> None:
 
 def test_term_scores_add_up_to_the_score(frame_detector: PTAD, frame: pd.DataFrame) -> None:
     terms = frame_detector.term_scores(frame)
-    assert list(terms) == [term.title() for term in frame_detector.config_.terms]
-    assert np.allclose(sum(terms.values()), frame_detector.anomaly_score(frame), rtol=1e-6, atol=1e-6)
+    assert list(terms.columns) == [term.title() for term in frame_detector.config_.terms]
+    assert np.allclose(terms.sum(axis=1), frame_detector.anomaly_score(frame), rtol=1e-6, atol=1e-6)
 
 
 def test_a_weight_scales_what_a_term_adds(make_detector: Make, rows: Rows, detector: PTAD) -> None:
     weight = detector.config_.terms[0].weight
     twice = make_detector(config={"local_reconstruction.weight": 2.0 * weight}).fit(rows)
-    first, second = (model.term_scores(rows)["local_reconstruction"] for model in (detector, twice))
+    first, second = (np.asarray(model.term_scores(rows)["local_reconstruction"]) for model in (detector, twice))
     assert np.allclose(second, 2.0 * first)
     without = make_detector(config={"local_reconstruction.weight": 0.0}).fit(rows)
-    assert not without.term_scores(rows)["local_reconstruction"].any()
+    assert not np.any(without.term_scores(rows)["local_reconstruction"])
 
 
 def test_transform_gives_named_residuals_per_column(frame_detector: PTAD, frame: pd.DataFrame) -> None:

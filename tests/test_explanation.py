@@ -52,8 +52,8 @@ def shop_detector(make_detector: Make) -> PTAD:
 def check_sums(found: Explanation, scores: Rows) -> None:
     assert np.array_equal(found.score, scores)
     assert np.allclose(found.contribution_values.sum(axis=1), scores, rtol=1e-6, atol=1e-6)
-    total = found.percentages.sum(axis=1)
-    assert (found.percentages >= 0.0).all() and (np.isclose(total, 100.0) | (total == 0.0)).all()
+    total = found.percentage_values.sum(axis=1)
+    assert (found.percentage_values >= 0.0).all() and (np.isclose(total, 100.0) | (total == 0.0)).all()
 
 
 @pytest.mark.parametrize("name", ["breast cancer", "wine"])
@@ -212,7 +212,7 @@ def test_dates_and_text_are_explained_as_columns(make_detector: Make) -> None:
         moment = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(10**6, size=n), unit="s")
         return pd.DataFrame({"moment": moment, "name": [f"n {i % 9}" for i in range(n)], "x": rng.normal(size=n)})
 
-    model = make_detector(config=QUICK, kinds={"name": "text"}).fit(table(300))
+    model = make_detector(config=QUICK, types={"name": "text"}).fit(table(300))
     new = table(10)
     new["moment"] = pd.Timestamp("2031-01-01")
     found = model.explain(new)

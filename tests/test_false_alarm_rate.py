@@ -97,13 +97,13 @@ CASES: dict[str, Draw] = {
 
 def fitted(case: str, n: int, seed: int) -> tuple[PTAD, np.random.Generator]:
     rng = np.random.default_rng([seed, n])
-    kinds = {"name": "text"} if case == "text_and_dates" else None
-    return PTAD(kinds=kinds, random_state=seed, verbose=0).fit(CASES[case](rng, n)), rng
+    types = {"name": "text"} if case == "text_and_dates" else None
+    return PTAD(types=types, random_state=seed, verbose=0).fit(CASES[case](rng, n)), rng
 
 
 def observed(p: Array) -> Array:
     """Return the share of flagged rows at every rate."""
-    return (p[:, None] <= RATES).mean(axis=0)
+    return (np.asarray(p)[:, None] <= RATES).mean(axis=0)
 
 
 def check(shares: list[Array], n_calibration: int) -> None:

@@ -97,7 +97,13 @@ def test_numpy_settings_can_be_saved(make_detector: Make, rows: Rows, tmp_path: 
 
 
 def test_a_loaded_model_fits_again_as_before(make_detector: Make, frame: pd.DataFrame, tmp_path: Path) -> None:
-    chosen = {"kinds": {"b": "category"}, "missing": ("?",), "drop": {"c"}, "only": ["a", "b", "c"], "random_state": 7}
+    chosen = {
+        "types": {"b": "categorical"},
+        "missing": ("?",),
+        "drop": {"c"},
+        "only": ["a", "b", "c"],
+        "random_state": 7,
+    }
     model = make_detector(**chosen).fit(frame)
     model.save(tmp_path / "model")
     again = clone(PTAD.load(tmp_path / "model")).set_params(verbose=0).fit(frame)

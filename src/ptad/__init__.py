@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from ptad.config import Config
     from ptad.estimator import PTAD
     from ptad.explanation import Explanation
+    from ptad.model import Model
 
 __all__ = [
     "PTAD",
+    "Model",
     "Config",
     "Explanation",
     "PtadError",
@@ -28,7 +30,7 @@ __all__ = [
 ]
 
 # scikit-learn takes a while to import: `ptad --help` and the errors do without it
-_LATER = {"PTAD": "ptad.estimator", "Config": "ptad.config", "Explanation": "ptad.explanation"}
+_LATER = {"PTAD": "ptad.estimator", "Config": "ptad.config", "Explanation": "ptad.explanation", "Model": "ptad.model"}
 
 
 def __getattr__(name: str) -> Any:

@@ -27,7 +27,17 @@ from ptad.terms.unseen_category import UnseenCategorySettings
 
 @dataclass(frozen=True)
 class Config:
-    """Terms and everything around them. Fields are reached by dotted names: ``local_reconstruction.ridge``."""
+    """Terms and everything around them. Settings are named by group and a dot: ``local_reconstruction.ridge``.
+
+    Parameters
+    ----------
+    terms : tuple of TermSettings
+        The additive parts of the score, each with its weight.
+    reference : ReferenceSettings
+        Which training rows a model keeps, and how rows are compared with them.
+    calibration : CalibrationSettings
+        Which rows give the threshold.
+    """
 
     terms: tuple[TermSettings, ...]
     reference: ReferenceSettings = field(default_factory=ReferenceSettings)
@@ -40,7 +50,18 @@ class Config:
         yield self.calibration
 
     def replace(self, changes: Mapping[str, Any]) -> Self:
-        """Return a copy with some settings changed, each named by group and setting."""
+        """Return a copy with some settings changed.
+
+        Parameters
+        ----------
+        changes : mapping of dotted name to value
+            Such as ``{"local_reconstruction.ridge": 0.1}``. An unknown name or a value out of range is refused.
+
+        Returns
+        -------
+        Config
+            The changed copy.
+        """
         wanted: dict[str, dict[str, Any]] = {}
         known = {group.title(): group for group in self.groups()}
         for key, value in changes.items():
@@ -59,7 +80,13 @@ class Config:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return all settings as plain JSON types, group by group."""
+        """Return all settings as plain JSON types, group by group.
+
+        Returns
+        -------
+        dict
+            The groups ``terms``, ``reference`` and ``calibration``.
+        """
         return {
             "terms": {term.title(): term.to_json() for term in self.terms},
             "reference": self.reference.to_json(),
@@ -68,7 +95,18 @@ class Config:
 
     @classmethod
     def from_json(cls, content: Any) -> Self:
-        """Read back what :meth:`to_json` wrote."""
+        """Read back what :meth:`to_json` wrote.
+
+        Parameters
+        ----------
+        content : dict
+            What :meth:`to_json` returned.
+
+        Returns
+        -------
+        Config
+            The same settings.
+        """
         known = {type(term).title(): type(term) for preset in PRESETS.values() for term in preset.terms}
         try:
             terms = tuple(known[name](**values) for name, values in content["terms"].items())

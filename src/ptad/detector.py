@@ -18,6 +18,7 @@ from ptad.arrays import namespace, on_device, to_numpy
 from ptad.calibration import (
     UNIT_GROUPS,
     Calibration,
+    Plan,
     Units,
     add_up,
     held_out_scores,
@@ -27,11 +28,13 @@ from ptad.config import Config
 from ptad.errors import DataError
 from ptad.parallel import in_chunks
 from ptad.reference import Batch, Reference
+from ptad.reporter import Reporter, RowsDone, rows_reported
 from ptad.tables.features import Features
-from ptad.terms.base import FitContext, History, Progress, Term, TermValues
+from ptad.terms.base import FitContext, History, Term, TermValues
 
 Matrix = NDArray[np.float64]
 DEVICE_CHUNK_ROWS = 2**14  # rows at a time on a GPU
+REPORTED_ROWS = 2**12  # rows between two reports; as many chunks as a GPU has under way make it coarser there
 
 
 @dataclass
@@ -53,8 +56,18 @@ class Pipeline:
         """None if rows are scored on their own, else how many are scored together."""
         return next((term.batch_size for term in self.terms if term.batch_size is not None), None)
 
-    def values(self, rows: Matrix) -> Matrix:
-        """Return (n, n_terms): the value of every term."""
+    def values(self, rows: Matrix, done: RowsDone | None = None) -> Matrix:
+        """Return (n, n_terms): the value of every term; ``done`` is told how many rows have theirs."""
+        size = REPORTED_ROWS if self.reference.device == "cpu" else 4 * DEVICE_CHUNK_ROWS
+        if done is None or self.batch_size is not None or len(rows) <= size:
+            return self._values(rows)
+        parts = []
+        for start in range(0, len(rows), size):  # rows are independent: blocks leave no trace in the values
+            parts.append(self._values(rows[start : start + size]))
+            done(min(start + size, len(rows)))
+        return np.concatenate(parts)
+
+    def _values(self, rows: Matrix) -> Matrix:
         found = np.empty((len(rows), len(self.terms)))
         for terms, chunked in self._groups():
 
@@ -130,7 +143,7 @@ class Detector:
         seed: int,
         device: str = "cpu",
         false_alarm_rate: float | str = "auto",
-        progress: Progress | None = None,
+        progress: Reporter | None = None,
         checkpoint: Path | None = None,
     ) -> Detector:
         """Fit on normal rows and calibrate; the same seed gives the same model on the same machine."""
@@ -141,9 +154,11 @@ class Detector:
         if plan.n_calibration:
             Calibration(np.zeros(plan.n_calibration)).rate(false_alarm_rate)  # refused before the fit, not after
 
+        steps = None if progress is None else progress.step
+
         def fitted(places: NDArray[np.int64], name: str) -> Pipeline:
             folder = None if checkpoint is None else checkpoint / name
-            context = FitContext(np.random.default_rng(seed), len(rows), device, progress, folder)
+            context = FitContext(np.random.default_rng(seed), len(rows), device, steps, folder)
             return Pipeline.fit(rows[np.sort(places)], features, config, context)
 
         n_terms = len(config.terms)
@@ -152,7 +167,9 @@ class Detector:
             others = np.ones(len(rows), dtype=bool)
             others[held] = False
             pipeline = fitted(np.flatnonzero(others), f"fold-{i}")
-            values[held] = pipeline.values(rows[held])
+            values[held] = pipeline.values(rows[held], _calibration_rows(progress, plan))
+            if progress is not None and len(plan.held_out) > 1:
+                progress.stage("calibration", i + 1, len(plan.held_out), "folds")
             groups[held] = i if len(plan.held_out) > 1 else np.arange(len(held)) % UNIT_GROUPS
         if plan.final is not None:
             pipeline = fitted(plan.final, "final")
@@ -182,7 +199,7 @@ class Detector:
         return cls(config, features, pipeline, units, calibration, scores)
 
     def update(
-        self, rows: Matrix, *, seed: int, false_alarm_rate: float | str, progress: Progress | None = None
+        self, rows: Matrix, *, seed: int, false_alarm_rate: float | str, progress: Reporter | None = None
     ) -> Detector:
         """Return a detector that also knows new normal rows: half of them join the reference rows, half calibrate.
 
@@ -193,9 +210,11 @@ class Detector:
         held = order[: len(rows) // 2]
         Calibration(np.zeros(len(held))).rate(false_alarm_rate)
         train = np.concatenate([self.reference, rows[order[len(held) :]]])
-        pipeline = self._continued(train, FitContext(rng, len(train), self.pipeline.reference.device, progress))
+        steps = None if progress is None else progress.step
+        context = FitContext(rng, len(train), self.pipeline.reference.device, steps)
+        pipeline = self._continued(train, context)
         groups = np.arange(len(held)) % UNIT_GROUPS
-        values = pipeline.values(rows[held])
+        values = pipeline.values(rows[held], rows_reported(progress, "calibration", len(held)))
         return self._calibrated(self.config, self.features, pipeline, len(rows), held, values, groups)
 
     def _continued(self, rows: Matrix, context: FitContext) -> Pipeline:
@@ -233,13 +252,13 @@ class Detector:
         """Return (n, n_terms): what every term adds to the score."""
         return np.asarray(self.units(self.pipeline.values(_some(rows))) * self.weights)
 
-    def scores(self, rows: Matrix) -> Matrix:
-        """Return (n,): the anomaly score, higher for anomalies."""
-        return np.asarray(add_up(self.units(self.pipeline.values(_some(rows))), self.weights))
+    def scores(self, rows: Matrix, done: RowsDone | None = None) -> Matrix:
+        """Return (n,): the anomaly score, higher for anomalies; ``done`` is told how many rows have theirs."""
+        return np.asarray(add_up(self.units(self.pipeline.values(_some(rows), done)), self.weights))
 
-    def recalibrated(self, rows: Matrix) -> Detector:
+    def recalibrated(self, rows: Matrix, done: RowsDone | None = None) -> Detector:
         """Return the detector with a threshold from these normal rows, which it must not have been fitted on."""
-        scores = self.scores(rows)
+        scores = self.scores(rows, done)
         return replace(self, calibration=Calibration(scores))
 
 
@@ -259,6 +278,11 @@ def _some(rows: Matrix) -> Matrix:
     if len(rows) == 0:
         raise DataError("There are 0 rows to score. Give at least one.")
     return rows
+
+
+def _calibration_rows(progress: Reporter | None, plan: Plan) -> RowsDone | None:
+    """A split reports its rows; where there are folds, the folds are what counts."""
+    return rows_reported(progress, "calibration", plan.n_calibration) if len(plan.held_out) == 1 else None
 
 
 def _as_numpy(found: TermValues) -> TermValues:

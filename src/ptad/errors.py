@@ -36,7 +36,17 @@ class BundleError(UserError):
 
 
 class MissingExtraError(UserError, ImportError):
-    """An optional package is needed."""
+    """An optional package is needed.
+
+    Parameters
+    ----------
+    package : str
+        The package that is not installed.
+    extra : str
+        The extra of ptad that installs it.
+    purpose : str
+        What needs it.
+    """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs the package '{package}'. Install it with: pip install 'ptad[{extra}]'")

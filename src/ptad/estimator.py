@@ -9,33 +9,40 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OutlierMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ptad.calibration import Calibration, rows_needed
+from ptad.calibration import rows_needed
 from ptad.config import PRESETS, Config, make_config
 from ptad.detector import Detector
 from ptad.devices import resolve_device
 from ptad.errors import DataError, SettingError
-from ptad.explanation import Explanation, make_explanation
-from ptad.model import Model
-from ptad.progress import fit_progress
-from ptad.storage import plain, write_bundle
-from ptad.tables import fit_schema
-from ptad.tables.borders import as_frame
+from ptad.model import Model, save_model
+from ptad.progress import shown_progress
+from ptad.reporter import rows_reported
+from ptad.sklearn_detector import SklearnDetector
+from ptad.storage import plain
+from ptad.tables import BadCells, fit_schema
+from ptad.tables.inference import check_types
+from ptad.tables.number_format import check_signs
 
 logger = logging.getLogger("ptad")
 
-BLOCK_ROWS = 2**16  # rows of an array that are encoded at a time
 # Where it runs and what it says is for the next machine to choose; settings are saved as a whole.
-SAVED_PARAMETERS = ("preset", "false_alarm_rate", "kinds", "missing", "drop", "only", "random_state")
+SAVED_PARAMETERS = (
+    "preset",
+    "false_alarm_rate",
+    "types",
+    "missing",
+    "drop",
+    "only",
+    "decimal",
+    "thousands",
+    "random_state",
+)
 
-Array = NDArray[np.float64]
 
-
-class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
+class PTAD(SklearnDetector):
     """One-class anomaly detection in tables.
 
     Fits on normal rows; scores any row on its own, whatever rows are beside it.
@@ -51,12 +58,24 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         Settings that differ from the preset, by dotted name: ``{"local_reconstruction.ridge": 0.1}``.
     device : str
         "auto" (a GPU if there is one and torch is installed), "cpu", "cuda", "cuda:1", ...
-    kinds, missing, drop, only
-        How to read a table's columns; see :func:`ptad.tables.fit_schema`.
+    types : mapping of column to type, optional
+        Types that you choose yourself, such as "categorical" or "date:%d/%m/%Y"; such a column is kept, even if it
+        never varies.
+    missing : iterable of str
+        Text that means "missing". NaN, None, NA, NaT and nulls always do.
+    drop : iterable of str
+        Columns not to use.
+    only : iterable of str, optional
+        The only columns to use.
+    decimal, thousands : str, optional
+        Signs in numbers that are written as text; found from the values otherwise.
+    strict : bool
+        Whether a cell that cannot be read, such as "abc" among numbers, is an error. Otherwise it counts as missing,
+        and one warning (``ptad.tables.BadCellsWarning``) names such cells.
     random_state : int, RandomState or None
         The same number gives the same model on the same machine.
     verbose : int
-        0 is quiet; otherwise a progress bar on a terminal and ``logging`` elsewhere.
+        0 is quiet; 1 shows progress: a bar on a terminal, plain lines on stderr elsewhere.
 
     Attributes
     ----------
@@ -74,8 +93,10 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         Loss per interval, of terms that are trained.
     held_out_scores_ : ndarray
         Scores of the training rows by models that were fitted without them; NaN where there is none.
-    n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+    n_features_in_ : int
+        Number of columns of the training rows.
+    feature_names_in_ : ndarray of str
+        Their names, if the training rows were a table.
     """
 
     def __init__(
@@ -85,10 +106,13 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         false_alarm_rate: float | str = "auto",
         config: Mapping[str, Any] | Config | None = None,
         device: str = "auto",
-        kinds: Mapping[str, str] | None = None,
+        types: Mapping[str, str] | None = None,
         missing: Iterable[str] = (),
         drop: Iterable[str] = (),
         only: Iterable[str] | None = None,
+        decimal: str | None = None,
+        thousands: str | None = None,
+        strict: bool = False,
         random_state: int | np.random.RandomState | None = 0,
         verbose: int = 1,
     ) -> None:
@@ -96,34 +120,57 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         self.false_alarm_rate = false_alarm_rate
         self.config = config
         self.device = device
-        self.kinds = kinds
+        self.types = types
         self.missing = missing
         self.drop = drop
         self.only = only
+        self.decimal = decimal
+        self.thousands = thousands
+        self.strict = strict
         self.random_state = random_state
         self.verbose = verbose
-
-    # fitting ------------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, *, checkpoint: str | os.PathLike[str] | None = None) -> Self:
         """Fit on normal rows.
 
         Parameters
         ----------
-        X : array, or pandas, polars or Arrow table
-            Normal rows. NaN and null cells are missing values.
-        y : ignored
+        X : table or array
+            Normal rows: a pandas, polars or Arrow table, an array, a list of rows, a list of dicts or a dict of
+            columns. NaN and null cells are missing values.
+        y : object
+            Ignored; it is there for scikit-learn.
         checkpoint : path, optional
             A folder that an interrupted fit of the same rows resumes from (terms that are trained). It is left in
             place: delete it when done.
+
+        Returns
+        -------
+        self
+            The fitted detector.
         """
         self._check_parameters()
         config = make_config(self.preset, self.config)
-        table = self._input(X, reset=True)
-        schema = fit_schema(table, kinds=self.kinds, missing=self.missing, drop=self.drop, only=self.only)
-        with fit_progress(self.verbose) as progress:
+        table = self._checked(X, reset=True)
+        bad = BadCells(strict=self.strict)
+        schema = fit_schema(
+            table,
+            types=self.types,
+            missing=self.missing,
+            drop=self.drop,
+            only=self.only,
+            decimal=self.decimal,
+            thousands=self.thousands,
+            bad=bad,
+        )
+        bad.warn()
+        for note in schema.notes:
+            logger.log(logging.WARNING if note.doubtful else logging.INFO, "%s", note)
+        rows = schema.encode(table, BadCells())  # told already
+        opening = f"fitting on {len(rows):,} rows and {len(schema.names):,} columns"
+        with shown_progress(self.verbose, opening) as progress:
             detector = Detector.fit(
-                schema.encode(table),
+                rows,
                 schema.features,
                 config,
                 seed=self._seed(),
@@ -144,13 +191,18 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array, or pandas, polars or Arrow table
-            New normal rows. The false-alarm rate holds for rows like these.
+        X : table or array
+            New normal rows, as for :meth:`fit`. The false-alarm rate holds for rows like these.
+
+        Returns
+        -------
+        self
+            The updated detector.
         """
-        table = self._input(X)
-        rows = self.schema_.encode(table)
+        table = self._checked(X)
+        rows = self._encoded(table)
         self._check_enough(len(rows) // 2, "An update takes its threshold from half of the new rows", 2)
-        with fit_progress(self.verbose) as progress:
+        with shown_progress(self.verbose, f"updating with {len(rows):,} rows") as progress:
             detector = self.detector_.update(
                 rows, seed=self._seed(), false_alarm_rate=self._rate_to_keep(), progress=progress
             )
@@ -158,28 +210,28 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
         return self
 
     def recalibrate(self, X: Any) -> Self:
-        """Take the threshold and p-values from these normal rows, which the model must not have been fitted on."""
-        table = self._input(X)
-        rows = self.schema_.encode(table)
+        """Take the threshold and p-values from these normal rows; the scores stay the same.
+
+        Parameters
+        ----------
+        X : table or array
+            Normal rows that the model was not fitted on, as for :meth:`fit`.
+
+        Returns
+        -------
+        self
+            The recalibrated detector.
+        """
+        table = self._checked(X)
+        rows = self._encoded(table)
         self._check_enough(len(rows), "A threshold is taken from the rows given", 1)
-        self._adopt(self.detector_.recalibrated(rows), rate=self._rate_to_keep())
+        with shown_progress(self.verbose) as progress:
+            detector = self.detector_.recalibrated(rows, rows_reported(progress, "calibration", len(rows)))
+        self._adopt(detector, rate=self._rate_to_keep())
         return self
 
-    def set_false_alarm_rate(self, rate: float | str) -> Self:
-        """Change the threshold without fitting again."""
-        calibration = self._calibration()
-        if isinstance(rate, str) and rate != "auto":
-            raise SettingError(f"A false_alarm_rate must be 'auto' or a number between 0 and 1. Got {rate!r} instead.")
-        self.false_alarm_rate_ = calibration.rate(rate)
+    def _note_rate(self, rate: float | str) -> None:
         self.false_alarm_rate = rate
-        self.offset_ = -calibration.threshold(self.false_alarm_rate_)
-        if rate == "auto" and self.false_alarm_rate_ > 0.01:
-            logger.info(
-                "the false-alarm rate is %.3g, the smallest that %d calibration rows support",
-                self.false_alarm_rate_,
-                len(calibration.scores),
-            )
-        return self
 
     def _rate_to_keep(self) -> float | str:
         """The rate in force, which no update may loosen; "auto" where there is none yet."""
@@ -208,12 +260,16 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
             self.false_alarm_rate = wanted
 
     def _check_parameters(self) -> None:
-        for name in ("kinds", "config"):
+        for name in ("types", "config"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, Mapping | Config):
                 raise SettingError(f"The '{name}' parameter of PTAD must be a mapping. Got {value!r} instead.")
+        check_signs(self.decimal, self.thousands)
+        check_types(self.types if isinstance(self.types, Mapping) else {})
         if not isinstance(self.preset, str):
             raise SettingError(f"There is no preset {self.preset!r}. Choose one of: {', '.join(PRESETS)}.")
+        if not isinstance(self.strict, bool | np.bool_):
+            raise SettingError(f"The 'strict' parameter of PTAD must be true or false. Got {self.strict!r} instead.")
         if not isinstance(self.verbose, int) or self.verbose < 0:
             raise SettingError(f"The 'verbose' parameter of PTAD must be 0, 1 or more. Got {self.verbose!r} instead.")
         try:
@@ -235,118 +291,45 @@ class PTAD(OutlierMixin, TransformerMixin, BaseEstimator):
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    # scoring ------------------------------------------------------------------------------------------------------
-
-    def anomaly_score(self, X: Any) -> Array:
-        """Return the anomaly score of every row: higher is more anomalous."""
-        table = self._input(X)
-        if not isinstance(table, np.ndarray) or len(table) <= BLOCK_ROWS or self.detector_.batch_size is not None:
-            return self.detector_.scores(self.schema_.encode(table))
-        # Rows are independent: encoding them block by block keeps the memory beside a large array flat.
-        blocks = range(0, len(table), BLOCK_ROWS)
-        return np.concatenate([self.detector_.scores(self.schema_.encode(table[i : i + BLOCK_ROWS])) for i in blocks])
-
-    def score_samples(self, X: Any) -> Array:
-        """Return the negated anomaly score: higher is more normal (scikit-learn's sign)."""
-        return -self.anomaly_score(X)
-
-    def decision_function(self, X: Any) -> Array:
-        """Return ``score_samples - offset_``: negative for anomalies."""
-        self._calibration()
-        return self.score_samples(X) - self.offset_
-
-    def predict(self, X: Any) -> NDArray[np.int64]:
-        """Return +1 for normal rows and -1 for anomalies."""
-        return np.where(self.decision_function(X) < 0.0, -1, 1)
-
-    def p_value(self, X: Any) -> Array:
-        """Return how often a normal row has at least this score: small for anomalies."""
-        scores = self.anomaly_score(X)
-        return self._calibration().p_value(scores)
-
-    def term_scores(self, X: Any) -> dict[str, Array]:
-        """Return what every term adds to the anomaly score; they add up to it, rounding aside."""
-        table = self._input(X)
-        found = self.detector_.term_scores(self.schema_.encode(table))
-        return dict(zip([term.title() for term in self.config_.terms], found.T, strict=True))
-
-    def explain(self, X: Any) -> Explanation:
-        """Return for every row and column what it adds to the score, why, what was observed and what was expected."""
-        table = self._input(X)
-        return make_explanation(table, self.schema_, self.detector_)
-
-    def transform(self, X: Any) -> Array:
-        """Return the rows as the first term sees them: residuals per column (default) or the P-space (paper)."""
-        table = self._input(X)
-        return self.detector_.pipeline.transform(self.schema_.encode(table))
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the columns of :meth:`transform`."""
-        check_is_fitted(self)
-        names = self.detector_.pipeline.terms[0].transform_names()
-        return np.array([name.format(*self.schema_.names) for name in names], dtype=object)
-
-    def _calibration(self) -> Calibration:
-        check_is_fitted(self)
-        if self.detector_.calibration is None:
-            raise SettingError(
-                "This model has no threshold: it was fitted without calibration. Fit with calibration.method='auto', "
-                "or call recalibrate(rows) with normal rows that it was not fitted on."
-            )
-        return self.detector_.calibration
-
-    # the border to scikit-learn -----------------------------------------------------------------------------------
-
-    def _input(self, X: Any, *, reset: bool = False) -> Any:
-        """Let scikit-learn check arrays; tables are checked by the schema, which knows their columns by name."""
-        if not reset:
-            check_is_fitted(self)
-        if hasattr(X, "columns") or hasattr(X, "column_names") or hasattr(X, "schema"):
-            if reset:
-                as_frame(X, wanted=lambda name: False)  # names a column that is there twice; scikit-learn stumbles
-                validate_data(self, X, reset=True, skip_check_array=True)
-            return X
-        return validate_data(self, X, reset=reset, ensure_all_finite=False, ensure_min_samples=2 if reset else 1)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "detector_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = []  # residuals are float64 whatever comes in
-        return tags
-
-    # storage ------------------------------------------------------------------------------------------------------
-
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the model as a folder of safetensors and JSON.
 
         It holds the reference rows, that is some training rows: treat it as you treat the data.
+
+        Parameters
+        ----------
+        folder : path
+            Where to write it. A model that is there is replaced; anything else there is left alone and refused.
         """
         check_is_fitted(self)
-        detector = self.detector_
-        arrays = {"reference": detector.reference, "units": np.stack([detector.units.mean, detector.units.spread])}
-        for settings, term in zip(detector.config.terms, detector.pipeline.terms, strict=True):
-            arrays |= {f"{settings.title()}.{key}": value for key, value in term.state().items()}
-        if detector.calibration is not None:
-            arrays["calibration"] = detector.calibration.scores
         names = getattr(self, "feature_names_in_", None)
-        content = {
-            "parameters": {name: plain(getattr(self, name)) for name in SAVED_PARAMETERS},
-            "config": detector.config.to_json(),
-            "schema": self.schema_.to_json(),
-            "n_features_in": self.n_features_in_,
-            "feature_names_in": None if names is None else [str(name) for name in names],
-            "false_alarm_rate": None if detector.calibration is None else self.false_alarm_rate_,
-            "n_rows": len(self.held_out_scores_),
-            "history": self.history_,
-        }
-        write_bundle(folder, content, arrays)
+        save_model(
+            folder,
+            self.schema_,
+            self.detector_,
+            None if self.detector_.calibration is None else self.false_alarm_rate_,
+            parameters={name: plain(getattr(self, name)) for name in SAVED_PARAMETERS},
+            n_features_in=self.n_features_in_,
+            feature_names_in=None if names is None else [str(name) for name in names],
+            history=self.history_,
+        )
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, device: str = "auto") -> Self:
-        """Read a model; the same machine gives the same scores, bit for bit."""
+        """Read a model; the same machine gives the same scores, bit for bit.
+
+        Parameters
+        ----------
+        folder : path
+            Where :meth:`save` or ``ptad fit`` wrote it.
+        device : str
+            As the parameter of the same name.
+
+        Returns
+        -------
+        PTAD
+            The fitted detector.
+        """
         saved = Model.load(folder, device=device)
         content = saved.content
         model = cls(**content["parameters"], config=saved.config_, device=device)

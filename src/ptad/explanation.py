@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ptad.attribution import Attribution, attribute, settled
 from ptad.calibration import add_up
 from ptad.detector import Detector
-from ptad.tables import Schema, same_kind
+from ptad.tables import BadCells, Schema, same_kind, same_series
 from ptad.terms.base import Reason
 
 Array = NDArray[np.float64]
@@ -24,20 +24,23 @@ REASONS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
-    """Tables with one row per explained row, of the same library as the rows given (arrays give Arrow tables).
+    """Why rows have their scores: tables with one row per row, of the library that the rows came in (Arrow for arrays).
 
-    Attributes
+    Parameters
     ----------
-    score : ndarray
-        Anomaly scores, higher = more anomalous.
+    score : Series or array
+        Anomaly scores, higher = more anomalous; of the kind that :meth:`ptad.PTAD.anomaly_score` returns.
     contributions : table
         How much each column adds to the score, signed; a row adds up to its score.
-    observed, expected : table
-        The value of each cell, and the value that would be usual in this row.
+    observed : table
+        The value of each cell.
+    expected : table
+        The value that would be usual in this row; None where no term expects anything.
     reasons : table
-        Why a column adds to the score: "unusual value", "unusual combination with ...", "missing", "unseen category".
+        Why a column adds to the score: "unusual value", "unusual combination with ...", "missing", "unseen category",
+        or why its cell could not be read: "not a number: 'abc'".
     terms : table
         How much each term adds to the score.
     names : tuple of str
@@ -46,7 +49,7 @@ class Explanation:
         The contributions as an array.
     """
 
-    score: Array
+    score: Any
     contributions: Any
     observed: Any
     expected: Any
@@ -56,16 +59,68 @@ class Explanation:
     contribution_values: Array
 
     def top(self, n: int = 3) -> list[list[str]]:
-        """Return the n columns that contribute most, for every row."""
+        """Return the columns that contribute most, for every row.
+
+        Parameters
+        ----------
+        n : int
+            How many columns to name.
+
+        Returns
+        -------
+        list of list of str
+            Names of columns, the largest contribution (the most anomalous column) first.
+        """
         order = np.argsort(-self.contribution_values, axis=1, kind="stable")[:, :n]
         return [[self.names[j] for j in row] for row in order]
 
     @property
-    def percentages(self) -> Array:
-        """Shares of the positive contributions, (n_rows, n_columns): each row adds up to 100."""
+    def percentages(self) -> Any:
+        """The positive contributions in percent, as a table: each row adds up to 100."""
+        return same_kind(self.contributions, dict(zip(self.names, self.percentage_values.T, strict=True)))
+
+    @property
+    def score_values(self) -> Array:
+        """The scores as an array of shape (n_rows,)."""
+        return np.asarray(self.score, dtype=np.float64)
+
+    @property
+    def percentage_values(self) -> Array:
+        """The percentages as an array of shape (n_rows, n_columns)."""
         positive = np.maximum(self.contribution_values, 0.0)
         total = positive.sum(axis=1, keepdims=True)
         return np.asarray(100.0 * positive / np.where(total > 0.0, total, 1.0))
+
+    def plot(self, row: int = 0, *, n: int = 10, ax: Any = None) -> Any:
+        """Draw the contributions of one row; needs the extra ``plot``.
+
+        Parameters
+        ----------
+        row : int
+            The row to draw, counted from 0; negative numbers count from the end.
+        n : int
+            How many columns to draw, those with the largest contributions.
+        ax : matplotlib axes, optional
+            Where to draw. Without it, a new figure is made.
+
+        Returns
+        -------
+        matplotlib axes
+            Bars to the right make the row more anomalous, bars to the left more normal.
+        """
+        from ptad.report.plot import ContributionDisplay
+
+        return ContributionDisplay.from_explanation(self, row, n=n).plot(ax).ax_
+
+    def __repr__(self) -> str:
+        from ptad.report.notebook import explanation_text
+
+        return explanation_text(self)
+
+    def _repr_html_(self) -> str:
+        from ptad.report.notebook import explanation_html
+
+        return explanation_html(self)
 
 
 def attribute_rows(rows: Array, detector: Detector) -> tuple[Array, Array, Attribution]:
@@ -76,9 +131,16 @@ def attribute_rows(rows: Array, detector: Detector) -> tuple[Array, Array, Attri
     return add_up(standard, detector.weights), by_term, attribute(rows, said, by_term, detector.features)
 
 
-def make_explanation(table: Any, schema: Schema, detector: Detector) -> Explanation:
-    """Score rows and say which columns the scores come from."""
-    rows = schema.encode(table)
+def make_explanation(
+    table: Any, schema: Schema, detector: Detector, bad: BadCells | None = None, rows: Array | None = None
+) -> Explanation:
+    """Score rows and say which columns the scores come from.
+
+    ``bad`` collects the cells that cannot be read; with encoded ``rows`` it holds those that their encoding found.
+    """
+    bad = BadCells() if bad is None else bad
+    if rows is None:
+        rows = schema.encode(table, bad)
     score, by_term, found = attribute_rows(rows, detector)
     observed = schema.observed(table)
     expected = {name: np.full(len(rows), None, dtype=object) for name in schema.names}
@@ -91,28 +153,31 @@ def make_explanation(table: Any, schema: Schema, detector: Detector) -> Explanat
         return same_kind(table, dict(zip(schema.names, array.T, strict=True)))
 
     return Explanation(
-        score=score,
+        score=same_series(table, score, "anomaly_score"),
         contributions=columns(contributions),
         observed=same_kind(table, observed),
         expected=same_kind(table, expected),
-        reasons=columns(_reasons(found, schema.names)),
+        reasons=columns(_reasons(found, schema.names, bad)),
         terms=same_kind(table, dict(zip([s.title() for s in detector.config.terms], by_term.T, strict=True))),
         names=schema.names,
         contribution_values=contributions,
     )
 
 
-def _reasons(found: Attribution, names: tuple[str, ...]) -> NDArray[np.object_]:
+def _reasons(found: Attribution, names: tuple[str, ...], bad: BadCells) -> NDArray[np.object_]:
     words = np.array([REASONS[r] for r in Reason], dtype=object)[found.reason]
     beside = np.array([*(f" with {name}" for name in names), ""], dtype=object)[found.partner]
-    return np.asarray(words + beside, dtype=object)
+    reasons = np.asarray(words + beside, dtype=object)
+    for cell in bad:
+        reasons[cell.row, names.index(cell.column)] = cell.reason
+    return reasons
 
 
 def _same_text(observed: dict[str, list[Any]], expected: dict[str, NDArray[Any]], schema: Schema) -> NDArray[np.bool_]:
     """Return whether a text is expected to read as it does, which its features alone do not tell."""
     same = np.zeros((len(next(iter(observed.values()))), len(schema.names)), dtype=bool)
     for j, name in enumerate(schema.names):
-        if schema.kinds[name] == "text":
+        if schema.types[name] == "text":
             pairs = zip(observed[name], expected[name].tolist(), strict=True)
             same[:, j] = [a is not None and str(a) == str(b) for a, b in pairs]
     return same

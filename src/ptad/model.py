@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptad.calibration import Calibration, Units
 from ptad.config import Config
 from ptad.detector import Detector, Pipeline
 from ptad.devices import resolve_device
-from ptad.errors import BundleError, SettingError
-from ptad.explanation import Explanation, make_explanation
+from ptad.errors import BundleError
 from ptad.reference import Reference
-from ptad.storage import read_bundle
+from ptad.storage import read_bundle, write_bundle
+from ptad.table_model import TableModel
 from ptad.tables import Schema
 
 SAVED_ENTRIES = (
@@ -31,16 +30,24 @@ SAVED_ENTRIES = (
 )
 
 
-@dataclass
-class Model:
-    """What a bundle holds. The names are those of :class:`ptad.PTAD`, and so are the scores.
+@dataclass(repr=False)
+class Model(TableModel):
+    """A saved model that scores and explains, without scikit-learn; :meth:`load` makes it.
 
-    Attributes
+    The names and scores are those of :class:`ptad.PTAD`.
+
+    Parameters
     ----------
     content : dict
         The manifest of the bundle.
-    schema_, detector_, false_alarm_rate_, offset_
-        As in :class:`ptad.PTAD`; the rate and the offset are NaN without calibration.
+    schema_ : Schema
+        How the table becomes a matrix.
+    detector_ : Detector
+        The fitted terms and their calibration, over encoded rows.
+    false_alarm_rate_ : float
+        The target rate in force; NaN without calibration.
+    offset_ : float
+        The negated threshold; NaN without calibration.
     """
 
     content: dict[str, Any]
@@ -51,7 +58,20 @@ class Model:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, device: str = "auto") -> Self:
-        """Read a model."""
+        """Read a model.
+
+        Parameters
+        ----------
+        folder : path
+            Where :meth:`ptad.PTAD.save` or ``ptad fit`` wrote it.
+        device : str
+            "auto", "cpu", "cuda", ...; as in :class:`ptad.PTAD`.
+
+        Returns
+        -------
+        Model
+            With the threshold that it was saved with.
+        """
         content, arrays = read_bundle(folder)
         for entry in SAVED_ENTRIES:
             if entry not in content:
@@ -75,30 +95,31 @@ class Model:
         model = cls(content, schema, Detector(config, schema.features, pipeline, units, calibration, unknown))
         return model if calibration is None else model.set_false_alarm_rate(content["false_alarm_rate"])
 
-    @property
-    def preset(self) -> str:
-        return str(self.content["parameters"]["preset"])
+    def __post_init__(self) -> None:
+        self.preset = str(self.content["parameters"]["preset"])
+        self.config_ = self.detector_.config
+        self.history_ = self.content["history"]
 
-    @property
-    def config_(self) -> Config:
-        return self.detector_.config
+    def __repr__(self) -> str:
+        from ptad.report.notebook import model_text
 
-    def set_false_alarm_rate(self, rate: float | str) -> Self:
-        """Change the threshold."""
-        calibration = self.detector_.calibration
-        if calibration is None:
-            raise SettingError(
-                "This model has no threshold: it was fitted without calibration. Recalibrate it with normal rows that "
-                "it was not fitted on, or fit it with calibration.method=auto."
-            )
-        self.false_alarm_rate_ = calibration.rate(rate)
-        self.offset_ = -calibration.threshold(self.false_alarm_rate_)
-        return self
+        return model_text(self)
 
-    def anomaly_score(self, table: Any) -> NDArray[np.float64]:
-        """Return the anomaly score of every row: higher is more anomalous."""
-        return self.detector_.scores(self.schema_.encode(table))
 
-    def explain(self, table: Any) -> Explanation:
-        """Return for every row and column what it adds to the score, why, what was observed and what was expected."""
-        return make_explanation(table, self.schema_, self.detector_)
+def save_model(
+    folder: str | os.PathLike[str], schema: Schema, detector: Detector, false_alarm_rate: float | None, **more: Any
+) -> None:
+    """Write a model so that :meth:`Model.load` reads it back; ``more`` are the other entries of the manifest."""
+    arrays = {"reference": detector.reference, "units": np.stack([detector.units.mean, detector.units.spread])}
+    for settings, term in zip(detector.config.terms, detector.pipeline.terms, strict=True):
+        arrays |= {f"{settings.title()}.{key}": value for key, value in term.state().items()}
+    if detector.calibration is not None:
+        arrays["calibration"] = detector.calibration.scores
+    content = {
+        "config": detector.config.to_json(),
+        "schema": schema.to_json(),
+        "false_alarm_rate": false_alarm_rate,
+        "n_rows": len(detector.held_out_scores),
+        **more,
+    }
+    write_bundle(folder, content, arrays)

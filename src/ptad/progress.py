@@ -1,54 +1,113 @@
-"""Progress of a fit: a bar on a terminal, log lines elsewhere, nothing when asked to be quiet."""
+"""Progress of long work: a bar on a terminal, plain lines elsewhere, nothing when asked to be quiet.
+
+Lines go to the log of ``ptad`` where it is shown, and to stderr otherwise: a script or a notebook that has set up no
+logging sees them too. The first line says what begins; later ones come a few seconds apart, so that quick work stays
+one line.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import sys
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ptad.terms.base import Progress as Report
-
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
+
+    from ptad.reporter import Reporter
 
 logger = logging.getLogger("ptad")
 
+PAUSE = 2.0  # seconds between two lines
+
 
 @contextlib.contextmanager
-def fit_progress(verbose: int) -> Iterator[Report | None]:
-    """Yield what the training loop calls at every interval, or None for silence."""
+def shown_progress(verbose: int, opening: str | None = None) -> Iterator[Reporter | None]:
+    """Yield what long work reports to, or None for silence; ``opening`` says what begins."""
     if verbose <= 0:
         yield None
-    elif sys.stderr.isatty():
-        with _bar() as bar:
-            task = bar.add_task("training", total=None, loss=float("nan"))
-
-            def update(step: int, n_steps: int, entry: dict[str, float]) -> None:
-                bar.update(task, completed=step, total=n_steps, loss=entry["total"])
-
-            yield update
+    elif sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        with contextlib.closing(Bars()) as bars:
+            yield bars
     else:
-        yield lambda step, n_steps, entry: logger.info("step %d of %d: loss %.6g", step, n_steps, entry["total"])
+        yield Lines(opening)
 
 
-def _bar() -> Progress:
+class Lines:
+    """Reports as plain text, without control characters."""
+
+    def __init__(self, opening: str | None = None) -> None:
+        self._logged = logger.isEnabledFor(logging.INFO) and logger.hasHandlers()
+        self._last = time.monotonic()
+        if opening is not None:
+            self._write(opening)
+
+    def stage(self, name: str, done: int, total: int, unit: str) -> None:
+        """Say how much of a stage is done."""
+        self._write_sometimes(f"{name}: {done:,} of {total:,} {unit}")
+
+    def step(self, step: int, n_steps: int, entry: dict[str, float]) -> None:
+        """Say where training stands."""
+        if self._logged:  # the service draws a curve from these
+            logger.info("step %d of %d: loss %.6g", step, n_steps, entry["total"])
+        else:
+            self._write_sometimes(f"training: {step:,} of {n_steps:,} steps, loss {entry['total']:.4g}")
+
+    def _write_sometimes(self, text: str) -> None:
+        now = time.monotonic()
+        if now - self._last >= PAUSE:
+            self._last = now
+            self._write(text)
+
+    def _write(self, text: str) -> None:
+        if self._logged:
+            logger.info("%s", text)
+        elif sys.stderr is not None:
+            sys.stderr.write(f"ptad: {text}\n")
+            sys.stderr.flush()
+
+
+class Bars:
+    """Reports as one bar per stage, which are gone when the work is done."""
+
+    def __init__(self) -> None:
+        self._bars: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+
+    def stage(self, name: str, done: int, total: int, unit: str) -> None:
+        """Move the bar of a stage."""
+        self._move(name, done, total, f"{done:,} of {total:,} {unit}")
+
+    def step(self, step: int, n_steps: int, entry: dict[str, float]) -> None:
+        """Move the bar of training."""
+        self._move("training", step, n_steps, f"{step:,} of {n_steps:,} steps, loss {entry['total']:.4g}")
+
+    def close(self) -> None:
+        """Take the bars away."""
+        if self._bars is not None:
+            self._bars.stop()
+
+    def _move(self, name: str, done: int, total: int, state: str) -> None:
+        if self._bars is None:
+            self._bars = _rich_bars()
+            self._bars.start()
+        if name not in self._tasks:
+            self._tasks[name] = self._bars.add_task(name, state=state)
+        self._bars.update(self._tasks[name], completed=done, total=total, state=state)
+
+
+def _rich_bars() -> Progress:
     from rich.console import Console
-    from rich.progress import (  # only a terminal needs it
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     return Progress(
-        TextColumn("[progress.description]{task.description}"),
+        TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("loss {task.fields[loss]:.4g}"),
+        TextColumn("{task.fields[state]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=Console(stderr=True),

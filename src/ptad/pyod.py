@@ -75,11 +75,11 @@ class PTADDetector(BaseDetector):
             random_state=self.random_state,
             verbose=self.verbose,
         ).fit(X)
-        self.decision_scores_ = self.detector_.anomaly_score(X)
+        self.decision_scores_ = np.asarray(self.detector_.anomaly_score(X))
         self._process_decision_scores()
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the anomaly score of every row: higher is more anomalous."""
         check_is_fitted(self, FITTED)
-        return self.detector_.anomaly_score(X)
+        return np.asarray(self.detector_.anomaly_score(X))

@@ -60,7 +60,7 @@ def test_a_folder_of_ones_own_has_a_leaderboard(own_folder: Path, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_run_tables_figures(folder: Path) -> None:
+def test_run_and_tables(folder: Path) -> None:
     out = folder / "r.csv"
     arguments = ["run", "--data", str(folder), "--methods", "knn,pca", "--datasets", "wine,glass", "--out", str(out)]
     result = RUNNER.invoke(app, ["benchmark", *arguments, "--seeds", "0"])
@@ -68,11 +68,8 @@ def test_run_tables_figures(folder: Path) -> None:
     assert len(ResultStore(out).read()) == 8
     again = RUNNER.invoke(app, ["benchmark", *arguments, "--seeds", "0"])
     assert "nothing was left to do" in again.output
-    tables = RUNNER.invoke(app, ["benchmark", "tables", str(out), "--out", str(folder / "docs")])
+    tables = RUNNER.invoke(app, ["benchmark", "tables", str(out)])
     assert tables.exit_code == 0 and "| Wine |" in tables.output
-    assert (folder / "docs" / "tables.tex").exists()
-    figures = RUNNER.invoke(app, ["benchmark", "figures", str(out), "--out", str(folder / "docs")])
-    assert figures.exit_code == 0 and len(list((folder / "docs").glob("*.png"))) == 6
 
 
 @pytest.mark.parametrize(
@@ -84,7 +81,7 @@ def test_run_tables_figures(folder: Path) -> None:
         (["run", "--jobs", "0"], "'jobs'"),
         (["experiment", "nope"], "Choose from: ablation"),
         (["tables", "nowhere.csv"], "no results file"),
-        (["figures", "nowhere.csv"], "no results file"),
+        (["pages", "--results", "nowhere"], "There is no 'nowhere'"),
         (["data", "nowhere"], "There is no folder 'nowhere'"),
         (["run", "--collection", "nowhere"], "no collection and no folder 'nowhere'"),
         (["run", "--collection", "macro"], "psorus/Outformer"),

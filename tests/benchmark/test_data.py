@@ -11,7 +11,14 @@ import pytest
 from scipy.io import savemat
 
 from ptad.benchmark.catalogue import catalogue, dataset_info
-from ptad.benchmark.collections import FolderCollection, PaperCollection, group_of, load_dataset, open_collection
+from ptad.benchmark.collections import (
+    FolderCollection,
+    PaperCollection,
+    fixed_sample,
+    group_of,
+    load_dataset,
+    open_collection,
+)
 from ptad.benchmark.loading import load_file
 from ptad.benchmark.selection import parse_methods, parse_scalings, parse_seeds
 from ptad.benchmark.split import half_split, twin_share
@@ -171,13 +178,13 @@ def test_a_folder_knows_what_is_missing_or_damaged(tmp_path: Path) -> None:
         macro.select("ovr_d")
 
 
-def test_a_sample_is_the_same_everywhere_and_grows(tmp_path: Path) -> None:
+def test_a_sample_is_drawn_from_the_sorted_names_with_seed_0(tmp_path: Path) -> None:
     for i in range(30):
         np.savez(tmp_path / f"t{i:02d}.npz", X=X, y=Y)
     tables = FolderCollection("mine", tmp_path)
-    few, more = tables.select("all", 5), tables.select("all", 12)
-    assert len(few) == 5 and len(more) == 12 and set(few) < set(more) and few == sorted(few)
-    assert few == FolderCollection("mine", tmp_path).select("all", 5)
+    drawn = tables.select("all", 5)
+    assert drawn == ["t07", "t09", "t14", "t17", "t22"] == fixed_sample(tables.names[::-1], 5)
+    assert tables.select("all", 99) == list(tables.names)
 
 
 def test_lists_on_the_command_line() -> None:

@@ -10,16 +10,19 @@ import pytest
 from ptad.benchmark.collections import PaperCollection
 from ptad.benchmark.experiments import EXPERIMENTS, MEASUREMENTS, run_experiment
 from ptad.benchmark.experiments.context import movement_tables
-from ptad.benchmark.experiments.cost import cost_table, measure_cost
+from ptad.benchmark.experiments.cost import measure_cost, read_cost
+from ptad.benchmark.experiments.default_parts import part_scores, run_parts, without
 from ptad.benchmark.experiments.masks import draw_pair, equal_rate_pair, row_masks
+from ptad.benchmark.experiments.paper_grid import PRESET, smallest_tables
 from ptad.benchmark.experiments.synthetic import KINDS, synthesise
 from ptad.benchmark.experiments.variants import make_cells
 from ptad.benchmark.loading import Dataset
+from ptad.benchmark.metrics import evaluate
 from ptad.benchmark.peers import make_peer
 from ptad.benchmark.plan import RunSettings
 from ptad.benchmark.store import ResultStore
 from ptad.config import PRESETS
-from ptad.errors import SettingError
+from ptad.errors import DataError, SettingError
 
 RNG = np.random.default_rng(0)
 
@@ -32,7 +35,15 @@ def toy() -> Dataset:
 
 @pytest.mark.parametrize(
     ("name", "n_variants"),
-    [("ablation", 8), ("backbones", 10), ("counts", 18), ("weights", 12), ("distance", 4), ("context", 2)],
+    [
+        ("ablation", 8),
+        ("backbones", 10),
+        ("counts", 18),
+        ("weights", 12),
+        ("distance", 4),
+        ("context", 2),
+        ("paper-grid", 30),
+    ],
 )
 def test_variants_are_valid_and_differ(name: str, n_variants: int) -> None:
     experiment = EXPERIMENTS[name]
@@ -49,9 +60,15 @@ def test_the_full_variant_is_the_paper_preset() -> None:
     assert make_peer(full.method, **full.settings).params() == make_peer("ptad-paper").params()
 
 
+def test_the_paper_grid_holds_the_preset() -> None:
+    found = {variant.name: variant for variant in EXPERIMENTS["paper-grid"].variants}[PRESET]
+    assert make_peer(found.method, **found.settings).params() == make_peer("ptad-paper").params()
+    assert smallest_tables(3) == ("wine", "glass", "pima")
+
+
 def test_every_experiment_of_the_issue_is_there(tmp_path: Path) -> None:
     named = {"ablation", "backbones", "counts", "weights", "distance", "anomaly-types", "cost", "masks", "context"}
-    assert {*EXPERIMENTS, *MEASUREMENTS} == {*named, "typed-tables", "default-parts", "false-alarms"}
+    assert {*EXPERIMENTS, *MEASUREMENTS} == {*named, "typed-tables", "default-parts", "false-alarms", "paper-grid"}
     collection = PaperCollection("paper", tmp_path)
     with pytest.raises(SettingError, match=r"'ablations'.*ablation.*masks"):
         run_experiment("ablations", collection, ResultStore(tmp_path / "r.csv"), [0], RunSettings())
@@ -68,6 +85,30 @@ def test_default_parts_take_one_term_away_at_a_time() -> None:
         assert left == [term for term in terms if term != name]
     with pytest.raises(SettingError, match=f"without 'colours'.*{terms[0]}"):
         make_peer("ptad", without="colours")
+
+
+def test_one_fit_of_the_default_gives_what_a_fit_without_the_term_gives(tmp_path: Path) -> None:
+    """The shared fit is a short cut, not an approximation: scores and rows equal those of the ordinary runner."""
+    data = toy()
+    split = data.split(1)
+    train, test = data.X[split.train], data.X[split.test]
+    parts = part_scores(train, test, 1)
+    experiment = EXPERIMENTS["default-parts"]
+    for variant in experiment.variants:
+        alone = make_peer(variant.method, random_state=1, **variant.settings).fit(train).anomaly_score(test)
+        assert np.array_equal(without(parts, variant.settings.get("without")), alone), variant.name
+    store = ResultStore(tmp_path / "r.csv")
+    cells = make_cells(experiment, [1], ["toy", "gone"])
+
+    def load(name: str, seed: int) -> Dataset:
+        if name == "gone":
+            raise DataError("no such table")
+        return data
+
+    rows = run_parts(cells, store, load)
+    assert [row["status"] for row in rows] == ["skipped"] * 8 + ["ok"] * 8
+    assert rows[8]["auc_pr"] == pytest.approx(evaluate(data.y[split.test], without(parts, None))["auc_pr"])
+    assert run_parts(cells, store, load) == [] and store.read()[-1]["n_train"] == len(train)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -103,7 +144,7 @@ def test_cost_rows() -> None:
     assert rows[0]["step_ms"] == "" and rows[0]["n_parameters"] == 0
     assert rows[1]["n_parameters"] == 15 * 3 * 16 + 2 * (4 * 256 + 256 * 256 + 256 * 128)
     assert rows[1]["inference_ms"] > 0
-    assert cost_table(rows).rows[0][2].text == "–"
+    assert read_cost(rows)[0].rows[0][2].text == "–"
 
 
 @pytest.mark.slow

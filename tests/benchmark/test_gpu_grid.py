@@ -60,3 +60,10 @@ def test_prepared_tables_are_preferred(grid: ModuleType, tmp_path: Path) -> None
     np.savez(tmp_path / "cardiotocography-local-1.npz", X=np.eye(6), y=np.arange(6) < 2)
     data = grid.grid_loader(tmp_path, tmp_path)("cardiotocography:local", 1)
     assert data.X.shape == (6, 6) and data.name == "cardiotocography:local"
+
+
+def test_longer_trainings_of_the_paper_preset_are_guessed_to_cost_more(grid: ModuleType) -> None:
+    cells = grid.experiment_cells(["paper-grid"], ["ptad-paper"], [], 0, False)
+    assert len(cells) == 30 * 10 and len({cell.dataset for cell in cells}) == 10
+    first, last = (grid.estimate(next(c for c in cells if c.variant.endswith(f" {n} steps"))) for n in (100, 1000))
+    assert first < last

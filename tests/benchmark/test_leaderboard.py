@@ -8,16 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ptad.benchmark.board import gain_table, make_board
+from ptad.benchmark.collections import fixed_sample
+from ptad.benchmark.figures import critical_difference_figure, save_critical_difference
 from ptad.benchmark.leaderboard import (
     BASELINE,
+    SAMPLE,
     alarm_table,
     baseline_table,
     class_tables,
+    cost_table,
     leaderboard_page,
-    make_board,
     means_table,
+    sample_rows,
+    scaling_table,
 )
-from ptad.benchmark.statistics import bootstrap_interval
+from ptad.benchmark.statistics import bootstrap_interval, compare
 from ptad.benchmark.tables import Table
 from ptad.errors import DataError
 
@@ -28,7 +34,7 @@ def row(method: str, dataset: str, value: float | None, **changes: Any) -> dict[
     made: dict[str, Any] = {"experiment": "main", "variant": method, "method": method, "dataset": dataset, "seed": 0}
     made |= {"scaling": "own", "status": "ok", "reason": "", "config_hash": "x", "auc_pr": value, "auc_roc": value}
     made |= {"prevalence": 0.2, "n_features": 5, "n_train": 400, "fit_seconds": 1.0, "score_seconds": 0.5}
-    return made | {"peak_rss_mb": 300.0} | changes
+    return made | {"peak_rss_mb": 300.0, "device": "cpu"} | changes
 
 
 def grid() -> list[dict[str, Any]]:
@@ -47,11 +53,12 @@ def test_means_by_group_and_failures_as_chance() -> None:
     board = make_board(grid(), "macro")
     assert board.methods[-1] == "lof" and len(board.datasets) == 8 and list(board.groups) == ["odd", "ovr", "all"]
     table = means_table(board)
-    assert table.header[3:5] == ["AUC-PR, odd (4)", "AUC-ROC, odd (4)"]
+    assert table.header[2:7] == ["Elo", "Mean rank", "Win rate", "AUC-PR, odd (4)", "AUC-ROC, odd (4)"]
     found = texts(table)
-    assert found["ptad"][1:] == ["1.50", "0.6000", "0.6000", "0.4000", "0.4000", "0.5000", "0.5000"]
+    assert found[BASELINE][1] == "1000" and int(found["lof"][1]) < 1000
+    assert found["ptad"][2:] == ["1.50", "75%", "0.6000", "0.6000", "0.4000", "0.4000", "0.5000", "0.5000"]
     # three tables at 0.3 and one at chance: the prevalence for AUC-PR, a half for AUC-ROC
-    assert found["lof"][2:4] == ["0.2750", "0.3500"]
+    assert found["lof"][4:6] == ["0.2750", "0.3500"]
     assert make_board(grid(), "mine").groups.keys() == {"mine"}
     with pytest.raises(DataError, match="no table that all methods"):
         make_board([], "macro")
@@ -94,11 +101,48 @@ def test_false_alarms_of_calibrated_methods_only() -> None:
     assert [cell.text for cell in table.rows[0]][2:] == ["0.0100 (0.0100 to 0.0100)", "0.0400 (0.0400 to 0.0400)", ""]
 
 
-def test_page_with_a_method_measured_on_a_few_tables(tmp_path: Path) -> None:
-    rows = [*grid(), *(row("mcm", name, 0.45) for name in TABLES[:3])]
-    page = tmp_path / "docs" / "macro.md"
-    leaderboard_page(rows, "macro", page)
-    text = page.read_text(encoding="utf-8")
-    assert "8 tables that all of 3 methods" in text and "on the 3 tables that they share" in text
-    assert "failed: no scores" in text and "images/macro_critical_difference.png" in text
-    assert (tmp_path / "docs" / "images" / "macro_critical_difference.png").read_bytes()[:4] == b"\x89PNG"
+def test_gains_beside_any_method() -> None:
+    table = gain_table([make_board(grid(), "macro")], "ptad", "Beside the default")
+    found = texts(table)
+    assert list(found) == [BASELINE, "lof"] and table.header[1] == "AUC-PR, odd (4)"
+    assert found[BASELINE][0] == "-0.1000 (-0.1000 to -0.1000)" and found[BASELINE][2].startswith("+0.1000")
+
+
+def test_both_scalings_and_cost_by_device() -> None:
+    rows = [row("knn", "odd_0", 0.2, scaling="standard"), row("knn", "odd_0", 0.4, scaling="minmax")]
+    rows += [row("knn", "odd_1", 0.9, scaling="minmax"), row("ptad", "odd_0", 0.5)]
+    assert texts(scaling_table(rows)) == {"knn": ["0.2000", "0.4000", "0.2000", "0.4000"]}
+    cost = cost_table([row("mcm", "odd_0", 0.2, device="cpu"), row("mcm", "odd_1", 0.2, device="H", peak_cuda_mb=70.0)])
+    assert [[cell.text for cell in cells][1:] for cells in cost.rows] == [
+        ["cpu", "1.500", "1.5", "2", "300", ""],
+        ["H", "1.500", "1.5", "2", "300", "70"],
+    ]
+
+
+def test_deep_methods_on_the_fixed_sample() -> None:
+    names = [f"odd_{i:03d}" for i in range(2 * SAMPLE + 20)]
+    drawn = fixed_sample(names, SAMPLE)
+    rows = [row(method, name, 0.5) for method in (BASELINE, "ptad") for name in names]
+    assert sample_rows(rows) == []
+    rows += [row("mcm", name, 0.6) for name in drawn]
+    few = make_board(sample_rows(rows), "macro")
+    assert few.methods[0] == "mcm" and few.datasets == drawn
+    page = leaderboard_page(rows, "macro")
+    above, below = page.split("## Deep methods: a fixed sample of 100 tables")
+    assert "| mcm |" not in above and "| mcm | own |" in below and "220 tables that all of 2 methods" in above
+
+
+def test_page_and_diagram(tmp_path: Path) -> None:
+    image = tmp_path / "images" / "macro.png"
+    assert save_critical_difference(grid(), "macro", image) and image.read_bytes()[:4] == b"\x89PNG"
+    text = leaderboard_page(grid(), "macro", "images/macro.png")
+    assert "8 tables that all of 3 methods" in text and "](images/macro.png)" in text and "failed: no scores" in text
+    assert not save_critical_difference([row("ptad", "odd_0", 0.5)], "macro", tmp_path / "none.png")
+    assert "![" not in leaderboard_page([row("ptad", "odd_0", 0.5)], "macro")
+
+
+def test_the_diagram_names_the_methods() -> None:
+    board = make_board(grid(), "macro")
+    drawn = critical_difference_figure(compare(board.methods, board.values["auc_pr"]), 8, "auc_pr")
+    words = {text.get_text().strip() for text in drawn.axes[0].texts}
+    assert words == {"ptad (1.50)", f"{BASELINE} (1.50)", "lof (3.00)"}

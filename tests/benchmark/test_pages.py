@@ -6,15 +6,22 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ptad.benchmark.averages import averages_table, full_size_table, published_experiments
 from ptad.benchmark.claims import CLAIMS, claim_table
-from ptad.benchmark.experiments import EXPERIMENTS, READERS, variant_order
-from ptad.benchmark.pages import NOT_YET, csv_table, update_page, update_pages
+from ptad.benchmark.experiments import EXPERIMENTS, MEASUREMENTS, variant_order
+from ptad.benchmark.experiments.default_parts import parts_page
+from ptad.benchmark.experiments.paper_grid import PRESET, grid_page
+from ptad.benchmark.gaps import gap_table
+from ptad.benchmark.pages import NOT_YET, experiment_block, fill, main_blocks, render_pages
+from ptad.benchmark.results import Results
 from ptad.benchmark.store import ResultStore
+from ptad.benchmark.summary import published
 from ptad.errors import DataError
 
+ROOT = Path(__file__).parents[2]
 NAMES = ("breastw", "cardio", "glass", "pima", "wbc", "wine", "thyroid")
 
 
@@ -34,6 +41,13 @@ def grid() -> list[dict[str, Any]]:
     rows += [row("full", name, 0.4, "ablation") for name in NAMES]
     rows += [row("nothing", name, 0.5, "ablation") for name in NAMES]
     return rows
+
+
+def folder_of(folder: Path, rows: list[dict[str, Any]]) -> Results:
+    store = ResultStore(folder / "paper.csv")
+    for one in rows:
+        store.append(one)
+    return Results(folder)
 
 
 def test_averages_stand_beside_the_published_ones() -> None:
@@ -72,47 +86,94 @@ def test_full_size_beside_capped() -> None:
 def test_only_blocks_change(tmp_path: Path) -> None:
     page = tmp_path / "p.md"
     page.write_text("# Mine\n<!-- begin a -->\nold\n<!-- end a -->\ntail\n", encoding="utf-8")
-    update_page(page, {"a": "new", "b": "unused"})
-    assert page.read_text(encoding="utf-8") == "# Mine\n<!-- begin a -->\nnew\n<!-- end a -->\ntail\n"
-    update_page(page, {"a": "newer"})
-    assert "newer" in page.read_text(encoding="utf-8")
+    assert fill(page, {"a": "new", "b": "unused"}) == "# Mine\n<!-- begin a -->\nnew\n<!-- end a -->\ntail\n"
     with pytest.raises(DataError, match=r"block 'a'.*Known: c"):
-        update_page(page, {"c": ""})
+        fill(page, {"c": ""})
+    page.write_text("nothing", encoding="utf-8")
+    with pytest.raises(DataError, match="no block to write"):
+        fill(page, {"a": ""})
 
 
-def test_all_pages(tmp_path: Path) -> None:
-    store = ResultStore(tmp_path / "main.csv")
-    for one in grid():
-        store.append(one)
-    docs = tmp_path / "docs"
-    (docs / "experiments").mkdir(parents=True)
-    names = ("methods", "averages", "claims", "details", "published", "coverage", "full-size", "twins")
-    text = "".join(f"<!-- begin {name} -->\n<!-- end {name} -->\n" for name in names)
-    (docs / "benchmark.md").write_text(text, encoding="utf-8")
-    for name in ("ablation", "context", "weights", "cost", "masks"):
-        (docs / "experiments" / f"{name}.md").write_text("<!-- begin results -->\n<!-- end results -->\n", "utf-8")
+def test_blocks_of_the_main_page(tmp_path: Path) -> None:
+    main = main_blocks(folder_of(tmp_path, grid()))
+    assert "| ptad-paper | own | **0.6600** | 0.7513 |" in main["averages"]
+    for name in ("deepsvdd", "goad", "neutralad", "icl", "dte-c", "npt-ad", "mcm", "mcm-npt", "autoencoder"):
+        assert re.search(rf"^\*\*{name}\*\*: .+\n\n- .+", main["methods"], re.MULTILINE), name
+    assert "| Data set | knn | ptad-paper |" in main["published"].split("ours / published")[1]
+    assert main["details"].count("<details>") == main["details"].count("</details>") == 4
+
+
+def test_blocks_of_experiments(tmp_path: Path) -> None:
+    results = folder_of(tmp_path, grid())
     (tmp_path / "masks.csv").write_text("a,b\n1,0.123456\n", encoding="utf-8")
     (tmp_path / "context.csv").write_text("Variant,change\nbatch,0.31\n", encoding="utf-8")
     (tmp_path / "masks_soft.png").write_bytes(b"")
-    plans = {name: (variant_order(name), (*NAMES, "census")) for name in EXPERIMENTS}
-    written = update_pages(store.path, docs, plans, READERS)
-    assert len(written) == 6
-    assert "| batch | 0.31 |" in (docs / "experiments" / "context.md").read_text(encoding="utf-8")
-    main = (docs / "benchmark.md").read_text(encoding="utf-8")
-    assert "| ptad-paper | own | **0.6600** | 0.7513 |" in main
-    for name in ("deepsvdd", "goad", "neutralad", "icl", "dte-c", "npt-ad", "mcm", "mcm-npt", "autoencoder"):
-        assert re.search(rf"^\*\*{name}\*\*: .+\n\n- .+", main, re.MULTILINE), name
-    assert "| Data set | knn | ptad-paper |" in main.split("ours / published")[1]
-    assert main.count("<details>") == main.count("</details>") >= 4
-    assert NOT_YET in (docs / "experiments" / "weights.md").read_text(encoding="utf-8")
-    assert "| full |" in (docs / "experiments" / "ablation.md").read_text(encoding="utf-8")
-    assert "wine (2 of 8), " in (docs / "experiments" / "ablation.md").read_text(encoding="utf-8")
-    assert "census (0 of 8)." in (docs / "experiments" / "ablation.md").read_text(encoding="utf-8")
-    masks = (docs / "experiments" / "masks.md").read_text(encoding="utf-8")
-    assert "| 1 | 0.1235 |" in masks and "![masks, soft](../../masks_soft.png)" in masks
+    block = {
+        name: experiment_block(results, tmp_path / "docs" / f"{name}.md")
+        for name in ("ablation", "weights", "context", "masks", "default-parts", "paper-grid")
+    }
+    assert "| full |" in block["ablation"] and "wine (2 of 8), " not in block["ablation"].split("census (0 of 8)")[1]
+    assert block["weights"] == block["default-parts"] == block["paper-grid"] == NOT_YET
+    assert "| batch | 0.31 |" in block["context"]
+    assert "| 1 | 0.1235 |" in block["masks"] and "![masks, soft](../masks_soft.png)" in block["masks"]
 
 
-def test_csv_table(tmp_path: Path) -> None:
-    (tmp_path / "x.csv").write_text("name,n,value\na,3,0.000012345\n", encoding="utf-8")
-    table = csv_table(tmp_path / "x.csv")
-    assert [cell.text for cell in table.rows[0]] == ["a", "3", "1.234e-05"]
+def test_rows_of_several_files_are_one_collection(tmp_path: Path) -> None:
+    results = folder_of(tmp_path, grid()[:3])
+    ResultStore(tmp_path / "paper-gpu.csv").append(grid()[5])
+    assert len(results.rows("paper")) == 4 and results.rows("macro") == []
+    assert results.measurement("masks") == []
+
+
+def test_default_parts_page(tmp_path: Path) -> None:
+    order = variant_order("default-parts")
+    rows = [row(v, name, 0.5 - 0.01 * (i == 1), "default-parts") for i, v in enumerate(order) for name in NAMES]
+    text = parts_page(folder_of(tmp_path, rows))
+    assert f"| {order[1]} | -0.0100 (-0.0100 to -0.0100) | -0.0100 (-0.0100 to -0.0100) |" in text
+    assert f"| {order[2]} | +0.0000 (+0.0000 to +0.0000) |" in text and f"| {order[1]} | -0.0100 |" in text
+
+
+def test_paper_grid_page_marks_what_was_picked_with_labels(tmp_path: Path) -> None:
+    names = ("wine", "glass")
+    figures = {PRESET: (0.3, 0.3), "steady": (0.5, 0.5), "for wine": (0.8, 0.1), "for glass": (0.1, 0.8)}
+    rows = []
+    for variant, values in figures.items():
+        for name, value in zip(names, values, strict=True):
+            for seed in (0, 1):
+                rows.append(row(variant, name, value, "paper-grid", seed=seed, auc_pr=value + 0.02 * seed))
+    text = grid_page(folder_of(tmp_path, rows))
+    assert "preset 0.3100, best single setting (steady) 0.5100" in text
+    assert "picked with test labels per table 0.8100, per table and seed 0.8100" in text
+    printed = np.mean([published()["ptad", name].auc_pr for name in names])
+    assert 0.51 < printed < 0.81 and "is enough to reach the printed mean" in text
+    wine_line = next(line for line in text.splitlines() if line.startswith("| Wine"))
+    assert "| 0.3100 / 0.3000 | 0.5100 / 0.5000 | 0.8100 / 0.8000 |" in wine_line
+
+
+@pytest.fixture(scope="module")
+def rendered() -> dict[Path, str]:
+    return render_pages(ROOT / "benchmarks" / "results", ROOT / "docs", ROOT / "README.md")
+
+
+def test_every_page_holds_what_the_results_say(rendered: dict[Path, str]) -> None:
+    """Fails when results, code or pages change without ``make figures``."""
+    stale = [str(path.relative_to(ROOT)) for path, text in rendered.items() if path.read_text("utf-8") != text]
+    assert stale == []
+    marked = {path for path in (ROOT / "docs").rglob("*.md") if "<!-- begin " in path.read_text("utf-8")}
+    assert {*marked, ROOT / "README.md", ROOT / "docs" / "macro.md"} == set(rendered)
+
+
+def test_every_experiment_has_a_page() -> None:
+    pages = {path.stem for path in (ROOT / "docs" / "experiments").glob("*.md")} | {"typed-tables", "false-alarms"}
+    assert {*EXPERIMENTS, *MEASUREMENTS} == pages
+
+
+def test_planned_cells_without_a_figure_are_listed() -> None:
+    measured = [row("mcm", "wine", 0.5, seed=seed) for seed in (0, 1)]
+    lost = row("mcm", "wine", 0.5, seed=2, status="failed", reason="out of memory. More.", scaling="minmax")
+    found = {(cells[0].text, cells[1].text): cells[2].text for cells in gap_table([*measured, lost]).rows}
+    assert found["main", "Wine"].startswith("mcm (seed 2; failed: out of memory); dte-c (seed 0, 1, 2)")
+    assert ("ablation", "Census") in found and "(seed 0)" in found["ablation", "Census"]
+    again = row("mcm", "wine", 0.5, seed=2, scaling="standard")
+    cells = next(cells for cells in gap_table([*measured, lost, again]).rows if cells[1].text == "Wine")
+    assert cells[2].text.startswith("dte-c (seed 0, 1, 2)")

@@ -46,14 +46,14 @@ def accepted(result):
     [
         ("", ["t.csv is empty", "Give a file with a header and rows"]),
         (HEADER, ["t.csv", "no rows", "Give a file with"]),
-        (HEADER + "1,2\n", ["one sample", "at least 2 rows"]),
+        (HEADER + "1,2\n", ["1 row", "At least 2 rows"]),
         (HEADER + ",\n" * 30, ["No column is left", "'a' (all values are missing)", "Add columns that vary"]),
         (HEADER + "1,x\n" * 30, ["No column is left", "'a' (constant: 1)", "'b' (constant: 'x')"]),
         ("a,a\n" + BODY, ["t.csv: duplicate column names 'a'", "Rename"]),
         ("a,\n" + BODY, ["t.csv: the header has no name", "position 1", "Write a name"]),
         (HEADER + BODY + "1,2,3\n", ["t.csv, line 42", "3 cells where the header has 2", "Correct that line"]),
         ("naïve,b\n".encode("latin-1") + BODY.encode(), ["t.csv is not utf-8 text", "--encoding latin-1"]),
-        (HEADER + BODY + "inf,1\n", ["infinity", "column 'a', row 40", "Replace it"]),
+        (HEADER + BODY + "inf,1\n", ["infinity", "column 'a', row 42 (the header is row 1)", "Replace it"]),
     ],
 )
 def test_tables_that_cannot_be_used(fit, content, messages):
@@ -62,24 +62,30 @@ def test_tables_that_cannot_be_used(fit, content, messages):
 
 
 @pytest.mark.parametrize(
-    ("content", "kinds"),
+    ("content", "types"),
     [
-        ("\ufeff" + HEADER + BODY, {"number": 2}),
-        ("naïve,b\n" + BODY, {"number": 2}),
-        ("a,b\n" + "".join(f'"line\none",{i % 7}\n"two",{i % 5}\n' for i in range(20)), {"category": 1, "number": 1}),
-        ("a,b\n" + "".join(f'"{i % 7}",{i % 5}\n' for i in range(40)), {"number": 2}),
-        ("a,b\n" + "".join(f"0{i % 7},{i % 5}\n" for i in range(40)), {"category": 1, "number": 1}),
-        ("a,b\n" + "".join(f"{'x' if i % 3 else i % 7},{i % 5}\n" for i in range(40)), {"category": 1, "number": 1}),
-        ("a,b\n" + "".join(f"{2**60 + i % 7},{i % 5}\n" for i in range(40)), {"number": 2}),
+        ("\ufeff" + HEADER + BODY, {"numeric": 2}),
+        ("naïve,b\n" + BODY, {"numeric": 2}),
+        (
+            "a,b\n" + "".join(f'"line\none",{i % 7}\n"two",{i % 5}\n' for i in range(20)),
+            {"categorical": 1, "numeric": 1},
+        ),
+        ("a,b\n" + "".join(f'"{i % 7}",{i % 5}\n' for i in range(40)), {"numeric": 2}),
+        ("a,b\n" + "".join(f"0{i % 7},{i % 5}\n" for i in range(40)), {"categorical": 1, "numeric": 1}),
+        (
+            "a,b\n" + "".join(f"{'x' if i % 3 else i % 7},{i % 5}\n" for i in range(40)),
+            {"categorical": 1, "numeric": 1},
+        ),
+        ("a,b\n" + "".join(f"{2**60 + i % 7},{i % 5}\n" for i in range(40)), {"numeric": 2}),
         (
             "a,b\n" + "".join(f"{(1, 9999)[i % 2]:04d}-01-0{1 + i % 7},{i % 5}\n" for i in range(40)),
-            {"date": 1, "number": 1},
+            {"date": 1, "numeric": 1},
         ),
     ],
     ids=["BOM", "UTF-8 names", "quoted newlines", "numbers in quotes", "codes", "mixed", "beyond 2^53", "far dates"],
 )
-def test_documented_treatments(fit, ptad, tmp_path, content, kinds):
-    assert accepted(fit(content))["columns_by_kind"] == kinds
+def test_documented_treatments(fit, ptad, tmp_path, content, types):
+    assert accepted(fit(content))["columns_by_type"] == types
     scored = ptad("score", tmp_path / "m", tmp_path / "t.csv", "--out", tmp_path / "o.csv")
     assert scored.exit_code == 0, scored.stderr
     before, after = read_table(tmp_path / "t.csv"), read_table(tmp_path / "o.csv")
@@ -94,8 +100,12 @@ def test_other_encoding(fit):
 
 def test_named_missing_values(fit):
     content = HEADER + BODY + "?,1\n? ,2\n"
-    assert accepted(fit(content, "t.csv", "--missing", "?"))["columns_by_kind"] == {"number": 2}
-    assert accepted(fit(content))["columns_by_kind"] == {"category": 1, "number": 1}
+    named = accepted(fit(content, "t.csv", "--missing", "?"))
+    assert named["columns_by_type"] == {"numeric": 2} and named["bad_cells"] == 0
+    few = accepted(fit(content))  # up to 5 % of a column
+    assert few["columns_by_type"] == {"numeric": 2} and few["columns_with_bad_cells"] == {"a": 2}
+    many = accepted(fit(content + "?,3\n"))
+    assert many["columns_by_type"] == {"categorical": 1, "numeric": 1} and many["bad_cells"] == 0
 
 
 def test_fewer_rows_than_columns(fit):
@@ -175,10 +185,10 @@ def test_input_that_changes_while_it_is_read(ptad, model, table, tmp_path, monke
     changing.write_bytes(table.read_bytes())
     plain = local.score_batch
 
-    def meanwhile(*args):
+    def meanwhile(*args, **more):
         with changing.open("a") as file:
             file.write("1,1,1,1,red,kg,ok\n")
-        return plain(*args)
+        return plain(*args, **more)
 
     monkeypatch.setattr(local, "score_batch", meanwhile)
     result = ptad("score", model, changing, "--out", tmp_path / "o.csv", "--batch-rows", 20, "--json", "--quiet")

@@ -14,7 +14,7 @@ from ptad.tables import write_table
 def test_learns_from_normal_rows_without_the_label(folder, model):
     summary = json.loads((folder / "summary.json").read_text())
     assert (summary["rows_read"], summary["rows_normal"], summary["rows_learned"]) == (160, 140, 140)
-    assert summary["columns_by_kind"] == {"number": 3, "category": 1}
+    assert summary["columns_by_type"] == {"numeric": 3, "categorical": 1}
     assert summary["left_out"] == {
         "id": "identifier: every value is different",
         "unit": "constant: 'kg'",
@@ -28,7 +28,7 @@ def test_options_reach_the_model(ptad, tmp_path, tiny, make_table):
     table = make_table(40).append_column("zip", [[str(10000 + i % 3) for i in range(40)]])
     write_table(table, tmp_path / "t.parquet")
     (tmp_path / "s.toml").write_text(
-        'false_alarm_rate = 0.2\nrandom_state = 7\ndrop = ["unit"]\n[kinds]\nzip = "category"\n'
+        'false_alarm_rate = 0.2\nrandom_state = 7\ndrop = ["unit"]\n[types]\nzip = "categorical"\n'
         "[config.local_reconstruction]\nridge = 0.1\n[config.calibration]\nfolds = 4\n"
     )
     args = ["--only", "a,b,zip", "--config", tmp_path / "s.toml", "--seed", 3, "--max-rows", 30, "--quiet", "--json"]
@@ -36,7 +36,7 @@ def test_options_reach_the_model(ptad, tmp_path, tiny, make_table):
     assert result.exit_code == 0, result.stderr
     summary = json.loads(result.stdout)
     assert summary["rows_learned"] == 30 and summary["sampled"] and summary["rows_read"] == 40
-    assert summary["columns_by_kind"] == {"number": 2, "category": 1}
+    assert summary["columns_by_type"] == {"numeric": 2, "categorical": 1}
     loaded = PTAD.load(tmp_path / "m", device="cpu")
     assert loaded.false_alarm_rate_ == 0.2
     assert loaded.config_.terms[0].ridge == 0.1
@@ -51,7 +51,7 @@ def test_says_what_it_did_and_removes_the_checkpoint(ptad, tmp_path, table, tiny
     result = ptad("fit", table, "--out", tmp_path / "m", *tiny, *args)
     assert result.exit_code == 0, result.stderr
     assert "50 of 160 rows, a uniform sample" in result.stdout
-    assert "4 number" in result.stdout or "3 number" in result.stdout
+    assert "4 numeric" in result.stdout or "3 numeric" in result.stdout
     assert "unit: constant: 'kg'" in result.stdout
     assert "uniform sample of 50 of 160 rows; raise --max-rows" in result.stderr
     assert [p.name for p in (tmp_path / "keep").iterdir()] == ["mine.txt"]
@@ -67,8 +67,8 @@ def test_says_what_it_did_and_removes_the_checkpoint(ptad, tmp_path, table, tiny
         (["--set", "local_reconstruction.ridge=-1"], "must be a number, at least 0 and at most 1000. Got -1"),
         (["--set", "calibration.method=guess"], "one of auto, folds, split, none. Got 'guess'"),
         (["--set", "reference.rows"], "--set wants GROUP.SETTING=VALUE"),
-        (["--kind", "a"], "--kind wants COLUMN=TYPE"),
-        (["--kind", "a=colour"], "cannot be of kind 'colour'"),
+        (["--type", "a"], "--type wants COLUMN=TYPE"),
+        (["--type", "a=colour"], "cannot be of type 'colour'"),
         (["--preset", "best"], "no preset 'best'. Choose one of: default, paper"),
         (["--false-alarm-rate", "often"], "'auto' or a number between 0 and 1. Got 'often'"),
         (["--false-alarm-rate", "2"], "'false_alarm_rate' parameter of PTAD"),
@@ -125,7 +125,7 @@ def test_columns_that_never_varied_and_dates_are_spoken_of(ptad, tmp_path, tiny,
     result = ptad("explain", tmp_path / "model", tmp_path / "new.parquet", "--top", 1)
     assert result.stderr.count("warning") == 1  # once, not per batch
     assert (
-        "column 'unit' is excluded (constant: 'kg') but now holds 'lb': to use it, fit again with --kind"
+        "column 'unit' is excluded (constant: 'kg') but now holds 'lb': to use it, fit again with --type"
         in result.stderr
     )
     assert "warning" not in ptad("explain", tmp_path / "model", tmp_path / "t.parquet", "--top", 1).stderr

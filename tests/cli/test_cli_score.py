@@ -83,7 +83,7 @@ def test_columns_by_name(ptad, model, table, scores, tmp_path):
     rows = read_table(table)
     write_table(rows.select(["count", "colour", "b", "a"]), tmp_path / "t.csv")
     result = ptad("score", model, tmp_path / "t.csv", "--out", tmp_path / "o.csv")
-    assert result.exit_code == 0 and "warning" not in result.stderr
+    assert result.exit_code == 0 and "ignored" not in result.stderr
     assert np.array_equal(read_table(tmp_path / "o.csv")["score"].to_numpy(), scores)
     write_table(rows.append_column("new", rows["a"]), tmp_path / "t.csv")
     extra = ptad("score", model, tmp_path / "t.csv", "--out", tmp_path / "o.csv")
@@ -92,8 +92,8 @@ def test_columns_by_name(ptad, model, table, scores, tmp_path):
     absent = ptad("score", model, tmp_path / "t.csv", "--out", tmp_path / "p.csv")
     assert absent.exit_code == 2 and "no column 'b', which the model was trained with" in absent.stderr
     write_table(rows.set_column(2, "b", [["x"] * 160]), tmp_path / "t.csv")
-    changed = ptad("score", model, tmp_path / "t.csv", "--out", tmp_path / "p.csv")
-    assert changed.exit_code == 2 and "Column 'b', row 0 (counted from 0): 'x' is not a number" in changed.stderr
+    changed = ptad("score", model, tmp_path / "t.csv", "--out", tmp_path / "p.csv", "--strict")
+    assert changed.exit_code == 2 and "Column 'b', row 2 (the header is row 1): 'x' is not a number" in changed.stderr
     assert not (tmp_path / "p.csv").exists()
 
 

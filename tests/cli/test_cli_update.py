@@ -20,6 +20,7 @@ def test_updates_from_normal_rows_into_another_folder(ptad, tmp_path, model, mak
     assert summary["reference_rows"] == 140 + 175
     updated = PTAD.load(tmp_path / "m2", device="cpu")
     assert updated.schema_.names == before.schema_.names
+    assert summary["false_alarm_rate"] == updated.false_alarm_rate_ == before.false_alarm_rate_  # never loosened
     assert len(PTAD.load(model, device="cpu").detector_.reference) == 140  # the model itself is as it was
 
 

@@ -13,13 +13,14 @@ import pytest
 from faults import NODE, Saboteur
 from typer.testing import CliRunner
 
+from ptad import PTAD
 from ptad.cli import app
 from ptad.engines.local import score_table
 from ptad.engines.ray.connection import connected
 from ptad.engines.ray.plan import make_units, read_unit
 from ptad.engines.ray.scoring import score_on_cluster
-from ptad.errors import MissingExtraError, SettingError
-from ptad.tables import Query, read_table
+from ptad.errors import DataError, MissingExtraError, SettingError
+from ptad.tables import Query, TableSource, read_table
 
 # what Ray warns of on its own is not ours to mend
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -84,6 +85,39 @@ def test_killed_workers_and_nodes_leave_no_trace_and_parts_are_kept(cluster: Any
     assert kept.stat().st_mtime_ns == before and read_table(out).equals(expected)
     with pytest.raises(SettingError, match="another model, table or setting"):
         score_on_cluster(folder / "model", folder / "csv", out, **{**settings, "batch_rows": 30})
+
+
+@pytest.mark.slow
+def test_the_signs_of_a_table_travel_to_the_workers(cluster: Any, folder: Path, tmp_path: Path) -> None:
+    rows = read_table(folder / "parquet").slice(0, 50).to_pylist()
+    lines = [";".join(str(v).replace(".", ",") for v in row.values()) for row in rows]
+    (tmp_path / "t.csv").write_text("\n".join([";".join(rows[0]), *lines, ""]))
+    score_on_cluster(folder / "model", TableSource(tmp_path / "t.csv", decimal=","), tmp_path / "out", device="cpu")
+    expected = PTAD.load(folder / "model", device="cpu").anomaly_score(read_table(folder / "parquet").slice(0, 50))
+    assert read_table(tmp_path / "out")["score"].to_pylist() == expected.tolist()
+
+
+@pytest.mark.slow
+def test_cells_that_cannot_be_read_are_those_of_the_local_engine(cluster: Any, folder: Path, tmp_path: Path) -> None:
+    source = tmp_path / "csv"
+    shutil.copytree(folder / "csv", source)
+    lines = (source / "2.csv").read_text().splitlines()
+    for i in (5, 250):
+        key, _, rest = lines[i].split(",", 2)
+        lines[i] = f'{key},"abc",{rest}'
+    (source / "2.csv").write_text("\n".join(lines))
+    settings: dict[str, Any] = {"batch_rows": 100, "explain": 1, "device": "cpu", "missing": ["?"]}
+    local = score_table(
+        folder / "model", source, tmp_path / "local.parquet", bad_cells=tmp_path / "local.csv", **settings
+    )
+    found = score_on_cluster(folder / "model", source, tmp_path / "out", bad_cells=tmp_path / "ray.csv", **settings)
+    assert found.cells.to_json() == local.cells.to_json() and found.cells.bad_columns == {"a": 2}
+    assert read_table(tmp_path / "out").equals(read_table(tmp_path / "local.parquet"))
+    listed = (tmp_path / "ray.csv").read_text()
+    assert listed == (tmp_path / "local.csv").read_text()
+    assert f"6,a,abc,not a number: 'abc',{source / '2.csv'}" in listed.splitlines()
+    with pytest.raises(DataError, match=r"Column 'a', .*2\.csv, row (6|251) \(the header is row 1\): 'abc' is not"):
+        score_on_cluster(folder / "model", source, tmp_path / "strict", strict=True, **settings)
 
 
 def test_folders_of_others_and_other_sources_are_refused(folder: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from ptad import PTAD
 from ptad.cli import app
 from ptad.engines import database as engine
 from ptad.engines.database import score_into
+from ptad.engines.local import score_table
 from ptad.errors import DataError, MissingExtraError, SettingError, UserError
 from ptad.tables import Query, read_table, scan_table, write_table
 from ptad.tables import database as tables_database
@@ -172,6 +173,27 @@ def test_values_of_several_types_in_one_column_of_sqlite(tmp_path: Path) -> None
         {"i": n - 1, "r": 0.5, "mixed": "z", "late": "late", "nil": None},
         {"i": n - 2, "r": n - 2.0, "mixed": str(n - 2), "late": None, "nil": None},
     ]
+
+
+def test_a_text_among_the_numbers_of_sqlite_counts_as_missing_and_changes_no_other_row(
+    tmp_path: Path, rows: pa.Table, model: Path
+) -> None:
+    place = sqlite_place(tmp_path / "x.db")
+    place.run("CREATE TABLE t (key, a, b, colour)")
+    values = [tuple(row.values()) for row in rows.to_pylist()]
+    place.run("INSERT INTO t VALUES (?, ?, ?, ?)", values)
+    query = Query(place.uri, "SELECT * FROM t ORDER BY key")
+    score_table(model, query, tmp_path / "before.parquet", append=False)
+    place.run("UPDATE t SET a = 'abc' WHERE key = (SELECT key FROM t ORDER BY key LIMIT 1 OFFSET 7)")
+    summary = score_table(
+        model, query, tmp_path / "after.parquet", append=False, batch_rows=5, bad_cells=tmp_path / "list.csv"
+    )
+    assert summary.cells.bad_columns == {"a": 1}
+    assert (tmp_path / "list.csv").read_text().splitlines()[1] == "8,a,abc,not a number: 'abc'"
+    before, after = (read_table(tmp_path / f"{name}.parquet")["score"].to_numpy() for name in ("before", "after"))
+    assert np.flatnonzero(before != after).tolist() == [7]
+    with pytest.raises(DataError, match="Column 'a', row 8: 'abc' is not a number"):
+        score_table(model, query, tmp_path / "strict.parquet", strict=True)
 
 
 @pytest.mark.parametrize(

@@ -124,9 +124,9 @@ def test_killed_at_every_moment(folder, tmp_path, monkeypatch):
     scored = []
     plain = local.score_batch
 
-    def counting(model, batch, explain=0):
+    def counting(model, batch, explain=0, **more):
         scored.append(batch.num_rows)
-        return plain(model, batch, explain)
+        return plain(model, batch, explain, **more)
 
     monkeypatch.setattr(local, "score_batch", counting)
     context = multiprocessing.get_context("forkserver")
@@ -192,7 +192,7 @@ def test_results_of_another_model_table_or_setting_are_not_used(folder, tmp_path
 def test_mistakes_leave_nothing_behind(folder, tmp_path, rows):
     bad = rows.set_column(1, "b", pa.array([1.0] * 70 + [float("inf")] + [1.0] * 29))
     write_table(bad, tmp_path / "t.parquet")
-    with pytest.raises(DataError, match="'b', row 70"):  # the row of the table, not of its second batch
+    with pytest.raises(DataError, match="'b', row 71"):  # the row of the table, not of its second batch
         score_table(folder / "model", tmp_path / "t.parquet", tmp_path / "o.csv", batch_rows=STEP)
     assert [p.name for p in tmp_path.iterdir()] == ["t.parquet"]
     write_table(rows.append_column("score", rows["a"]), tmp_path / "t.parquet")

@@ -8,6 +8,7 @@ from ptad.engines.labels import equals, is_anomaly
 from ptad.engines.sampling import _Reservoir, training_rows
 from ptad.errors import DataError, SettingError
 from ptad.tables import write_table
+from ptad.tables.places import Places
 
 
 def batches(n, size):
@@ -19,8 +20,10 @@ def drawn(n, size, cap, seed):
     schema, parts = batches(n, size)
     reservoir = _Reservoir(cap, np.random.default_rng(seed), schema)
     for part in parts:
-        reservoir.add(part)
-    return reservoir.table()["i"].to_numpy()
+        reservoir.add(part, part["i"].to_numpy())
+    table, places = reservoir.rows(Places())
+    assert np.array_equal(places.rows, table["i"])  # every row knows where it came from
+    return table["i"].to_numpy()
 
 
 def test_sample_is_uniform_sorted_and_without_repeats():

@@ -144,14 +144,24 @@ def test_encoding_is_the_schema_s(runner: Runner, monkeypatch: pytest.MonkeyPatc
     table = pd.DataFrame(
         {
             "number text": [f" {v:.3f} " for v in rng.normal(size=n)],
+            "commas": [f"{v:,.2f}".translate(str.maketrans(",.", ".,")) for v in rng.uniform(-5e3, 5e6, n)],
+            "spaces": [f"{v:,.1f}".replace(",", "\u202f") for v in rng.uniform(0, 5e6, n)],
             "grade": rng.choice([1.0, 2.0, 2.5, -0.0, np.nan], n),
             "code": rng.choice(["007", "x", "?"], n),
             "truth": rng.choice(["True", "FALSE", "?"], n),
         }
     )
-    schema = fit_schema(table, missing=["?"], kinds={"grade": "category", "truth": "boolean"})
+    schema = fit_schema(table, missing=["?"], types={"grade": "categorical", "truth": "boolean"})
     monkeypatch.setattr(runner, "schema", json.loads(json.dumps(schema.to_json())))
     np.testing.assert_array_equal(runner.encode(table), schema.encode(table))
+    assert schema.types["commas"] == schema.types["spaces"] == "numeric"
+    with pytest.raises(RunnerError, match=r"Column 'commas', row 0 .*'1.5' is not a number"):
+        runner.encode(table.assign(commas="1.5"))
+
+
+def test_files_with_semicolons(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("speed;load;mode\n0,5;NA;a\n")
+    assert runner_module.read_csv(tmp_path / "t.csv") == {"speed": ["0,5"], "load": [None], "mode": ["a"]}
 
 
 def test_types_that_it_does_not_encode_are_refused_by_name(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,10 +53,11 @@ def check_explanation(model: PTAD, table: Any, scores: Rows) -> None:
     assert np.array_equal(found.score, scores)
     size = 1.0 + np.abs(found.contribution_values).sum(axis=1)
     assert (np.abs(found.contribution_values.sum(axis=1) - scores) <= 1e-6 * size).all()
-    total = found.percentages.sum(axis=1)
-    assert (found.percentages >= 0.0).all() and (np.isclose(total, 100.0) | (total == 0.0)).all()
+    total = found.percentage_values.sum(axis=1)
+    assert (found.percentage_values >= 0.0).all() and (np.isclose(total, 100.0) | (total == 0.0)).all()
     terms = model.term_scores(table)
-    assert (np.abs(sum(terms.values()) - scores) <= 1e-6 * size).all()
+    added = np.sum([np.asarray(terms[term.title()]) for term in model.config_.terms], axis=0)
+    assert (np.abs(added - scores) <= 1e-6 * size).all()
 
 
 @few
@@ -129,7 +130,7 @@ def test_tables_with_categories_dates_and_gaps(n: int, data: st.DataObject) -> N
     )
     model = fitted(table)
     new = table.copy()
-    if "word" in model.schema_.names and model.schema_.kinds["word"] == "category":
+    if "word" in model.schema_.names and model.schema_.types["word"] == "categorical":
         new.loc[0, "word"] = "never seen"
     scores = model.anomaly_score(new)
     assert np.isfinite(scores).all()

@@ -212,3 +212,18 @@ def test_command_line_writes_the_page_and_counts_on_stderr(model_folder, table, 
     assert len(content["top"]["rows"]) == 5
     assert f"{content['n_flagged']} of 120 rows" in result.stderr
     assert json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)["n_rows"] == 120
+
+
+def test_a_table_in_memory_with_cells_that_cannot_be_read(model: PTAD, table: pd.DataFrame, tmp_path: Path) -> None:
+    bad = table.astype({"length": object})
+    bad.loc[5, "length"] = "abc"
+    content = write_report(model, bad, tmp_path / "r.html")
+    assert content["bad"] == {"cells": 1, "columns": [["length", 1]]}
+    row = next(row for row in content["top"]["rows"] if row["row"] == 5)
+    assert row["place"] == "row 5 (counted from 0)"
+    assert "not a number: 'abc'" in [cell["reason"] for cell in row["cells"]]
+    hidden = write_report(model, bad, tmp_path / "r.html", ReportSettings(rows=False))
+    row = next(row for row in hidden["top"]["rows"] if row["row"] == 5)
+    assert "not a number" in [cell["reason"] for cell in row["cells"]] and "abc" not in json.dumps(hidden)
+    with pytest.raises(DataError, match=r"'length', row 5 \(counted from 0\): 'abc' is not a number"):
+        write_report(model, bad, tmp_path / "r.html", strict=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 
-from ptad import DataError, MissingExtraError, SettingError
+from ptad import PTAD, DataError, MissingExtraError, Model, SettingError
 from ptad.report import plot
 from ptad.report.plot.canvas import network_of
 
@@ -48,7 +50,7 @@ def test_score_histogram_takes_labels_and_axes(model, table):
     display = plot.ScoreHistogramDisplay.from_estimator(model, table, y, ax=ax)
     assert display.ax_ is ax
     assert "known anomalies: 10 rows" in [t.get_text() for t in ax.get_legend().get_texts()]
-    with pytest.raises(DataError, match="3 values for 120 rows"):
+    with pytest.raises(DataError, match="3 labels for 120 rows"):
         plot.ScoreHistogramDisplay.from_estimator(model, table, [True, False, True])
 
 
@@ -121,7 +123,100 @@ def test_figures_of_the_network_say_that_they_are_for_the_paper_preset(model, ta
             draw()
 
 
+def texts_of(figure) -> list[str]:
+    return [text.get_text() for text in figure.findobj(matplotlib.text.Text) if text.get_text()]
+
+
+def test_figures_are_methods_of_the_model_and_return_the_axes(model, model_folder, table):
+    light = Model.load(model_folder, device="cpu")
+    for held in (model, light):
+        scores, cells = held.plot.scores(table), held.plot.cells(table, top=5)
+        assert isinstance(scores, matplotlib.axes.Axes) and scores.get_xlabel().startswith("anomaly score")
+        assert isinstance(cells, matplotlib.axes.Axes) and len(cells.get_yticks()) == 5
+        _, ax = matplotlib.pyplot.subplots()
+        assert held.plot.scores(table, labels=np.arange(len(table)) < 10, ax=ax) is ax
+        assert held.plot.cells(table, n_columns=2, ax=matplotlib.pyplot.subplots()[1]).get_xticks().size == 2
+    with pytest.raises(NotFittedError):
+        PTAD().plot.scores(table)
+
+
+def test_figures_of_the_paper_preset_are_methods_too(paper_model, table, tmp_path):
+    paper_model.save(tmp_path / "model")
+    for held in (paper_model, Model.load(tmp_path / "model", device="cpu")):
+        _, ax = matplotlib.pyplot.subplots()
+        assert held.plot.history(ax=ax) is ax
+        assert held.plot.masks(table, normal=0, anomaly=7).shape == (2, 2)
+        assert held.plot.prototypes().shape == (2, 1)
+        drawn_on = held.plot.projection(table)
+        expected = int((paper_model.predict(table) < 0).sum())
+        assert f"anomalous: {expected} row" in " ".join(texts_of(drawn_on.figure))
+
+
+@pytest.mark.parametrize("labels", [["a"] * 120, [-1, 1] * 60, [np.nan] * 120])
+def test_labels_that_may_mean_something_else_are_refused(model, table, labels):
+    with pytest.raises(DataError, match="A label must be 1 or true for an anomaly"):
+        model.plot.scores(table, labels)
+
+
+def test_labels_of_every_library(model, table):
+    wanted = np.arange(120) < 10
+    for labels in (wanted, wanted.astype(int), wanted.tolist(), pd.Series(wanted), wanted.astype(float)):
+        assert "known anomalies: 10 rows" in texts_of(model.plot.scores(table, labels).figure)
+
+
+def test_one_row_is_no_rows(model, table):
+    labels = np.arange(120) == 3
+    assert "known anomalies: 1 row" in texts_of(model.plot.scores(table, labels).figure)
+
+
+def test_few_rows_have_few_bins(model, table):
+    assert len(model.plot.scores(table[:30]).patches) <= 2 * 12
+
+
+def test_contributions_of_a_row(model, table):
+    explanation = model.explain(table)
+    ax = explanation.plot(row=7, n=3)
+    assert isinstance(ax, matplotlib.axes.Axes)
+    lengths = sorted((bar.get_width() for bar in ax.patches), reverse=True)
+    np.testing.assert_allclose(lengths, np.sort(explanation.contribution_values[7])[::-1][:3])
+    texts = texts_of(ax.figure)
+    assert any(text.startswith("length\n90, expected ") for text in texts) and "unusual value" in texts
+    assert any(text.startswith("Row 7: anomaly score ") for text in texts)
+    assert any("3 more not shown" in text for text in texts)
+    _, given = matplotlib.pyplot.subplots()
+    assert explanation.plot(-1, ax=given) is given
+    given.figure.canvas.draw()
+    with pytest.raises(DataError, match="There is no row 500"):
+        explanation.plot(500)
+    with pytest.raises(SettingError, match="'n' must be at least 1"):
+        explanation.plot(0, n=0)
+
+
+def test_no_text_of_a_figure_is_clipped(rows_of, paper_model, table):
+    """Long names and long cells stay inside the figure."""
+    wide = table.rename(columns={"length": "a column whose name is much longer than anyone would like"})
+    long = PTAD(verbose=0).fit(rows_of(240, 0).set_axis(wide.columns, axis=1))
+    wide["note"] = "a text that goes on and on, costs 5$ to 6$, and has more words than there is room for"
+    figures = [long.explain(wide).plot(7).figure, long.plot.cells(wide).figure, long.plot.scores(wide).figure]
+    figures += [paper_model.plot.masks(table)[0, 0].figure, paper_model.plot.history().figure]
+    for figure in figures:
+        figure.canvas.draw()
+        inside = figure.bbox.padded(2.0)
+        for text in figure.findobj(matplotlib.text.Text):
+            if text.get_text() and text.get_visible() and text.axes is not None:
+                box = text.get_window_extent()
+                assert inside.contains(box.x0, box.y0) and inside.contains(box.x1, box.y1), text.get_text()
+
+
 def test_missing_matplotlib_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingExtraError, match=r"ptad\[plot\]"):
         plot.ScoreHistogramDisplay(scores=[1.0, 2.0]).plot()
+
+
+def test_missing_matplotlib_is_named_by_the_methods(monkeypatch, model, table):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    for draw in (lambda: model.plot.scores(table), lambda: model.explain(table[:1]).plot()):
+        with pytest.raises(MissingExtraError, match=r"ptad\[plot\]") as caught:
+            draw()
+        assert "\n" not in str(caught.value)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import numpy as np
 import pyarrow as pa
 import pytest
+from service_tables import make_rows
 
 from ptad import PTAD
 from ptad.tables import write_table
@@ -33,21 +33,6 @@ TINY = {
     "calibration.folds": 2,
     "calibration.most_folds": 2,
 }
-
-
-def make_rows(n: int, seed: int) -> pa.Table:
-    """Two related numbers, a count, a category with a formula among its values, and a label."""
-    rng = np.random.default_rng(seed)
-    a = rng.normal(size=n)
-    return pa.table(
-        {
-            "a": a,
-            "b": 2 * a + 0.1 * rng.normal(size=n),
-            "n": rng.integers(0, 9, n),
-            "colour": np.array(["red", "=1+1", "blue"])[rng.integers(0, 3, n)],
-            "state": np.where(np.arange(n) % 10 == 9, "bad", "ok"),
-        }
-    )
 
 
 class Service:

@@ -9,36 +9,9 @@ from typing import Any
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
+from service_page import Page
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-
-LONG = 600_000  # milliseconds: only against hanging
-
-
-class Page:
-    """An open page that remembers everything it should not do."""
-
-    def __init__(self, browser: Any, url: str, **options: Any) -> None:
-        self.url = url
-        self.context = browser.new_context(accept_downloads=True, **options)
-        self.context.set_default_timeout(LONG)
-        self.page = self.context.new_page()
-        self.trouble: list[str] = []
-        # Chromium notes every answer of 400 and more on the console: those are meant here
-        self.page.on("console", lambda m: "status of 4" in m.text or self.trouble.append(f"{m.type}: {m.text}"))
-        self.page.on("pageerror", lambda e: self.trouble.append(f"error: {e}"))
-        self.page.on("dialog", lambda d: (self.trouble.append(f"dialog: {d.message}"), d.dismiss()))
-        own = ("blob:", "data:", url.split("/#")[0])
-        self.page.on("request", lambda r: r.url.startswith(own) or self.trouble.append(f"request: {r.url}"))
-        self.page.goto(url)
-
-    def text(self, selector: str) -> str:
-        found: str = self.page.locator(selector).first.inner_text()
-        return found
-
-    def close(self) -> None:
-        self.context.close()
-        assert self.trouble == []
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +65,7 @@ def test_from_an_empty_start_to_explained_rows_and_files(browser, empty, csv_byt
     page.wait_for_selector("#threshold")
     assert "fitted without it" in opened.text("#held-out")
 
-    assert "known anomalies are found" in opened.text("#threshold-text")
+    assert "anomalies of the training table are found" in opened.text("#threshold-text")
     before = flagged(opened)
     edge = page.locator("#beyond rect")
     x = float(edge.get_attribute("x"))
@@ -120,7 +93,7 @@ def test_from_an_empty_start_to_explained_rows_and_files(browser, empty, csv_byt
             page.get_by_role("button", name=label).click()
         download.value.save_as(tmp_path / name)
     table = pq.read_table(tmp_path / "scored.parquet")
-    assert table.num_rows == 201 and table.column_names[-3:] == ["score", "p_value", "anomaly"]
+    assert table.num_rows == 201 and table.column_names[6:9] == ["p_value", "anomaly", "why_1"]
     assert pcsv.read_csv(tmp_path / "scored.csv")["score"].to_pylist() == table["score"].to_pylist()
     assert "'=1+1" in (tmp_path / "scored.csv").read_text()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import gzip
 import io
 import zipfile
@@ -16,6 +17,7 @@ from ptad.service.problems import Problem
 from ptad.service.settings import Limits
 from ptad.service.store import Store
 from ptad.service.uploads import Uploads, shown_name
+from workbooks import write_xlsx
 
 
 def zip_bomb() -> bytes:
@@ -74,6 +76,18 @@ def test_a_decompression_bomb_is_stopped_at_the_limit(tmp_path):
     store.close()
 
 
+def test_a_workbook_that_unpacks_to_too_much_is_refused(tmp_path):
+    store = Store(tmp_path / "store")
+
+    async def body():
+        yield write_xlsx(tmp_path / "t.xlsx", {"s": [["a"], *[[0]] * 100_000]}).read_bytes()
+
+    with pytest.raises(Problem, match=r"bomb\.xlsx grows beyond 1,048,576 bytes when it is unpacked"):
+        asyncio.run(Uploads(store, Limits(table_bytes=2**20)).add("bomb.xlsx", body()))
+    assert list(store.tmp.iterdir()) == list(store.tables.iterdir()) == []
+    store.close()
+
+
 @pytest.mark.parametrize(
     ("piece", "says"),
     [(b"name," * 2**18, "endless.csv has more than 5,000 columns"), (b"x" * 2**20, "longer than 16,777,216 bytes")],
@@ -106,12 +120,31 @@ def test_markup_and_formulas_are_only_text(service):
 def test_columns_are_described(service, csv_bytes):
     about = service.upload(csv_bytes, "C:\\files\\rows.csv").json()
     assert (about["name"], about["rows"], about["format"]) == ("rows.csv", 200, "csv")
-    kinds = {column["name"]: column["kind"] for column in about["columns"]}
-    assert kinds == {"a": "number", "b": "number", "n": "number", "colour": "category", "state": "category"}
+    types = {column["name"]: column["type"] for column in about["columns"]}
+    assert types == {"a": "numeric", "b": "numeric", "n": "numeric", "colour": "categorical", "state": "categorical"}
     assert about["columns"][4]["values"] == [["ok", 180], ["bad", 20]]
     assert service.http.get(f"/v1/tables/{about['id']}").json() == about
     assert service.http.delete(f"/v1/tables/{about['id']}").status_code == 204
     assert service.http.get(f"/v1/tables/{about['id']}").status_code == 404
+
+
+def test_a_workbook_is_read_once_and_kept_as_a_plain_table(service, tmp_path):
+    days = [dt.date(2014, 1, 1) + dt.timedelta(days=i) for i in range(40)]
+    body = [["day", "price", "n"], *([d, f"{i},5", i % 7] for i, d in enumerate(days))]
+    content = write_xlsx(tmp_path / "t.xlsx", {"one": [["a"], [1], [2]], "two": body}).read_bytes()
+    sent = {"Content-Type": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"}
+    about = service.http.post("/v1/tables", params={"name": "t.xlsx", "sheet": "two"}, content=content, headers=sent)
+    about = about.json()
+    assert (about["format"], about["rows"]) == ("excel", 40)
+    types = {column["name"]: column["type"] for column in about["columns"]}
+    assert types == {"day": "date", "price": "numeric", "n": "numeric"}
+    assert len(about["notes"]) == 1 and "decimal comma" in about["notes"][0]
+    refused = service.http.post("/v1/tables", params={"name": "t.xlsx", "sheet": "3"}, content=content, headers=sent)
+    assert refused.status_code == 400 and "t.xlsx has no sheet '3'" in refused.json()["detail"]
+    job = service.http.post("/v1/fits", json={"table": about["id"], "types": {"day": "date:%d/%m/%Y"}}).json()
+    done = service.wait(job["id"])
+    assert done["state"] == "done", done
+    assert done["summary"]["columns_by_type"] == {"numeric": 2, "date": 1}
 
 
 @pytest.mark.parametrize(

@@ -42,17 +42,25 @@ def detail(answer, status):
         (b'{"rows": 3}', 'no list "rows"'),
         (b'{"rows": [1]}', "Row 0"),
         (b'{"rows": [{"a": 1}]}', "has no column 'b'"),
+        (b'{"rows": [{"a": 1, "b": 1, "n": 1, "Colour": "x"}]}', "has no column 'colour', which"),
+        (b'{"rows": [{"a": 1, "b": 1, "n": 1, "Colour": "x"}]}', "Did you mean 'Colour'?"),
         (b'{"rows": [{"a": NaN, "b": 1, "n": 1, "colour": "x"}]}', "NaN is not a JSON number, send null"),
         (b'{"rows": [{"a": 1e999, "b": 1, "n": 1, "colour": "x"}]}', "infinity"),
         (b'{"rows": [{"a": [1], "b": 1, "n": 1, "colour": "x"}]}', "not a list"),
         (b'{"rows": [{"a": {"b": 1}, "b": 1, "n": 1, "colour": "x"}]}', "not an object"),
         (b'{"rows": [{"a": 1, "b": 1, "n": 1, "colour": "\\ud800"}]}', "Unicode"),
-        (b'{"rows": [{"a": "two", "b": 1, "n": 1, "colour": "x"}]}', "'two' is not a number"),
         (json.dumps({"rows": [{}] * 10_001}).encode(), "more than 10,000 rows"),
     ],
 )
 def test_bad_rows(service, body, says):
     assert says in detail(service.http.post(SCORE, content=body, headers=JSON), 400)
+
+
+def test_a_strict_call_refuses_a_cell_that_cannot_be_read(service):
+    body = b'{"rows": [{"a": 1, "b": 1, "n": 1, "colour": "x"}, {"a": "two", "b": 1, "n": 1, "colour": "x"}]}'
+    for address in (SCORE, SCORE.replace("/score", "/explain")):
+        answer = service.http.post(address, params={"strict": True}, content=body, headers=JSON)
+        assert "'a', row 1 (counted from 0): 'two' is not a number" in detail(answer, 400)
 
 
 def test_addresses_methods_and_kinds(service):

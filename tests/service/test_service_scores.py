@@ -19,6 +19,7 @@ import pytest
 
 from ptad.service.lane import Lane
 from stopping import HANG
+from workbooks import write_xlsx
 
 SCORE, EXPLAIN = "/v1/models/tiny-model/score", "/v1/models/tiny-model/explain"
 
@@ -67,7 +68,7 @@ def test_calls_that_wait_are_scored_together(model, json_rows):
         await asyncio.sleep(0)  # every task has begun, and stands at its answer
         go_on.set()
         await busy
-        found = [float((await call)[0]) for call in calls]
+        found = [float((await call).scores[0]) for call in calls]
         lane.close()
         return found
 
@@ -76,18 +77,19 @@ def test_calls_that_wait_are_scored_together(model, json_rows):
 
 
 def test_a_bad_row_hurts_only_its_own_call(service, json_rows):
-    bad = {**json_rows[1], "a": "many"}
+    bad = {**json_rows[1], "a": 1e999}
 
     def one(i):
         with httpx.Client(base_url=service.url, timeout=HANG) as client:
-            answer = client.post(SCORE, json={"rows": [json_rows[0], bad if i % 2 else json_rows[0]]})
+            body = json.dumps({"rows": [json_rows[0], bad if i % 2 else json_rows[0]]}).replace("Infinity", "1e999")
+            answer = client.post(SCORE, content=body, headers={"Content-Type": "application/json"})
             return answer.status_code, answer.json().get("detail", "")
 
     with ThreadPoolExecutor(8) as pool:
         for i, (status, detail) in enumerate(pool.map(one, range(24))):
             assert status == (400 if i % 2 else 200)
             if i % 2:
-                assert "'a', row 1 (counted from 0): 'many' is not a number" in detail
+                assert "infinity or a value too large: column 'a', row 1 (counted from 0)" in detail
 
 
 def test_rows_of_mixed_types_score_as_alone(service, json_rows):
@@ -113,8 +115,8 @@ def test_many_json_rows(service, json_rows):
     assert many == few * 3
 
 
-@pytest.mark.parametrize("sent", ["csv", "gzip", "parquet", "arrow", "ndjson"])
-def test_files_give_the_same_scores(service, model, rows, csv_bytes, sent):
+@pytest.mark.parametrize("sent", ["csv", "gzip", "parquet", "arrow", "ndjson", "xlsx"])
+def test_files_give_the_same_scores(service, model, rows, csv_bytes, sent, tmp_path):
     expected = model.anomaly_score(rows.drop_columns(["state"]))
     sink = io.BytesIO()
     if sent == "parquet":
@@ -124,6 +126,9 @@ def test_files_give_the_same_scores(service, model, rows, csv_bytes, sent):
             writer.write_table(rows)
     elif sent == "ndjson":
         sink.write("".join(json.dumps(row) + "\n" for row in rows.to_pylist()).encode())
+    elif sent == "xlsx":
+        cells = [rows.column_names, *zip(*rows.to_pydict().values(), strict=True)]
+        sink.write(write_xlsx(tmp_path / "t.xlsx", {"rows": cells}).read_bytes())
     else:
         sink.write(csv_bytes if sent == "csv" else gzip.compress(csv_bytes))
     kind = {
@@ -132,11 +137,12 @@ def test_files_give_the_same_scores(service, model, rows, csv_bytes, sent):
         "parquet": "application/vnd.apache.parquet",
         "arrow": "application/vnd.apache.arrow.stream",
         "ndjson": "application/x-ndjson",
+        "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     }[sent]
     answer = service.http.post(SCORE, content=sink.getvalue(), headers={"Content-Type": kind, "Accept": "*/*"})
     assert answer.status_code == 200, answer.text
     got = answer.headers["content-type"].split(";")[0]
-    assert got == ("text/csv" if sent == "gzip" else kind)
+    assert got == ("text/csv" if sent in ("gzip", "xlsx") else kind)
     body = io.BytesIO(answer.content)
     if sent == "parquet":
         found = pq.read_table(body)
@@ -166,10 +172,13 @@ def test_own_columns_and_reasons_come_along_and_formulas_are_harmless(service, c
 
 def test_a_wrong_value_in_a_file_is_named_before_anything_is_answered(service, csv_bytes):
     answer = service.http.post(
-        SCORE, params={"name": "mine.csv"}, content=csv_bytes + b"x,1,2,red,ok\n", headers={"Content-Type": "text/csv"}
+        SCORE,
+        params={"name": "mine.csv", "strict": True},
+        content=csv_bytes + b"x,1,2,red,ok\n",
+        headers={"Content-Type": "text/csv"},
     )
     assert answer.status_code == 400
-    assert "'a', row 200 (counted from 0): 'x' is not a number" in answer.json()["detail"]
+    assert "'a', row 202 (the header is row 1): 'x' is not a number" in answer.json()["detail"]
     assert str(service.store) not in answer.text
 
 

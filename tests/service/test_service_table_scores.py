@@ -11,7 +11,7 @@ from ptad.errors import DataError
 from ptad.report.survey import Survey
 from ptad.service import table_scores
 from ptad.service.store import read_json
-from ptad.service.table_scores import CONTENT, SCORED, score_table
+from ptad.service.table_scores import BAD_CELLS, CONTENT, SCORED, score_table
 from ptad.tables import write_table
 
 
@@ -33,6 +33,7 @@ def task(model_folder, rows, tmp_path):
         "source_name": "data.csv",
         "model_name": "tiny",
         "fitted_on": None,
+        "training_table": False,
     }
 
 
@@ -82,7 +83,7 @@ def test_a_killed_scoring_goes_on_where_it_stood(task, scored_batches, tmp_path)
     assert scored_batches == [30, 30, 20]
     assert notes == ["goes on after the 120 rows that were scored before"]
     assert resumed == whole and result(tmp_path / "job") == result(tmp_path / "whole")
-    assert sorted(path.name for path in (tmp_path / "job").iterdir()) == [CONTENT, SCORED]
+    assert sorted(path.name for path in (tmp_path / "job").iterdir()) == [BAD_CELLS, CONTENT, SCORED]
 
     scored_batches.clear()  # killed after all was done, before the service heard of it
     assert run(tmp_path / "job", task) == (whole, []) and scored_batches == []
@@ -129,6 +130,21 @@ def test_the_table_that_a_model_was_fitted_on_is_scored_without_its_own_rows(tas
     assert [row["score"] for row in content["top"]["rows"]] == pytest.approx(
         sorted(again["score"].to_pylist(), reverse=True)[:20]
     )
+
+
+def test_flagged_rows_carry_their_reasons_and_no_others(task, rows, model, tmp_path):
+    b = [9.0 if i < 5 else value for i, value in enumerate(rows["b"].to_pylist())]
+    rows = rows.set_column(1, "b", [b])
+    write_table(rows, tmp_path / "data.csv")
+    summary, _ = run(tmp_path / "job", task)
+    _, scored = result(tmp_path / "job")
+    flagged = scored.filter(scored["anomaly"])
+    assert flagged.num_rows == summary["flagged"] > 0
+    assert flagged["why_1"].null_count == 0 and flagged["why_1_reason"].null_count == 0
+    assert scored["why_1"].null_count == 200 - flagged.num_rows
+    wanted = model.explain(rows.drop_columns(["state"]).filter(scored["anomaly"]))
+    assert flagged["why_1"].to_pylist() == [names[0] for names in wanted.top(1)]
+    assert summary["quantiles"]["0.5"] == pytest.approx(sorted(scored["score"].to_pylist())[100], rel=0.1)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from ptad.errors import DataError
-from ptad.tables import fit_schema, read_table
+from ptad.tables import BadCells, fit_schema, read_table
 
 N = 24
 
@@ -23,35 +23,35 @@ def two(values):
 
 
 @pytest.mark.parametrize(
-    ("values", "kind"),
+    ("values", "type_"),
     [
-        (["3", " 4.5", "-1e3", None] * 6, "number"),
-        (["nan", "1", "2"] * 8, "number"),
-        (["00501", "10001", "94105"] * 8, "category"),
-        (["0", "0.5", "1"] * 8, "number"),
-        (["1", "2", "x"] * 8, "category"),
+        (["3", " 4.5", "-1e3", None] * 6, "numeric"),
+        (["nan", "1", "2"] * 8, "numeric"),
+        (["00501", "10001", "94105"] * 8, "categorical"),
+        (["0", "0.5", "1"] * 8, "numeric"),
+        (["1", "2", "x"] * 8, "categorical"),
         ([f"{i % 120:03d}x" for i in range(480)], "text"),
-        ([f"v{i % 70}" for i in range(480)], "category"),
+        ([f"v{i % 70}" for i in range(480)], "categorical"),
         ([f"v{i}" for i in range(19)], "text"),
-        ([f"v{i}" for i in range(9)], "category"),
+        ([f"v{i}" for i in range(9)], "categorical"),
         (["2024-01-31", "2024-02-01T10:00"] * 12, "datetime"),
         (["2024-01-31T10:00Z", "2024-02-01T10:00+02:00"] * 12, "datetime"),
-        (["2024-02-31", "2024-02-01"] * 12, "category"),
-        ([decimal.Decimal("1.5"), decimal.Decimal("2.5")] * 12, "number"),
+        (["2024-02-31", "2024-02-01"] * 12, "categorical"),
+        ([decimal.Decimal("1.5"), decimal.Decimal("2.5")] * 12, "numeric"),
         ([True, False, None] * 8, "boolean"),
     ],
 )
-def test_kind(values, kind):
+def test_type(values, type_):
     schema = fit_schema(two(values))
-    assert schema.kinds["c"] == kind
+    assert schema.types["c"] == type_
     x = schema.encode(two(values))
     assert np.isfinite(x[:, schema.features.column == 1]).any() and np.isfinite(x[0]).sum() >= 1
 
 
 def test_declared_categories_stay_categories():
     codes = pd.DataFrame({"c": pd.Categorical([1, 2, 3] * 8), "g": range(0, 48, 2)})
-    schema = fit_schema(codes, kinds={"g": "number"})
-    assert schema.kinds == {"c": "category", "g": "number"}
+    schema = fit_schema(codes, types={"g": "numeric"})
+    assert schema.types == {"c": "categorical", "g": "numeric"}
     assert np.array_equal(schema.encode(codes), schema.encode(codes.astype({"c": int})))
     assert np.array_equal(schema.encode(codes), schema.encode(codes.astype({"c": float})))
     frame = pl.DataFrame({"c": pl.Series(["a", "b"] * 12, dtype=pl.Enum(["a", "b", "never"]))})
@@ -93,7 +93,7 @@ def test_not_identifiers(values):
 
 
 def test_identifier_can_be_kept():
-    assert fit_schema(two(list(range(N))), kinds={"c": "number"}).kinds["c"] == "number"
+    assert fit_schema(two(list(range(N))), types={"c": "numeric"}).types["c"] == "numeric"
 
 
 def test_nothing_left_lists_the_reasons():
@@ -118,7 +118,7 @@ def test_all_kinds_of_missing_are_nan():
         }
     )
     schema = fit_schema(numbers, missing=("?",))
-    assert schema.kinds["texty"] == "number"
+    assert schema.types["texty"] == "numeric"
     assert np.isnan(schema.encode(numbers)[:3]).tolist() == [
         [False] * len(schema.features),
         [True] * len(schema.features),
@@ -146,7 +146,7 @@ def test_row_of_an_error_counts_from_the_start_of_the_table(monkeypatch):
     monkeypatch.setattr("ptad.tables.schema.CELLS_AT_ONCE", 4)
     fitted = fit_schema(two([1.0, 2.0] * 12))
     with pytest.raises(DataError, match=r"'c', row 17 .*'abc' is not a number"):
-        fitted.encode(two(["1"] * 17 + ["abc"] + ["2"] * 6))
+        fitted.encode(two(["1"] * 17 + ["abc"] + ["2"] * 6), BadCells(strict=True))
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_mixed_objects_are_text():
     objects = pl.DataFrame({"c": pl.Series([1, "x", 2.0, True, None] * 5, dtype=pl.Object)})
     assert np.array_equal(schema.encode(objects), x, equal_nan=True)
     huge = pd.DataFrame({"c": pd.Series([2**70, 2**71, 2**70], dtype=object)})
-    assert fit_schema(huge).kinds == {"c": "number"}
+    assert fit_schema(huge).types == {"c": "numeric"}
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_changed_types_are_converted(trained, given, same_as):
 )
 def test_changed_types_are_refused_by_name(trained, given, message):
     with pytest.raises(DataError, match=message):
-        fit_schema(pa.table({"c": trained})).encode(pa.table({"c": given}))
+        fit_schema(pa.table({"c": trained})).encode(pa.table({"c": given}), BadCells(strict=True))
 
 
 def test_columns_are_matched_by_name():
@@ -273,9 +273,9 @@ def test_names_must_be_there_and_unique():
 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_too_few_rows(rows):
-    with pytest.raises(DataError, match=f"{rows} sample.*at least 2 rows"):
+    with pytest.raises(DataError, match=f"{rows} row.*At least 2 rows"):
         fit_schema(np.zeros((rows, 3)))
-    with pytest.raises(DataError, match=f"{rows} sample.*at least 2 rows"):
+    with pytest.raises(DataError, match=f"{rows} row.*At least 2 rows"):
         fit_schema(pa.table({"a": pa.array([1.0] * rows, pa.float64())}))
 
 
@@ -287,9 +287,8 @@ def test_no_columns():
 def test_what_is_no_table():
     with pytest.raises(DataError, match=r"Expected 2D array, got 1D array instead.*Reshape your data"):
         fit_schema(np.zeros(3))
-    for nothing in ("table.csv", None, {"a": [1, 2]}):
-        with pytest.raises(DataError, match=r"A table was expected, but got .*read_table"):
-            fit_schema(nothing)
+    with pytest.raises(DataError, match=r"A table was expected, but got str.*read_table"):
+        fit_schema("table.csv")
     with pytest.raises(DataError, match="collect"):
         fit_schema(pl.DataFrame({"a": [1, 2]}).lazy())
     with pytest.raises(DataError, match=r"(?i)sparse.*toarray"):

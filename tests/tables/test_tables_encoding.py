@@ -1,4 +1,4 @@
-"""What each kind of column becomes, and the way back."""
+"""What each type of column becomes, and the way back."""
 
 import datetime as dt
 import json
@@ -46,12 +46,12 @@ def schema(table):
     return fit_schema(table)
 
 
-def test_kinds_are_found(schema):
-    assert schema.kinds == {
-        "size": "number",
-        "count": "number",
+def test_types_are_found(schema):
+    assert schema.types == {
+        "size": "numeric",
+        "count": "numeric",
         "flag": "boolean",
-        "color": "category",
+        "color": "categorical",
         "comment": "text",
         "when": "datetime",
         "day": "date",
@@ -92,7 +92,7 @@ def test_nothing_is_scaled(schema, table):
 
 def test_encoding_depends_on_no_other_row(table):
     """The distribution of the training rows is for the terms: other rows of the same columns encode alike."""
-    half = fit_schema(table.slice(0, 30), kinds={"comment": "text"})
+    half = fit_schema(table.slice(0, 30), types={"comment": "text"})
     numeric = ["size", "count", "flag", "took"]
     first = [half.features.starts[half.names.index(name)] for name in numeric]
     whole = fit_schema(table)
@@ -130,7 +130,7 @@ def test_json_round_trip_is_exact_and_plain(schema, table):
     again = Schema.from_json(state)
     assert again.to_json() == schema.to_json()
     assert np.array_equal(bits(again.encode(table)), bits(schema.encode(table)))
-    assert again.kinds == schema.kinds and again.left_out == schema.left_out
+    assert again.types == schema.types and again.left_out == schema.left_out
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_new_text_is_told_from_repeated_text():
     probe = pa.table({"t": ["never written before"]})
     for table, new in ((repeated, 0.0), (free, 8 / 9)):
         schema = fit_schema(table)
-        assert schema.kinds == {"t": "text"}
+        assert schema.types == {"t": "text"}
         place = schema.encoded_names.index("t: new")
         assert schema.encode(probe)[0, place] == 1.0
         assert schema.encode(table)[:, place].mean() == pytest.approx(new, abs=0.01)
@@ -323,8 +323,8 @@ def test_array_against_a_schema_of_a_table(table, schema):
 
 def test_settings_are_judged(table):
     with pytest.raises(SettingError, match=r"'size'.*'colour'"):
-        fit_schema(table, kinds={"size": "colour"})
-    for setting in ({"drop": ["nope"]}, {"only": ["nope"]}, {"kinds": {"nope": "text"}}):
+        fit_schema(table, types={"size": "colour"})
+    for setting in ({"drop": ["nope"]}, {"only": ["nope"]}, {"types": {"nope": "text"}}):
         with pytest.raises(DataError, match="no column 'nope'"):
             fit_schema(table, **setting)
 
@@ -334,7 +334,7 @@ def test_choice_of_columns(table):
     schema = fit_schema(table, drop=["size"], numeric_only=True)
     assert schema.names == ("count", "flag", "took")
     assert schema.left_out["size"] == "dropped by the user"
-    assert schema.left_out["color"] == "category: only numbers are used"
+    assert schema.left_out["color"] == "categorical: only numbers are used"
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # columns left out in training are neither needed nor extra
         schema.encode(table)
@@ -354,7 +354,7 @@ def test_same_kind_comes_back():
         assert isinstance(made, pa.Table) and made["score"].to_pylist() == [0.5, 1.5]
 
 
-def test_a_column_that_never_varied_is_kept_if_its_kind_is_chosen_and_noticed_otherwise():
+def test_a_column_that_never_varied_is_kept_if_its_type_is_chosen_and_noticed_otherwise():
     n = 24
     values = {
         "valve": 0.0,
@@ -374,8 +374,8 @@ def test_a_column_that_never_varied_is_kept_if_its_kind_is_chosen_and_noticed_ot
     new = pa.table({"x": [1.0, 2.0], **{name: [values[name], others[name]] for name in values}})
     assert schema.changed_constants(new) == {name: value for name, value in others.items() if name != "at"}
     assert schema.changed_constants(pa.table({"x": [1.0], "valve": [[1.0]]})) == {"valve": [1.0]}
-    kinds = {"valve": "number", "state": "category", "flag": "boolean", "day": "date", "count": "number"}
-    kept = fit_schema(table, kinds=kinds)
+    types = {"valve": "numeric", "state": "categorical", "flag": "boolean", "day": "date", "count": "numeric"}
+    kept = fit_schema(table, types=types)
     assert kept.names == ("x", "valve", "state", "flag", "day", "count")
     apart = kept.encode(new)[1] != kept.encode(new)[0]
     assert set(kept.features.column[apart]) == set(range(6))  # every change is seen

@@ -68,7 +68,7 @@ def test_files_give_back_what_was_written(tmp_path_factory, data, name):
     path = tmp_path_factory.mktemp("round") / name
     table = pa.table(data, schema=TYPES)
     write_table(table, path)
-    back = read_table(path, schema=fit_schema(table, kinds={"t": "text"}) if _varies(data["t"]) else None)
+    back = read_table(path, schema=fit_schema(table, types={"t": "text"}) if _varies(data["t"]) else None)
     assert back.num_rows == table.num_rows and back.column_names == table.column_names
     assert back["i"].to_pylist() == data["i"] and back["b"].to_pylist() == data["b"]
     assert all(

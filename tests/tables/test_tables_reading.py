@@ -8,6 +8,7 @@ import json
 import lzma
 import os
 import sys
+import zipfile
 
 import numpy as np
 import pyarrow as pa
@@ -299,10 +300,16 @@ def test_wrong_content_for_the_suffix(tmp_path):
         read_table(put(tmp_path, "t.csv.gz", CSV))
 
 
-@pytest.mark.parametrize("name", ["book.xlsx", "packed.csv"])
-def test_a_workbook_is_called_one(tmp_path, name):
-    with pytest.raises(DataError, match=f"{name} is an Excel workbook or a zip archive. Save the sheet as CSV"):
-        read_table(put(tmp_path, name, b"PK\x03\x04" + bytes(100)))
+def test_an_archive_is_called_one(tmp_path):
+    with zipfile.ZipFile(tmp_path / "packed.csv", "w") as archive:
+        archive.writestr("t.csv", CSV)
+    for content, message in ((None, "is a zip archive. Unpack it"), (b"PK\x03\x04" + bytes(100), "is a zip archive")):
+        path = tmp_path / "packed.csv" if content is None else put(tmp_path, "broken.csv", content)
+        with pytest.raises(DataError, match=message):
+            read_table(path)
+    for name, content in (("book.xlsx", b"PK\x03\x04" + bytes(100)), ("text.xlsx", CSV.encode())):
+        with pytest.raises(DataError, match=f"{name} is damaged, truncated or not a workbook"):
+            read_table(put(tmp_path, name, content))
 
 
 def test_no_thread_of_the_csv_reader_needs_python(tmp_path, monkeypatch):

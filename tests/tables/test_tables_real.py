@@ -47,7 +47,7 @@ def test_real_table(name):
         assert np.array_equal(schema.encode(table.slice(row, 1)).view(np.uint64), x[row : row + 1].view(np.uint64))
     head = table.slice(0, 500)
     back, seen = schema.decode(np.nan_to_num(x[:500])), schema.observed(head)
-    for column, kind in schema.kinds.items():
+    for column, kind in schema.types.items():
         for b, s in zip(back[column], seen[column], strict=True):
             if s is not None:
-                assert b == s if kind == "category" else b == pytest.approx(s, rel=1e-3, abs=1e-3), column
+                assert b == s if kind == "categorical" else b == pytest.approx(s, rel=1e-3, abs=1e-3), column

@@ -13,7 +13,7 @@ from ptad.benchmark.catalogue import catalogue, dataset_title
 from ptad.benchmark.statistics import mean_ranks
 from ptad.benchmark.store import MEASURED, Row
 from ptad.benchmark.summary import current, experiment_rows, published, short_reason, summarise
-from ptad.benchmark.tables import BEST, PLAIN, Notes, Table, TableCell
+from ptad.benchmark.tables import BEST, PLAIN, Notes, Table, TableCell, plain_table
 
 #: Printed by the paper under PTAD's own name; here it is the preset that follows it.
 _PAPER_NAMES = {"ptad-paper": "ptad"}
@@ -80,42 +80,25 @@ def full_size_table(capped: Sequence[Row], full: Sequence[Row]) -> Table:
     small = {_cell(row): row for row in current(capped) if row["experiment"] == "main"}
     body = []
     for row in sorted(current(full), key=lambda r: (r["dataset"], r["variant"])):
-        other = small.get(_cell(row))
-        texts = [dataset_title(str(row["dataset"])), row["variant"], row["scaling"], row["n_train"], row["n_test"]]
-        texts += [_figures(row), "" if other is None else _figures(other)]
-        texts += ["" if row["fit_seconds"] is None else f"{row['fit_seconds']:.1f} / {row['score_seconds']:.1f}"]
-        body.append([TableCell("" if text is None else str(text)) for text in texts])
+        other, seconds = small.get(_cell(row)), row["fit_seconds"]
+        body.append([dataset_title(str(row["dataset"])), row["variant"], row["scaling"], row["n_train"], row["n_test"]])
+        body[-1] += [_figures(row), "" if other is None else _figures(other)]
+        body[-1] += ["" if seconds is None else f"{seconds:.1f} / {row['score_seconds']:.1f}"]
     header = ["Data set", "Method", "Scaling", "training rows", "test rows", "all rows", "capped", "fit / score s"]
-    return Table("All rows, AUC-PR / AUC-ROC, seed 0", header, body)
+    return plain_table("All rows, AUC-PR / AUC-ROC, seed 0", header, body)
 
 
 def twin_table(rows: Sequence[Row]) -> Table:
     """Rows, prevalence and exact twins of every table."""
     body = []
     for name in catalogue():
-        own = [row for row in rows if row["dataset"] == name and row["twin_share"] is not None]
+        own = [row for row in rows if row["dataset"] == name and row["status"] in MEASURED]
         if own:
-            row = own[0]
-            twins = float(np.mean([r["twin_share"] for r in own]))
-            prevalence = next((r["prevalence"] for r in own if r["prevalence"] is not None), float("nan"))
-            texts = [
-                dataset_title(name),
-                row["n_train"],
-                row["n_test"],
-                row["n_features"],
-                f"{prevalence:.4f}",
-                f"{twins:.3f}",
-            ]
-            body.append([TableCell(str(text)) for text in texts])
-    header = [
-        "Data set",
-        "training rows",
-        "test rows",
-        "columns",
-        "prevalence",
-        "normal test rows with a twin in training",
-    ]
-    return Table("The tables as they were used", header, body)
+            shape = [own[0][column] for column in ("n_train", "n_test", "n_features")]
+            twins = float(np.mean([row["twin_share"] for row in own]))
+            body.append([dataset_title(name), *shape, f"{own[0]['prevalence']:.4f}", f"{twins:.3f}"])
+    header = ["Data set", "training rows", "test rows", "columns", "prevalence"]
+    return plain_table("The tables as they were used", [*header, "normal test rows with a twin in training"], body)
 
 
 def _cell(row: Row) -> tuple[object, ...]:

@@ -25,7 +25,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ptad.benchmark.peers import CHEAP_PEERS, make_peer
-from ptad.benchmark.peers.protocol import CalibratedPeer
 from ptad.devices import resolve_device
 
 
@@ -121,7 +120,7 @@ def measure(task: Task) -> Outcome:
         if cuda:
             cuda.synchronize()
         scored = time.perf_counter()
-        p_values = peer.p_value(scores) if isinstance(peer, CalibratedPeer) else None
+        p_values = peer.p_value(scores)
     except Exception as error:  # a failed cell keeps its reason; the run goes on
         return Outcome(error=f"{type(error).__name__}: {error}")
     finally:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ptad.benchmark.store import Row
 from ptad.benchmark.summary import Summary, published, summarise
-from ptad.benchmark.tables import Table, TableCell
+from ptad.benchmark.tables import Table, plain_table
 
 #: Fewer tables than this cannot give p < 0.05 in a two-sided Wilcoxon test.
 _FEWEST_TABLES = 6
@@ -86,9 +86,9 @@ def claim_table(rows: Sequence[Row]) -> Table:
         if claim.experiment not in summaries:
             chosen = [row for row in rows if row["experiment"] == claim.experiment]
             summaries[claim.experiment] = summarise(chosen, "auc_pr")
-        body.append([TableCell(text) for text in _row(claim, summaries[claim.experiment])])
+        body.append(_row(claim, summaries[claim.experiment]))
     header = ["Claim", "Experiment", "Gain in the paper", "Gain here", "Tables", "Won", "p", "Verdict"]
-    return Table("Claims of the paper, AUC-PR", header, body)
+    return plain_table("Claims of the paper, AUC-PR", header, body)
 
 
 def _row(claim: Claim, summary: Summary) -> list[str]:

@@ -76,7 +76,10 @@ class Collection(ABC):
         return self._cached(name)
 
     def select(self, text: str = "all", sample: int | None = None) -> list[str]:
-        """Return the tables that a list of names or groups means; ``sample`` of them, the same on every machine."""
+        """Return the tables that a list of names or groups means; ``sample`` of them, the same on every machine.
+
+        The sample is drawn by :func:`fixed_sample`: ``select("all", 100)`` of macro are the tables of its deep methods.
+        """
         words = [word.strip() for word in text.split(",") if word.strip()]
         groups = {group_of(self.name, name) for name in self.names}
         for word in words:
@@ -84,10 +87,7 @@ class Collection(ABC):
                 shown = ", ".join([*sorted(groups), *self.names][:30])
                 raise SettingError(f"The collection '{self.name}' has no table {word!r}. Choose from: all, {shown}.")
         chosen = [n for n in self.names if "all" in words or n in words or group_of(self.name, n) in words]
-        if sample is None:
-            return chosen
-        order = np.random.default_rng(0).permutation(len(chosen))[:sample]
-        return [chosen[i] for i in sorted(order)]
+        return chosen if sample is None else fixed_sample(chosen, sample)
 
     def check(self) -> list[Entry]:
         """Read every table and compare it with what is expected."""
@@ -221,6 +221,13 @@ def open_collection(
 def group_of(collection: str, name: str) -> str:
     """The group of a table: ``odd`` or ``ovr`` in macro, elsewhere the collection itself."""
     return name.partition("_")[0] if collection == "macro" else collection
+
+
+def fixed_sample(names: Sequence[str], size: int) -> list[str]:
+    """Draw ``size`` of the sorted names without replacement, with a generator of seed 0; fewer names are all taken."""
+    ordered = sorted(names)
+    drawn = np.random.default_rng(0).choice(len(ordered), min(size, len(ordered)), replace=False)
+    return [ordered[place] for place in np.sort(drawn)]
 
 
 def load_dataset(directory: Path, name: str) -> Dataset:

@@ -1,19 +1,20 @@
-"""The figures of the comparison: average bars, mean-rank bars, critical differences; lines over a swept setting."""
+"""The figures of the comparison: critical differences, and lines over a swept setting."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from ptad.benchmark.board import make_board
 from ptad.benchmark.catalogue import dataset_title
-from ptad.benchmark.report import TITLES
+from ptad.benchmark.metrics import TITLES
+from ptad.benchmark.results import Results
 from ptad.benchmark.statistics import Comparison, compare
 from ptad.benchmark.store import Row
-from ptad.benchmark.summary import Summary, summarise
-from ptad.errors import DataError, MissingExtraError, SettingError
+from ptad.benchmark.summary import summarise
+from ptad.errors import MissingExtraError
 
 _OURS = "#b5482a"
 _OTHERS = "#5b7c99"
@@ -27,42 +28,36 @@ SWEEPS = {
 }
 
 
-def draw_all(rows: Sequence[Row], directory: Path, suffix: str = "png") -> list[Path]:
-    """Draw averages, ranks and critical differences for AUC-PR and AUC-ROC; return the files."""
-    if suffix not in ("png", "svg", "pdf"):
-        raise SettingError(f"Figures are written as png, svg or pdf. Got {suffix!r} instead.")
-    chosen = [row for row in rows if row["experiment"] == "main"]
-    if not chosen:
-        raise DataError("The results hold no rows of the main comparison. Make some with 'ptad benchmark run'.")
+def draw_all(results: Path, directory: Path) -> list[Path]:
+    """Draw the pictures of the documentation from a folder of results; return the files."""
+    found = Results(results)
     directory.mkdir(parents=True, exist_ok=True)
     written = []
-    for name, figure in _named_figures(rows, chosen):
-        path = directory / f"{name}.{suffix}"
-        figure.savefig(path, dpi=150, bbox_inches="tight")
-        _pyplot().close(figure)
-        written.append(path)
+    for collection, metric in (("paper", "auc_pr"), ("paper", "auc_roc"), ("macro", "auc_pr")):
+        name = f"{metric if collection == 'paper' else collection}_critical_difference.png"
+        if save_critical_difference(found.rows(collection), collection, directory / name, metric):
+            written.append(directory / name)
+    for (experiment, prefix), label in SWEEPS.items():
+        swept = [row for row in found.experiment("paper", experiment) if str(row["variant"]).startswith(prefix)]
+        if swept:
+            written.append(directory / f"{experiment}_{label.split()[0].lower()}.png")
+            _save(sweep_figure(swept, prefix, label), written[-1])
     return written
 
 
-def _named_figures(rows: Sequence[Row], main: Sequence[Row]) -> Iterator[tuple[str, Any]]:
-    """File names and figures, drawn one at a time."""
-    for metric in ("auc_pr", "auc_roc"):
-        summary = summarise(main, metric)
-        result = compare(summary)
-        yield f"{metric}_average", average_figure(summary, result)
-        yield f"{metric}_rank", rank_figure(result, metric)
-        yield f"{metric}_critical_difference", critical_difference_figure(result, metric)
-    for (experiment, prefix), label in SWEEPS.items():
-        swept = [row for row in rows if row["experiment"] == experiment and str(row["variant"]).startswith(prefix)]
-        if swept:
-            yield f"{experiment}_{label.split()[0].lower()}", sweep_figure(swept, prefix, label)
-
-
-def save_critical_difference(result: Comparison, metric: str, path: Path) -> None:
-    """Draw the critical differences into a file."""
+def save_critical_difference(rows: Sequence[Row], collection: str, path: Path, metric: str = "auc_pr") -> bool:
+    """Draw the critical differences of a leaderboard into a file; too few methods or tables have none."""
+    board = make_board(rows, collection)
+    if len(board.methods) < 2 or len(board.datasets) < 6:
+        return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure = critical_difference_figure(result, metric)
-    figure.savefig(path, dpi=150, bbox_inches="tight")
+    result = compare(board.methods, board.values[metric])
+    _save(critical_difference_figure(result, len(board.datasets), metric), path)
+    return True
+
+
+def _save(figure: Any, path: Path) -> None:
+    figure.savefig(path, dpi=150, bbox_inches="tight", metadata={"Software": None})
     _pyplot().close(figure)
 
 
@@ -83,23 +78,7 @@ def sweep_figure(rows: Sequence[Row], prefix: str, label: str) -> Any:
     return figure
 
 
-def average_figure(summary: Summary, result: Comparison) -> Any:
-    """Bars of the average over the tables that all methods share, best first."""
-    means = np.array([np.mean([summary.value(m, d) for d in result.datasets]) for m in result.methods])
-    order = np.argsort(-means, kind="stable")
-    names, values = [result.methods[i] for i in order], means[order]
-    title = f"Average {TITLES[summary.metric]} over {len(result.datasets)} tables"
-    low = max(0.0, float(np.floor(values.min() * 10 - 1) / 10))
-    return _bars(names, values, title, TITLES[summary.metric], low, "{:.3f}")
-
-
-def rank_figure(result: Comparison, metric: str) -> Any:
-    """Bars of the mean rank, best first."""
-    title = f"Mean rank by {TITLES[metric]} over {len(result.datasets)} tables (1 is best)"
-    return _bars(result.methods, result.ranks, title, "mean rank", 0.0, "{:.2f}")
-
-
-def critical_difference_figure(result: Comparison, metric: str) -> Any:
+def critical_difference_figure(result: Comparison, n_tables: int, metric: str) -> Any:
     """Mean ranks on a line; bars join methods that Holm-corrected Wilcoxon tests do not tell apart."""
     try:
         import pandas
@@ -107,38 +86,21 @@ def critical_difference_figure(result: Comparison, metric: str) -> Any:
     except ImportError as error:
         raise MissingExtraError("scikit-posthocs", "bench", "The critical-difference diagram") from error
     figure, axes = _pyplot().subplots(figsize=(9, 1.2 + 0.2 * len(result.methods)))
-    names = result.methods
+    # Numbers stand for the methods: sets of text have another order in every process, and so would the lines drawn.
+    names = range(len(result.methods))
     scikit_posthocs.critical_difference_diagram(
         pandas.Series(result.ranks, index=names),
         pandas.DataFrame(result.p_values, index=names, columns=names),
         ax=axes,
         label_fmt_left="{label} ({rank:.2f}) ",
         label_fmt_right=" {label} ({rank:.2f})",
-        color_palette={name: _colour(name) for name in names},
+        color_palette={place: _colour(name) for place, name in enumerate(result.methods)},
         # A group need not be contiguous: a bar may pass methods that do differ. Dots say who belongs to it.
         crossbar_props={"marker": "o", "markersize": 5, "linewidth": 1.5, "color": _INK},
     )
-    axes.set_title(
-        f"Mean ranks by {TITLES[metric]}, {len(result.datasets)} tables; dots on one bar: p ≥ 0.05", fontsize=10
-    )
-    return figure
-
-
-def _bars(names: Sequence[str], values: Any, title: str, label: str, low: float, number: str) -> Any:
-    figure, axes = _pyplot().subplots(figsize=(7, 0.8 + 0.28 * len(names)))
-    positions = np.arange(len(names))[::-1]
-    axes.barh(positions, np.asarray(values) - low, left=low, color=[_colour(name) for name in names], height=0.72)
-    for position, value in zip(positions, values, strict=True):
-        axes.annotate(
-            number.format(value), (value, position), xytext=(3, 0), textcoords="offset points", va="center", fontsize=8
-        )
-    axes.set_yticks(positions, names, fontsize=9)
-    axes.set_xlabel(label if low == 0.0 else f"{label} (axis starts at {low:g})", fontsize=9)
-    axes.set_title(title, fontsize=10, loc="left")
-    axes.margins(x=0.12)
-    axes.set_xlim(left=low)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(colors=_INK)
+    for text in axes.texts:
+        text.set_text(re.sub(r"\d+", lambda found: result.methods[int(found[0])], text.get_text(), count=1))
+    axes.set_title(f"Mean ranks by {TITLES[metric]}, {n_tables} tables; dots on one bar: p ≥ 0.05", fontsize=10)
     return figure
 
 

@@ -8,6 +8,12 @@ import numpy.typing as npt
 from ptad.benchmark.store import ALARM_COLUMNS
 from ptad.errors import DataError, SettingError
 
+TITLES = {
+    "auc_pr": "AUC-PR",
+    "auc_roc": "AUC-ROC",
+    "auc_pr_at_1": "AUC-PR at a prevalence of 1 %",
+    "auc_pr_at_5": "AUC-PR at a prevalence of 5 %",
+}
 #: Prevalences at which every cell is reported besides its own.
 FIXED_PREVALENCES = (0.01, 0.05)
 #: Target false-alarm rates of :data:`ptad.benchmark.store.ALARM_COLUMNS`.

@@ -1,36 +1,67 @@
-"""The generated parts of the documentation: tables between markers, a pure read of the results files.
+"""The generated parts of README and documentation: blocks between markers, a pure read of the results.
 
 A page holds text by hand and blocks like ``<!-- begin averages -->`` ... ``<!-- end averages -->``; only what is
-between the markers is written here, so that text and figures cannot drift apart.
+between the markers is written here, so that text and figures cannot drift apart. A test renders all pages and compares.
 """
 
 from __future__ import annotations
 
-import csv
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from ptad.benchmark.averages import averages_table, full_size_table, twin_table
+from ptad.benchmark.catalogue import catalogue
 from ptad.benchmark.claims import claim_table
-from ptad.benchmark.leaderboard import make_board, means_table
+from ptad.benchmark.experiments import EXPERIMENTS, READERS, variant_order
+from ptad.benchmark.gaps import gap_table
+from ptad.benchmark.headline import headline
+from ptad.benchmark.leaderboard import leaderboard_page
 from ptad.benchmark.methods import methods_list
-from ptad.benchmark.report import BESIDE_PUBLISHED, coverage_table, experiment_tables
-from ptad.benchmark.store import ResultStore, Row
+from ptad.benchmark.report import coverage_table, experiment_tables, published_tables
+from ptad.benchmark.results import Results
+from ptad.benchmark.store import Row
 from ptad.benchmark.summary import experiment_rows
-from ptad.benchmark.tables import Table, TableCell, to_markdown
+from ptad.benchmark.tables import Table, plain_table, to_markdown
 from ptad.errors import DataError
 
 _MARK = re.compile(r"<!-- begin ([a-z-]+) -->\n.*?<!-- end \1 -->", re.DOTALL)
 NOT_YET = "*Not measured yet.*"
+LEADERBOARD = "macro"
 
 
-def update_page(path: Path, blocks: Mapping[str, str]) -> None:
-    """Write the blocks of a page anew; a marker without a block is an error, since it would keep old figures."""
-    text = path.read_text(encoding="utf-8")
+def render_pages(results: Path, docs: Path, readme: Path) -> dict[Path, str]:
+    """Return the text of every page with generated parts, as the results say; nothing is written.
+
+    Parameters
+    ----------
+    results : Path
+        Folder of results.
+    docs : Path
+        Folder of the documentation: ``benchmark.md``, ``typed-tables.md``, ``experiments/*.md`` have blocks;
+        ``macro.md`` is generated as a whole.
+    readme : Path
+        Has the block ``figures``.
+    """
+    found = Results(results)
+    pages = {
+        readme: fill(readme, {"figures": headline(found)}),
+        docs / f"{LEADERBOARD}.md": leaderboard_page(
+            found.rows(LEADERBOARD), LEADERBOARD, f"images/{LEADERBOARD}_critical_difference.png"
+        ),
+        docs / "benchmark.md": fill(docs / "benchmark.md", main_blocks(found)),
+        docs / "typed-tables.md": fill(docs / "typed-tables.md", {"results": _measured(found, "typed-tables")}),
+    }
+    for page in sorted((docs / "experiments").glob("*.md")):
+        pages[page] = fill(page, {"results": experiment_block(found, page)})
+    return pages
+
+
+def fill(path: Path, blocks: Mapping[str, str]) -> str:
+    """Return a page with its blocks written anew; a marker without a block is an error: it would keep old figures."""
 
     def replacement(match: re.Match[str]) -> str:
         name = match.group(1)
@@ -38,65 +69,47 @@ def update_page(path: Path, blocks: Mapping[str, str]) -> None:
             raise DataError(f"{path} has a block {name!r} that nothing is generated for. Known: {', '.join(blocks)}.")
         return f"<!-- begin {name} -->\n{blocks[name]}\n<!-- end {name} -->"
 
-    path.write_text(_MARK.sub(replacement, text), encoding="utf-8")
+    text, count = _MARK.subn(replacement, path.read_text(encoding="utf-8"))
+    if not count:
+        raise DataError(f"{path} has no block to write. Mark one with '<!-- begin {next(iter(blocks))} -->'.")
+    return text
 
 
-def update_pages(
-    results: Path,
-    docs: Path,
-    experiments: Mapping[str, tuple[Sequence[str], Sequence[str]]],
-    readers: Mapping[str, Callable[[Path], Table]],
-) -> list[Path]:
-    """Write the blocks of ``benchmark.md`` and ``experiments/*.md``.
-
-    Parameters
-    ----------
-    results : Path
-        The results of the paper's tables; ``full.csv``, ``macro.csv`` and the files of the measurements are looked for
-        beside it.
-    docs : Path
-        Folder of the documentation.
-    experiments : mapping
-        Variants of every experiment in the order of its table, and the tables that it is planned for.
-    readers : mapping
-        For experiments with a file of their own, how to read it as a table; a plain CSV otherwise.
-    """
-    rows, wide = ResultStore(results).read(), ResultStore(results.with_name("macro.csv")).read()
-    main = docs / "benchmark.md"
-    update_page(main, main_blocks(rows, results.with_name("full.csv")))
-    written = [main]
-    for page in sorted((docs / "experiments").glob("*.md")):
-        own = results.with_name(f"{page.stem}.csv")
-        blocks = [experiment_block(rows, page.stem, *experiments[page.stem])] if page.stem in experiments else []
-        if any(row["experiment"] == page.stem for row in wide):
-            title = "On the collection macro"
-            blocks.append(to_markdown(means_table(make_board(wide, "macro", page.stem), title)))
-        blocks += [to_markdown(readers.get(page.stem, csv_table)(own))] if own.is_file() else []
-        for image in sorted(results.parent.glob(f"{page.stem}_*.png")):
-            place = os.path.relpath(image, page.parent).replace(os.sep, "/")
-            blocks.append(f"![{image.stem.replace('_', ', ')}]({place})")
-        update_page(page, {"results": "\n\n".join(blocks) or NOT_YET})
-        written.append(page)
-    return written
-
-
-def main_blocks(rows: Sequence[Row], full: Path) -> dict[str, str]:
+def main_blocks(results: Results) -> dict[str, str]:
     """The blocks of the page of the main comparison."""
+    rows = results.rows("paper")
     *tables, coverage = experiment_tables(rows)
-    printed = [table for table in tables if table.title.endswith(BESIDE_PUBLISHED)]
     return {
         "methods": methods_list(),
         "averages": to_markdown(averages_table(rows, "main")),
         "claims": to_markdown(claim_table(rows)),
-        "details": "\n\n".join(_folded(table) for table in tables if table not in printed),
-        "published": "\n\n".join(_folded(table) for table in printed),
+        "details": "\n\n".join(map(_folded, tables)),
+        "published": "\n\n".join(map(_folded, published_tables(rows))),
         "coverage": to_markdown(coverage),
-        "full-size": to_markdown(full_size_table(rows, ResultStore(full).read())),
+        "gaps": to_markdown(gap_table(rows)),
+        "full-size": to_markdown(full_size_table(rows, results.rows("full"))),
         "twins": to_markdown(twin_table(experiment_rows(rows, "main"))),
     }
 
 
-def experiment_block(rows: Sequence[Row], name: str, order: Sequence[str], planned: Sequence[str]) -> str:
+def experiment_block(results: Results, page: Path) -> str:
+    """What is known of one experiment: its own page, or its averages and tables; its file, its pictures."""
+    name = page.stem
+    experiment = EXPERIMENTS.get(name)
+    blocks = []
+    if experiment is not None and experiment.page is not None:
+        blocks.append(experiment.page(results))
+    elif experiment is not None:
+        planned = experiment.datasets or tuple(catalogue())
+        blocks.append(variant_block(results.experiment("paper", name), name, variant_order(name), planned))
+    blocks.append(_measured(results, name))
+    for image in sorted(results.folder.glob(f"{name}_*.png")):
+        place = os.path.relpath(image, page.parent).replace(os.sep, "/")
+        blocks.append(f"![{image.stem.replace('_', ', ')}]({place})")
+    return "\n\n".join(filter(None, blocks)) or NOT_YET
+
+
+def variant_block(rows: Sequence[Row], name: str, order: Sequence[str], planned: Sequence[str]) -> str:
     """Averages beside the published ones, what is missing, then the figures of every table, folded."""
     chosen = experiment_rows(rows, name, order)
     if not chosen:
@@ -113,11 +126,16 @@ def experiment_block(rows: Sequence[Row], name: str, order: Sequence[str], plann
     return "\n\n".join(parts)
 
 
-def csv_table(path: Path) -> Table:
+def _measured(results: Results, name: str) -> str:
+    """The tables of a measurement with a file of its own."""
+    rows = results.measurement(name)
+    tables = READERS.get(name, _plain)(rows) if rows else []
+    return "\n\n".join(map(to_markdown, tables))
+
+
+def _plain(rows: Sequence[Mapping[str, str]]) -> list[Table]:
     """A measurement's own file as a table, numbers with four digits."""
-    with path.open(newline="", encoding="utf-8") as file:
-        header, *body = list(csv.reader(file))
-    return Table(path.stem, header, [[TableCell(_short(text)) for text in row] for row in body])
+    return [plain_table("", list(rows[0]), [[_short(text) for text in row.values()] for row in rows])]
 
 
 def _short(text: str) -> str:

@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from ptad.benchmark.catalogue import catalogue, dataset_title
-from ptad.benchmark.statistics import compare, mean_ranks
+from ptad.benchmark.metrics import TITLES
+from ptad.benchmark.statistics import mean_ranks
 from ptad.benchmark.store import MEASURED, STATUSES, Row
-from ptad.benchmark.summary import Summary, experiment_rows, published, short_reason, summarise
-from ptad.benchmark.tables import (
-    BEST,
-    PLAIN,
-    SECOND,
-    Notes,
-    Table,
-    TableCell,
-    html_page,
-    latex_input,
-    markdown_page,
-)
+from ptad.benchmark.summary import Summary, by_variant, experiment_rows, published, short_reason, summarise
+from ptad.benchmark.tables import BEST, PLAIN, SECOND, Notes, Table, TableCell
 from ptad.errors import DataError
-
-TITLES = {
-    "auc_pr": "AUC-PR",
-    "auc_roc": "AUC-ROC",
-    "auc_pr_at_1": "AUC-PR at a prevalence of 1 %",
-    "auc_pr_at_5": "AUC-PR at a prevalence of 5 %",
-}
-
-BESIDE_PUBLISHED = "ours / published"
 
 
 def experiment_tables(rows: Sequence[Row], experiment: str = "main", order: Sequence[str] = ()) -> list[Table]:
-    """All tables of one experiment; the main one is also set beside the published figures.
+    """All tables of one experiment, the coverage last.
 
     ``order`` lists variants in the order of their columns; by default that of the registry of methods.
     """
@@ -43,14 +25,13 @@ def experiment_tables(rows: Sequence[Row], experiment: str = "main", order: Sequ
     if not chosen:
         known = sorted({str(row["experiment"]) for row in rows})
         raise DataError(f"The results hold no experiment {experiment!r}. They hold: {', '.join(known) or 'nothing'}.")
-    tables = [value_table(summarise(chosen, metric)) for metric in ("auc_pr", "auc_roc")]
-    if experiment == "main":
-        tables += [beside_published(summarise(chosen, metric)) for metric in ("auc_pr", "auc_roc")]
-    tables += [value_table(summarise(chosen, metric)) for metric in ("auc_pr_at_1", "auc_pr_at_5")]
-    compared = [summarise(chosen, metric) for metric in ("auc_pr", "auc_roc")]
-    tables += [p_value_table(summary) for summary in compared if _testable(summary)]
-    tables.append(coverage_table(chosen))
-    return tables
+    return [*(value_table(summarise(chosen, metric)) for metric in TITLES), coverage_table(chosen)]
+
+
+def published_tables(rows: Sequence[Row]) -> list[Table]:
+    """The main comparison beside the published figures."""
+    chosen = experiment_rows(rows, "main")
+    return [beside_published(summarise(chosen, metric)) for metric in ("auc_pr", "auc_roc")]
 
 
 def value_table(summary: Summary) -> Table:
@@ -76,7 +57,7 @@ def value_table(summary: Summary) -> Table:
             body = [TableCell(text, e) for text, e in zip(texts, emphasis, strict=True)]
             rows.append([TableCell(label, marks=mark), *body])
     rows.append([TableCell("Scaling"), *(TableCell(summary.scaling[method]) for method in summary.methods)])
-    title = f"{TITLES.get(summary.metric, summary.metric)}, mean ± standard deviation over seeds"
+    title = f"{TITLES[summary.metric]}, mean ± standard deviation over seeds"
     return Table(title, ["Data set", *summary.methods], rows, notes.texts)
 
 
@@ -103,7 +84,7 @@ def beside_published(summary: Summary) -> Table:
     n_tables = len(summary.datasets)
     if n_tables < len(catalogue()):
         notes.number(f"our averages are over {n_tables} tables, the published ones over {len(catalogue())}")
-    title = f"{TITLES.get(summary.metric, summary.metric)}, {BESIDE_PUBLISHED}"
+    title = f"{TITLES[summary.metric]}, ours / published"
     return Table(title, ["Data set", *methods], rows, notes.texts)
 
 
@@ -111,44 +92,17 @@ def coverage_table(rows: Sequence[Row]) -> Table:
     """How many cells of each method were measured, capped or lost, and why."""
     notes = Notes()
     body = []
-    for variant in dict.fromkeys(str(row["variant"]) for row in rows):
-        own = [row for row in rows if row["variant"] == variant]
+    for variant, own in by_variant(rows).items():
         counts = [len(own), *(sum(row["status"] == status for row in own) for status in STATUSES)]
-        reasons = dict.fromkeys(short_reason(row) for row in own if row["status"] not in MEASURED)
-        marks = tuple(notes.number(reason) for reason in reasons)
+        alike: dict[str, list[str]] = {}
+        for reason in (short_reason(row) for row in own if row["status"] not in MEASURED):
+            alike.setdefault(re.sub(r"\d+", "#", reason), []).append(reason)
+        marks = tuple(
+            notes.number(same[0] if len(same) == 1 else f"{same[0]} ({len(same)} cells alike)")
+            for same in alike.values()
+        )
         body.append([TableCell(variant, marks=marks), *(TableCell(str(count)) for count in counts)])
     return Table("Coverage of the grid", ["Method", "cells", *STATUSES], body, notes.texts)
-
-
-def write_tables(tables: Sequence[Table], directory: Path) -> list[Path]:
-    """Write all tables as tables.md, tables.tex (to be included in a document) and tables.html (a page)."""
-    directory.mkdir(parents=True, exist_ok=True)
-    written = []
-    for suffix, render in (("md", markdown_page), ("tex", latex_input), ("html", html_page)):
-        path = directory / f"tables.{suffix}"
-        path.write_text(render(tables), encoding="utf-8")
-        written.append(path)
-    return written
-
-
-def p_value_table(summary: Summary) -> Table:
-    """Holm-corrected Wilcoxon p-values of all pairs, best mean rank first."""
-    result = compare(summary)
-    rows = []
-    for i, method in enumerate(result.methods):
-        cells = [
-            TableCell("–" if i == j else f"{p:.3f}", BEST if i != j and p < 0.05 else PLAIN)
-            for j, p in enumerate(result.p_values[i])
-        ]
-        rows.append([TableCell(method), TableCell(f"{result.ranks[i]:.2f}"), *cells])
-    title = f"Wilcoxon signed-rank p-values with Holm's correction, {TITLES[summary.metric]}"
-    notes = [f"{len(result.datasets)} tables; Friedman p = {result.friedman:.2g}; bold: p < 0.05"]
-    return Table(title, ["Method", "Mean rank", *result.methods], rows, notes)
-
-
-def _testable(summary: Summary) -> bool:
-    methods, shared = summary.complete()
-    return len(methods) > 1 and len(shared) > 4
 
 
 def _figure_cell(summary: Summary, method: str, dataset: str, emphasis: str, notes: Notes) -> TableCell:

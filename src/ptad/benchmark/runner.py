@@ -67,28 +67,44 @@ class _Run:
             shutil.rmtree(self.groups.pop(key).folder, ignore_errors=True)
 
     def _prepare(self, cell: Cell) -> _Group:
-        data = self.loader(cell.dataset, cell.seed)
-        limits = self.settings
-        whole = data.split(cell.seed)
-        split = cap_split(whole, data.y, cell.seed, limits.max_train, limits.max_test)
-        cut = [
-            f"{len(part)} of {len(full)} {kind} rows"
-            for part, full, kind in ((split.train, whole.train, "training"), (split.test, whole.test, "test"))
-            if len(part) < len(full)
-        ]
-        train, test = scale_columns(data.X[split.train], data.X[split.test], cell.scaling)
+        rows = prepare_rows(cell, self.loader, self.settings)
         folder = Path(tempfile.mkdtemp(dir=self.scratch))
-        np.save(folder / "train.npy", train)
-        np.save(folder / "test.npy", test)
-        y_test = data.y[split.test]
-        shape: Row = {
-            "n_train": len(train),
-            "n_test": len(test),
-            "n_features": train.shape[1],
-            "n_anomalies": int(y_test.sum()),
-            "twin_share": twin_share(data.X, data.y, split),
-        }
-        return _Group(folder, y_test, shape, "; ".join(cut))
+        np.save(folder / "train.npy", rows.train)
+        np.save(folder / "test.npy", rows.test)
+        return _Group(folder, rows.y_test, rows.shape, rows.cut)
+
+
+@dataclass(frozen=True)
+class PreparedRows:
+    """Scaled rows of a cell, the labels, what the results say of their shape, and which caps they met."""
+
+    train: npt.NDArray[np.float32]
+    test: npt.NDArray[np.float32]
+    y_test: npt.NDArray[np.bool_]
+    shape: Row
+    cut: str
+
+
+def prepare_rows(cell: Cell, loader: Loader, settings: RunSettings) -> PreparedRows:
+    """Load, split, cap and scale the rows of a cell."""
+    data = loader(cell.dataset, cell.seed)
+    whole = data.split(cell.seed)
+    split = cap_split(whole, data.y, cell.seed, settings.max_train, settings.max_test)
+    cut = [
+        f"{len(part)} of {len(full)} {kind} rows"
+        for part, full, kind in ((split.train, whole.train, "training"), (split.test, whole.test, "test"))
+        if len(part) < len(full)
+    ]
+    train, test = scale_columns(data.X[split.train], data.X[split.test], cell.scaling)
+    y_test = data.y[split.test]
+    shape: Row = {
+        "n_train": len(train),
+        "n_test": len(test),
+        "n_features": train.shape[1],
+        "n_anomalies": int(y_test.sum()),
+        "twin_share": twin_share(data.X, data.y, split),
+    }
+    return PreparedRows(train, test, y_test, shape, "; ".join(cut))
 
 
 def run_grid(

@@ -1,15 +1,15 @@
-"""Ranks and tests over tables: mean ranks, Friedman, Wilcoxon signed-rank with Holm's correction."""
+"""Summaries over tables: ranks, win rates, Elo, intervals, Wilcoxon signed-rank tests with Holm's correction."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
-from ptad.benchmark.summary import Summary
-from ptad.errors import DataError, MissingExtraError
+from ptad.errors import MissingExtraError
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -22,65 +22,80 @@ def mean_ranks(values: FloatArray) -> FloatArray:
     return ranks
 
 
-def bootstrap_interval(values: FloatArray, n_draws: int = 2_000, level: float = 0.95) -> tuple[float, float]:
-    """Interval of the mean over tables, by drawing tables with replacement; the same draws every time."""
-    draws = np.random.default_rng(0).integers(len(values), size=(n_draws, len(values)))
-    low, high = np.quantile(values[draws].mean(axis=1), [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+def bootstrap_interval(values: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+    """Interval of the mean over tables (the first axis), by drawing tables with replacement; the same draws always."""
+    low, high = np.quantile(_draws(len(values)) @ values, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return low, high
+
+
+@cache
+def _draws(n_tables: int, n_draws: int = 2_000) -> FloatArray:
+    """How often each table is drawn, as shares: (n_draws, n_tables)."""
+    drawn = np.random.default_rng(0).integers(n_tables, size=(n_draws, n_tables))
+    return np.stack([np.bincount(places, minlength=n_tables) for places in drawn]) / n_tables
+
+
+def win_rates(values: FloatArray) -> FloatArray:
+    """Share of tables and other methods that a method beats, ties half. (n_datasets, n_methods) -> (n_methods,)."""
+    n_methods = values.shape[1]
+    rates: FloatArray = (n_methods - mean_ranks(values)) / (n_methods - 1)
+    return rates
+
+
+def elo_ratings(values: FloatArray, anchor: int = 0) -> FloatArray:
+    """Elo ratings of all methods, the anchor at 1000: 400 points are odds of ten to one.
+
+    A Bradley-Terry model of all pairs of methods on all tables, fitted as a logistic regression; ties count half.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_datasets, n_methods)
+        Higher is better.
+    anchor : int
+        The method that has 1000 points.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    first, second = np.triu_indices(values.shape[1], 1)
+    pairs = np.eye(values.shape[1])[first] - np.eye(values.shape[1])[second]
+    gain = values[:, first] - values[:, second]
+    won = ((gain > 0) + 0.5 * (gain == 0)).sum(axis=0)
+    # The weak penalty keeps a method that always wins finite.
+    model = LogisticRegression(C=100.0, fit_intercept=False, max_iter=1_000)
+    outcome = np.repeat([1, 0], len(pairs))
+    model.fit(np.concatenate([pairs, pairs]), outcome, np.concatenate([won, len(values) - won]))
+    points = 400.0 / np.log(10.0) * model.coef_[0]
+    return np.asarray(1000.0 + points - points[anchor])
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Tests on the tables that every method was measured on.
+    """Methods by mean rank, the best first, and which of them can be told apart.
 
     Attributes
     ----------
-    methods, datasets : list of str
-        What was compared, best mean rank first, and where.
+    methods : list of str
     ranks : ndarray of shape (n_methods,)
         Mean ranks.
-    friedman : float
-        p-value that all methods are alike; NaN with fewer than three methods.
     p_values : ndarray of shape (n_methods, n_methods)
         Wilcoxon signed-rank p-values after Holm's correction over all pairs; 1 on the diagonal.
     """
 
     methods: list[str]
-    datasets: list[str]
     ranks: FloatArray
-    friedman: float
     p_values: FloatArray
 
 
-def compare(summary: Summary) -> Comparison:
-    """Rank and test all methods of a summary."""
-    methods, datasets = summary.complete()
-    values = np.array([[summary.value(m, d) for m in methods] for d in datasets])
-    return compare_values(methods, datasets, values)
-
-
-def compare_values(methods: Sequence[str], datasets: Sequence[str], values: FloatArray) -> Comparison:
+def compare(methods: Sequence[str], values: FloatArray) -> Comparison:
     """Rank and test methods by their values of shape (n_datasets, n_methods)."""
     try:
         import scikit_posthocs
     except ImportError as error:
         raise MissingExtraError("scikit-posthocs", "bench", "The comparison of methods") from error
-    from scipy.stats import friedmanchisquare
-
-    if len(methods) < 2 or len(datasets) < 2:
-        raise DataError(
-            "A comparison needs at least two methods that share at least two measured data sets; "
-            f"here {len(methods)} methods share {len(datasets)}."
-        )
     ranks = mean_ranks(values)
     order = np.argsort(ranks, kind="stable")
-    values, ranks = values[:, order], ranks[order]
-    friedman = float("nan")
-    if len(methods) > 2:
-        friedman = float(friedmanchisquare(*values.T).pvalue)
     # zsplit: tables on which two methods are exactly equal count half for each, instead of failing when all are.
-    p_values = np.array(
-        scikit_posthocs.posthoc_wilcoxon(list(values.T), p_adjust="holm", zero_method="zsplit"), dtype=np.float64
-    )
+    found = scikit_posthocs.posthoc_wilcoxon(list(values.T[order]), p_adjust="holm", zero_method="zsplit")
+    p_values = np.array(found, dtype=np.float64)
     np.fill_diagonal(p_values, 1.0)
-    return Comparison([methods[i] for i in order], list(datasets), ranks, friedman, p_values)
+    return Comparison([methods[i] for i in order], ranks[order], p_values)

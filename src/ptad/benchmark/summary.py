@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from statistics import fmean
 
 import numpy as np
 
@@ -27,19 +29,13 @@ class Figure:
         Over the seeds; None where nothing was measured.
     n_seeds : int
         Measured seeds.
-    capped : bool
-        Whether any seed was measured under a cap.
     reasons : tuple of str
         Why seeds are capped or missing.
-    lost : int
-        Seeds that failed, timed out or were skipped.
     """
 
     mean: float | None
     std: float | None
     n_seeds: int
-    capped: bool = False
-    lost: int = 0
     reasons: tuple[str, ...] = ()
 
 
@@ -86,27 +82,15 @@ class Summary:
         return [self.methods[j] for j in kept], [self.datasets[i] for i in rows]
 
 
-def summarise(rows: Iterable[Row], metric: str, by: str = "variant", choose_by: str = "auc_pr") -> Summary:
-    """Gather the rows of one experiment.
-
-    Parameters
-    ----------
-    rows : iterable of dict
-        Rows of one experiment.
-    metric : str
-        The column to show.
-    by : str
-        The column that tells methods apart.
-    choose_by : str
-        The metric that decides which scaling counts; one scaling per method for all tables and for all metrics.
-    """
+def summarise(rows: Iterable[Row], metric: str) -> Summary:
+    """Gather the rows of one experiment for one metric; AUC-PR decides which scaling of a method counts for all."""
     rows = current(rows)
-    methods = tuple(dict.fromkeys(str(row[by]) for row in rows))
+    groups = by_variant(rows)
+    methods = tuple(groups)
     datasets = tuple(sorted({str(row["dataset"]) for row in rows}))
     summary = Summary(metric, methods, datasets)
-    for method in methods:
-        own = [row for row in rows if row[by] == method]
-        scaling = better_scaling(own, choose_by)
+    for method, own in groups.items():
+        scaling = better_scaling(own, "auc_pr")
         summary.scaling[method] = scaling
         cells: dict[str, list[Row]] = {}
         for row in own:
@@ -115,6 +99,14 @@ def summarise(rows: Iterable[Row], metric: str, by: str = "variant", choose_by: 
         for dataset, found in cells.items():
             summary.figures[method, dataset] = _figure(found, metric)
     return summary
+
+
+def by_variant(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """The rows of every variant, in the order of their first appearance."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(str(row["variant"]), []).append(row)
+    return groups
 
 
 def current(rows: Iterable[Row]) -> list[Row]:
@@ -144,7 +136,7 @@ def experiment_rows(rows: Iterable[Row], experiment: str, order: Sequence[str] =
 
 def short_reason(row: Row) -> str:
     """Status and reason of a cell for a note: the first sentence, since what follows is advice or a memory dump."""
-    return f"{row['status']}: {str(row['reason']).split('. ')[0]}"
+    return f"{row['status']}: {str(row['reason']).split('. ')[0].rstrip('.')}"
 
 
 def _precedence(row: Row) -> tuple[bool, str]:
@@ -152,28 +144,32 @@ def _precedence(row: Row) -> tuple[bool, str]:
 
 
 def better_scaling(rows: Sequence[Row], metric: str) -> str:
-    """The scaling with the higher mean over the tables, judged on splits that all scalings were measured on.
+    """The scaling with the higher mean over the tables; with most rows where no split has all of them."""
+    if len({row["scaling"] for row in rows}) == 1:
+        return str(rows[0]["scaling"])
+    means = scaling_means(rows, metric)
+    counts = Counter(str(row["scaling"]) for row in rows if row["status"] in MEASURED)
+    return max(sorted({str(row["scaling"]) for row in rows}), key=lambda name: (means.get(name, 0.0), counts[name]))
+
+
+def scaling_means(rows: Sequence[Row], metric: str) -> dict[str, float]:
+    """The mean over the tables under every scaling of one method, on splits that all scalings were measured on.
 
     A scaling may have more seeds than the other; counting those would compare different splits.
     """
-    scalings = sorted({str(row["scaling"]) for row in rows})
-    if len(scalings) == 1:
-        return scalings[0]
-    values: dict[str, dict[tuple[str, int], float]] = {scaling: {} for scaling in scalings}
+    values: dict[str, dict[tuple[str, int], float]] = {str(row["scaling"]): {} for row in rows}
     for row in rows:
         if row["status"] in MEASURED:
             values[str(row["scaling"])][str(row["dataset"]), int(row["seed"])] = row[metric]
-    shared = set.intersection(*(set(found) for found in values.values()))
-    if not shared:
-        return max(scalings, key=lambda scaling: len(values[scaling]))
-
-    def mean_over_tables(scaling: str) -> float:
-        tables: dict[str, list[float]] = {}
-        for dataset, seed in sorted(shared):
-            tables.setdefault(dataset, []).append(values[scaling][dataset, seed])
-        return float(np.mean([np.mean(found) for found in tables.values()]))
-
-    return max(scalings, key=mean_over_tables)
+    seeds: dict[str, list[tuple[str, int]]] = {}
+    for key in sorted(set.intersection(*(set(found) for found in values.values()))):
+        seeds.setdefault(key[0], []).append(key)
+    if not seeds:
+        return {}
+    return {
+        scaling: fmean(fmean(found[key] for key in keys) for keys in seeds.values())
+        for scaling, found in values.items()
+    }
 
 
 def _figure(cells: Sequence[Row], metric: str) -> Figure:
@@ -181,9 +177,8 @@ def _figure(cells: Sequence[Row], metric: str) -> Figure:
     lost = [row for row in cells if row["status"] not in MEASURED]
     capped = [row for row in cells if row["status"] == "capped"]
     reasons = tuple(dict.fromkeys(short_reason(row) for row in (*lost, *capped)))
-    mean = float(np.mean(values)) if values else None
-    std = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    return Figure(mean, std, len(values), bool(capped), len(lost), reasons)
+    mean = fmean(values) if values else None
+    return Figure(mean, float(np.std(values, ddof=1)) if len(values) > 1 else None, len(values), reasons)
 
 
 @dataclass(frozen=True)

@@ -104,45 +104,60 @@ def leaderboard(
 ) -> None:
     """Write the leaderboard of a collection, from its results alone.
 
-    Example: ptad benchmark leaderboard benchmarks/results/macro.csv --out docs/macro.md
+    Example: ptad benchmark leaderboard mine.csv --out mine.md
     """
+    from ptad.benchmark.figures import save_critical_difference
     from ptad.benchmark.leaderboard import leaderboard_page
     from ptad.benchmark.store import ResultStore
 
-    leaderboard_page(ResultStore(_existing(results)).read(), collection or results.stem, out)
+    rows, name = ResultStore(_existing(results)).read(), collection or results.stem
+    image = out.parent / "images" / f"{name}_critical_difference.png"
+    drawn = save_critical_difference(rows, name, image)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(leaderboard_page(rows, name, f"images/{image.name}" if drawn else ""), encoding="utf-8")
     typer.echo(f"wrote {out}", err=True)
 
 
 @app.command()
 def tables(
     results: ResultsArgument,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for tables.md, tables.tex and tables.html.")] = None,
     experiment: Annotated[str, typer.Option(help="Which experiment's rows; 'main' is the comparison.")] = "main",
-    pages: Annotated[
-        Path | None, typer.Option("--pages", help="Folder of the documentation whose generated parts to write anew.")
-    ] = None,
 ) -> None:
-    """Print the tables of a results file, and write them as Markdown, LaTeX and HTML.
+    """Print the tables of a results file, Markdown.
 
-    Example: ptad benchmark tables results.csv --out docs/benchmark
+    Example: ptad benchmark tables results.csv --experiment ablation
     """
-    from ptad.benchmark.catalogue import catalogue
-    from ptad.benchmark.experiments import EXPERIMENTS, READERS, variant_order
-    from ptad.benchmark.pages import update_pages
-    from ptad.benchmark.report import experiment_tables, write_tables
+    from ptad.benchmark.experiments import variant_order
+    from ptad.benchmark.report import experiment_tables
     from ptad.benchmark.store import ResultStore
     from ptad.benchmark.tables import to_markdown
 
-    rows = ResultStore(_existing(results)).read()
-    made = experiment_tables(rows, experiment, variant_order(experiment))
+    made = experiment_tables(ResultStore(_existing(results)).read(), experiment, variant_order(experiment))
     typer.echo("\n\n".join(to_markdown(table) for table in made))
-    if out is not None:
-        for path in write_tables(made, out):
-            typer.echo(f"wrote {path}", err=True)
-    if pages is not None:
-        plans = {name: (variant_order(name), EXPERIMENTS[name].datasets or tuple(catalogue())) for name in EXPERIMENTS}
-        for path in update_pages(results, pages, plans, READERS):
-            typer.echo(f"wrote {path}", err=True)
+
+
+@app.command()
+def pages(
+    results: Annotated[Path, typer.Option(help="Folder of results.")] = RESULTS,
+    docs: Annotated[Path, typer.Option(help="Folder of the documentation.")] = Path("docs"),
+    readme: Annotated[Path, typer.Option(help="The README.")] = Path("README.md"),
+) -> None:
+    """Write every figure of README and documentation anew from the results, tables and pictures alike.
+
+    Example: ptad benchmark pages
+    """
+    from ptad.benchmark.figures import draw_all
+    from ptad.benchmark.pages import render_pages
+    from ptad.errors import DataError
+
+    for option, place in (("results", results), ("docs", docs), ("readme", readme)):
+        if not place.exists():
+            raise DataError(f"There is no {str(place)!r}. Run this in a clone of ptad, or name it with --{option}.")
+    for path, text in render_pages(results, docs, readme).items():
+        path.write_text(text, encoding="utf-8")
+        typer.echo(f"wrote {path}", err=True)
+    for path in draw_all(results, docs / "images"):
+        typer.echo(f"drew {path}", err=True)
 
 
 @app.command()
@@ -158,23 +173,6 @@ def merge(
 
     for path in others:
         typer.echo(f"{ResultStore(into).merge(ResultStore(_existing(path)))} rows from {path}", err=True)
-
-
-@app.command()
-def figures(
-    results: ResultsArgument,
-    out: Annotated[Path, typer.Option("--out", help="Folder for the images.")] = Path("figures"),
-    suffix: Annotated[str, typer.Option(help="png, svg or pdf.")] = "png",
-) -> None:
-    """Draw the average and rank figures and the critical-difference diagrams.
-
-    Example: ptad benchmark figures results.csv --out docs/benchmark
-    """
-    from ptad.benchmark.figures import draw_all
-    from ptad.benchmark.store import ResultStore
-
-    for path in draw_all(ResultStore(_existing(results)).read(), out, suffix):
-        typer.echo(str(path))
 
 
 @app.command()
@@ -265,7 +263,8 @@ def _existing(path: Path) -> Path:
 def _announce(row: dict[str, Any]) -> None:
     figures_ = ""
     if row.get("auc_pr") is not None:
-        figures_ = f"AUC-PR {row['auc_pr']:.4f}  AUC-ROC {row['auc_roc']:.4f}  {row['fit_seconds']:.1f} s"
+        seconds = "" if row.get("fit_seconds") is None else f"  {row['fit_seconds']:.1f} s"
+        figures_ = f"AUC-PR {row['auc_pr']:.4f}  AUC-ROC {row['auc_roc']:.4f}{seconds}"
     typer.echo(
         f"{row['variant']:22} {row['dataset']:18} {row['seed']:>3} {row['scaling']:9} {row['status']:8} "
         f"{figures_} {row['reason']}".rstrip(),

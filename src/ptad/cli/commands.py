@@ -60,6 +60,10 @@ def _report(error: Exception, as_json: bool) -> int:
     if isinstance(error, UserError):
         print_error(kind, message, as_json=as_json)
         return 2
+    if getattr(error, "option_name", None) == "--kind":
+        message = "There is no option --kind. The type of a column is set with --type, such as --type zip=categorical."
+        print_error(kind, message, as_json=as_json)
+        return 2
     if hasattr(error, "format_message"):  # the parser's own: a wrong or missing option
         print_error(kind, f"{_sentence(error.format_message())} {_hint(error)}", as_json=as_json)
         return 2

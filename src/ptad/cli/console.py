@@ -10,10 +10,15 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+if TYPE_CHECKING:
+    from ptad.tables.places import Places
+
+FEW = 20  # fewer things than this are counted, not put in percent
 ReportRows = Callable[[int, int | None], None]
 
 
@@ -101,6 +106,20 @@ def plural(n: int, one: str, many: str) -> str:
     return f"{n:,} {one if n == 1 else many}"
 
 
+def share(n: int, of: int, what: str) -> str:
+    """A share of a number of things: in percent only where there are enough of them for one."""
+    counts = f"{n:,} of {of:,} {what}"
+    return "not defined" if not of else counts if of < FEW else f"{rate(n / of)} ({counts})"
+
+
+def bad_cell_line(columns: dict[str, int], listed: Path | None) -> str:
+    """How many cells could not be read, and where they are listed."""
+    from ptad.tables.bad_cells import summary
+
+    where = "--bad-cells FILE lists such cells" if listed is None else f"listed in {safe(listed)}"
+    return f"{safe(summary(columns))}; {where}"
+
+
 def figure(value: float | None) -> str:
     """A figure with four digits."""
     return "not defined" if value is None else f"{value:.4f}"
@@ -123,8 +142,11 @@ def print_pairs(pairs: list[tuple[str, str]], title: str | None = None, *, err: 
     console.print(grid)
 
 
-def print_top_rows(entries: list[dict[str, Any]]) -> None:
-    """Print rows with the columns that contribute most: why, observed and expected."""
+def print_top_rows(entries: list[dict[str, Any]], places: Places | None = None) -> None:
+    """Print rows with the columns that contribute most: why, observed and expected.
+
+    Rows are numbered as in their file if their ``places`` are known, and counted from 0 otherwise.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -144,7 +166,7 @@ def print_top_rows(entries: list[dict[str, Any]]) -> None:
         if i:
             table.add_row()
         for k, reason in enumerate(entry["columns"]):
-            head = _head(entry, labelled) if k == 0 else [Text("")] * (4 if labelled else 3)
+            head = _head(entry, labelled, places) if k == 0 else [Text("")] * (4 if labelled else 3)
             # nothing is ever expected to be missing: None is a text that never occurred in training
             expected = "a new value" if reason["expected"] is None else safe(reason["expected"])
             texts = (
@@ -160,10 +182,14 @@ def print_top_rows(entries: list[dict[str, Any]]) -> None:
     Console(highlight=False).print(table)
 
 
-def _head(entry: dict[str, Any], labelled: bool) -> list[Any]:
+def _head(entry: dict[str, Any], labelled: bool, places: Places | None) -> list[Any]:
     from rich.text import Text
 
+    number = str(entry["row"])
+    if places is not None:
+        place = places.of(entry["row"])
+        number = f"{place.number}" if place.file is None else f"{safe(Path(place.file).name)}: {place.number}"
     style = "bold red" if entry["anomaly"] else ""
     p_value = "" if entry["p_value"] is None else f"{entry['p_value']:.3g}"
-    head = [Text(str(entry["row"])), Text(f"{entry['score']:.4g}", style=style), Text(p_value, style=style)]
+    head = [Text(number), Text(f"{entry['score']:.4g}", style=style), Text(p_value, style=style)]
     return [head[0], Text(entry["label"]), *head[1:]] if labelled else head

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import figure, plural, print_json, print_pairs, rate, rows_progress, set_up_logging
+from ptad.cli.console import (
+    bad_cell_line,
+    figure,
+    plural,
+    print_json,
+    print_pairs,
+    rate,
+    rows_progress,
+    set_up_logging,
+    share,
+)
 
 if TYPE_CHECKING:
     from ptad.engines.evaluation import Evaluation
@@ -35,6 +45,12 @@ def evaluate(
     false_alarm_rate: options.Rate = None,
     device: options.Device = "auto",
     encoding: options.Encoding = "utf-8",
+    sheet: options.Sheet = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
+    missing: options.Missing = None,
+    strict: options.Strict = False,
+    bad_cells: options.BadCells = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -42,26 +58,33 @@ def evaluate(
 
     Without --normal and --anomaly the label must be 0/1 or false/true, with 1 and true for anomalies.
     """
-    from ptad.cli.settings import parse_rate
+    from ptad.cli.settings import parse_rate, parse_source
     from ptad.engines.evaluation import evaluate_table
     from ptad.engines.local import load_light
+    from ptad.engines.training_table import WARNING
 
     set_up_logging(quiet)
     with rows_progress("scoring", quiet) as progress:
-        loaded = load_light(model, device=device, false_alarm_rate=parse_rate(false_alarm_rate))
+        loaded = load_light(model, device=device, false_alarm_rate=parse_rate(false_alarm_rate), missing=missing or ())
         found = evaluate_table(
             loaded,
-            table,
+            parse_source(table, sheet=sheet, decimal=decimal, thousands=thousands),
             label=label,
             normal=normal or (),
             anomaly=anomaly or (),
             encoding=encoding,
+            strict=strict,
+            bad_cells=bad_cells,
             progress=progress,
         )
     if as_json:
         print_json(found.to_json())
-        return
-    print_pairs(evaluation_lines(found))
+    else:
+        print_pairs(evaluation_lines(found))
+    if found.training_table and not quiet:
+        typer.echo(f"warning: {WARNING}", err=True)
+    if found.bad_cells and not quiet:
+        typer.echo(bad_cell_line(found.columns_with_bad_cells, bad_cells), err=True)
 
 
 def evaluation_lines(found: Evaluation) -> list[tuple[str, str]]:
@@ -69,14 +92,14 @@ def evaluation_lines(found: Evaluation) -> list[tuple[str, str]]:
     interval = ""
     if found.false_alarm_interval is not None:
         low, high = found.false_alarm_interval
-        interval = f" (95 % interval {rate(low)} to {rate(high)})"
+        interval = f", 95 % interval {rate(low)} to {rate(high)}"
     return [
         ("rows", f"{found.rows:,}: {found.normal_rows:,} normal, {plural(found.anomalies, 'anomaly', 'anomalies')}"),
         ("AUC-ROC", figure(found.auc_roc)),
         ("AUC-PR", f"{figure(found.auc_pr)} (prevalence {found.prevalence:.4f})"),
         ("flagged", plural(found.flagged, "row", "rows")),
-        ("precision", figure(found.precision)),
-        ("recall", figure(found.recall)),
+        ("precision", share(found.found, found.flagged, "flagged rows are anomalies")),
+        ("recall", share(found.found, found.anomalies, "anomalies are flagged")),
         ("false-alarm rate", f"target {rate(found.target_false_alarm_rate)}"),
-        ("", f"observed {rate(found.observed_false_alarm_rate)}{interval}"),
+        ("", f"observed {share(found.false_alarms, found.normal_rows, 'normal rows')}{interval}"),
     ]

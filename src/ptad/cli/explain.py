@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import print_json, print_top_rows, rows_progress, set_up_logging
+from ptad.cli.console import bad_cell_line, print_json, print_top_rows, rows_progress, set_up_logging
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -28,23 +28,40 @@ def explain(
     false_alarm_rate: options.Rate = None,
     device: options.Device = "auto",
     encoding: options.Encoding = "utf-8",
+    sheet: options.Sheet = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
+    missing: options.Missing = None,
+    strict: options.Strict = False,
+    bad_cells: options.BadCells = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
     """Show the rows with the highest scores, and the columns that contribute most.
 
-    Rows are counted from 0. Percentages are shares of a row's positive contributions. Flagged rows are red on a
-    terminal.
+    Rows are numbered as in their file: the header of a CSV file is row 1. In JSON, "row" is counted from 0 and "place"
+    says where it is. Percentages are shares of a row's positive contributions. Flagged rows are red on a terminal.
     """
-    from ptad.cli.settings import parse_rate
+    from ptad.cli.settings import parse_rate, parse_source
     from ptad.engines.local import load_light
     from ptad.engines.top_rows import top_rows
 
     set_up_logging(quiet)
     with rows_progress("scoring", quiet) as progress:
-        loaded = load_light(model, device=device, false_alarm_rate=parse_rate(false_alarm_rate))
-        entries = top_rows(loaded, table, top=top, columns=columns, encoding=encoding, progress=progress)
+        loaded = load_light(model, device=device, false_alarm_rate=parse_rate(false_alarm_rate), missing=missing or ())
+        found = top_rows(
+            loaded,
+            parse_source(table, sheet=sheet, decimal=decimal, thousands=thousands),
+            top=top,
+            columns=columns,
+            encoding=encoding,
+            strict=strict,
+            bad_cells=bad_cells,
+            progress=progress,
+        )
     if as_json:
-        print_json(entries)
+        print_json([{**entry, "place": str(found.places.of(entry["row"]))} for entry in found.entries])
     else:
-        print_top_rows(entries)
+        print_top_rows(found.entries, found.places)
+    if found.bad_cells and not quiet:
+        typer.echo(bad_cell_line(found.bad_cells, bad_cells), err=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import print_json, print_pairs, rate, rows_progress, safe, set_up_logging
+from ptad.cli.console import plural, print_json, print_pairs, rate, rows_progress, safe, set_up_logging, share
 
 if TYPE_CHECKING:
     from ptad.engines.learning import Learn
@@ -22,7 +22,7 @@ ptad fit log.parquet --out model --label status --normal ok --drop id,comment
 
 ptad fit 'days/*.csv.gz' --out model --missing '?' --false-alarm-rate 0.001
 
-ptad fit table.csv --out model --config settings.toml --set local_reconstruction.ridge=0.1 --kind zip=category
+ptad fit table.csv --out model --config settings.toml --set local_reconstruction.ridge=0.1 --type zip=categorical
 
 ptad fit big.parquet --out model --preset paper --engine ray --address 10.0.0.1:6379 --workers 4
 
@@ -46,9 +46,11 @@ def fit(
     missing: Annotated[
         list[str] | None, typer.Option("--missing", help="Text that means missing (may be repeated).", metavar="TEXT")
     ] = None,
-    kind: Annotated[
+    type_: Annotated[
         list[str] | None,
-        typer.Option("--kind", help="Type of a column, such as zip=category (may be repeated).", metavar="COLUMN=TYPE"),
+        typer.Option(
+            "--type", help="Type of a column, such as zip=categorical (may be repeated).", metavar="COLUMN=TYPE"
+        ),
     ] = None,
     preset: Annotated[str | None, typer.Option("--preset", help="default, or paper (needs the extra torch).")] = None,
     false_alarm_rate: options.Rate = None,
@@ -76,6 +78,11 @@ def fit(
     address: options.Address = None,
     workers: options.Workers = None,
     encoding: options.Encoding = "utf-8",
+    sheet: options.Sheet = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
+    strict: options.Strict = False,
+    bad_cells: options.BadCells = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -88,7 +95,7 @@ def fit(
     from ptad.engines.learning import fit_table
 
     set_up_logging(quiet)
-    source = parse_source(table, db, query)
+    source = parse_source(table, db, query, sheet=sheet)
     parameters = gather(
         config,
         parse_pairs(set_, "--set", "GROUP.SETTING=VALUE, such as local_reconstruction.ridge=0.1"),
@@ -100,7 +107,10 @@ def fit(
             "missing": missing or None,
             "drop": parse_names(drop) or None,
             "only": parse_names(only) or None,
-            "kinds": parse_pairs(kind, "--kind", "COLUMN=TYPE, such as zip=category"),
+            "types": parse_pairs(type_, "--type", "COLUMN=TYPE, such as zip=categorical"),
+            "decimal": decimal,
+            "thousands": thousands,
+            "strict": strict or None,
             "verbose": 0 if quiet else None,
         },
     )
@@ -113,13 +123,14 @@ def fit(
         max_rows=max_rows,
         encoding=encoding,
         checkpoint=checkpoint,
+        bad_cells=bad_cells,
         reading=lambda: rows_progress("reading", quiet),
         learn=_cluster(out, address, workers) if on_cluster(engine, address, workers) else None,
     )
     if as_json:
         print_json(summary)
     elif not quiet:
-        print_pairs(summary_lines(summary, label), f"Model saved in {safe(summary['model'])}")
+        print_pairs(summary_lines(summary, label, listed=bad_cells), f"Model saved in {safe(summary['model'])}")
 
 
 def _cluster(out: Path, address: str | None, workers: int | None) -> Learn:
@@ -133,16 +144,18 @@ def _cluster(out: Path, address: str | None, workers: int | None) -> Learn:
     return learn
 
 
-def summary_lines(summary: dict[str, Any], label: str | None, rows: str = "training rows") -> list[tuple[str, str]]:
+def summary_lines(
+    summary: dict[str, Any], label: str | None, rows: str = "training rows", listed: Path | None = None
+) -> list[tuple[str, str]]:
     """Return what the model was fitted on, and its false-alarm rate."""
-    kinds, excluded, dated = summary["columns_by_kind"], summary["left_out"], summary["columns_dated"]
+    types, excluded, dated = summary["columns_by_type"], summary["left_out"], summary["columns_dated"]
     of = f" of {summary['rows_read']:,} rows" if summary["rows_learned"] != summary["rows_read"] else " rows"
     why = f", those with a normal {label}" if label is not None else ""
     sampled = ", a uniform sample" if summary["sampled"] else ""
     target = summary["false_alarm_rate"]
     lines = [
         (rows, f"{summary['rows_learned']:,}{of}{why}{sampled}"),
-        ("columns used", f"{summary['columns_used']} ({', '.join(f'{n} {kind}' for kind, n in kinds.items())})"),
+        ("columns used", f"{summary['columns_used']} ({', '.join(f'{n} {type_}' for type_, n in types.items())})"),
     ]
     if dated:
         names = ", ".join(map(safe, dated))
@@ -150,9 +163,20 @@ def summary_lines(summary: dict[str, Any], label: str | None, rows: str = "train
     lines += [("excluded" if i == 0 else "", f"{safe(n)}: {safe(r)}") for i, (n, r) in enumerate(excluded.items())][:20]
     if len(excluded) > 20:
         lines.append(("", f"and {len(excluded) - 20} more: see 'ptad info'"))
+    if summary["bad_cells"]:
+        lines.append(("cannot be read", _bad_cells(summary, listed)))
     lines.append(("reference rows", f"{summary['reference_rows']:,}"))
     calibrated = f"{rate(target)}, from {summary['calibration_rows']:,} calibration rows"
     lines.append(
         ("false-alarm rate", f"target {calibrated}" if target is not None else "none: the model has no threshold")
     )
     return lines
+
+
+def _bad_cells(summary: dict[str, Any], listed: Path | None) -> str:
+    """Return in which share of each column's cells could not be read."""
+    columns, n_rows = summary["columns_with_bad_cells"], summary["rows_learned"]
+    shown = [f"{safe(name)} {share(n, n_rows, 'cells')}" for name, n in list(columns.items())[:10]]
+    more = f" and {len(columns) - 10} more columns" if len(columns) > 10 else ""
+    where = "--bad-cells FILE lists such cells" if listed is None else f"listed in {safe(listed)}"
+    return f"{plural(summary['bad_cells'], 'cell counts', 'cells count')} as missing: {', '.join(shown)}{more}; {where}"

@@ -31,6 +31,8 @@ def info(model: options.Model, as_json: options.Json = False) -> None:
         print_pairs([("", f"and {len(found['columns']) - 40} more: see --json")])
     if found["left_out"]:
         print_pairs([(safe(n), safe(r)) for n, r in list(found["left_out"].items())[:40]], "\nExcluded columns")
+    if found["notes"]:
+        print_pairs([("", safe(note)) for note in found["notes"][:40]], "\nHow text is read")
     if found["changed_settings"]:
         changed = [(name, str(value)) for name, value in found["changed_settings"].items()]
         print_pairs(changed, f"\nSettings that differ from the preset '{found['preset']}'")
@@ -64,4 +66,4 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _column(column: dict[str, Any]) -> str:
     missing = f", missing in {rate(column['missing_rate'])} of the rows" if column["missing_rate"] else ""
-    return f"{column['kind']}{missing}"
+    return f"{column['type']}{missing}"

@@ -38,6 +38,12 @@ def recalibrate(
         int, typer.Option("--max-rows", help="Take at most this many rows, a uniform sample of the table.")
     ] = 1_000_000,
     encoding: options.Encoding = "utf-8",
+    sheet: options.Sheet = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
+    missing: options.Missing = None,
+    strict: options.Strict = False,
+    bad_cells: options.BadCells = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -51,13 +57,16 @@ def recalibrate(
     set_up_logging(quiet)
     summary = recalibrate_table(
         model,
-        parse_source(table, db, query),
+        parse_source(table, db, query, sheet=sheet, decimal=decimal, thousands=thousands),
         model if out is None else out,
         label=label,
         normal=normal or (),
         false_alarm_rate=parse_rate(false_alarm_rate),
         max_rows=max_rows,
         encoding=encoding,
+        missing=missing or (),
+        strict=strict,
+        bad_cells=bad_cells,
         device=device,
         verbose=0 if quiet else 1,
         reading=lambda: rows_progress("reading", quiet),
@@ -65,4 +74,7 @@ def recalibrate(
     if as_json:
         print_json(summary)
     elif not quiet:
-        print_pairs(summary_lines(summary, label, "new rows"), f"Recalibrated model saved in {safe(summary['model'])}")
+        print_pairs(
+            summary_lines(summary, label, "new rows", bad_cells),
+            f"Recalibrated model saved in {safe(summary['model'])}",
+        )

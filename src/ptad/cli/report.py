@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import print_json, rows_progress, set_up_logging
+from ptad.cli.console import bad_cell_line, print_json, rows_progress, set_up_logging
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -17,7 +17,7 @@ ptad report model new.csv --out report.html
 
 ptad report model new.parquet --no-rows --false-alarm-rate 0.001
 
-ptad report model labelled.csv --label status --normal ok --top 100
+ptad report model labelled.csv --label status --normal ok --top 100 --time received
 """
 
 
@@ -31,22 +31,50 @@ def report(
     rows: Annotated[bool, typer.Option("--rows/--no-rows", help="Whether values of the table may be shown.")] = True,
     label: options.Label = None,
     normal: options.Normal = None,
+    time: Annotated[
+        str | None,
+        typer.Option("--time", help="The column with the time of a row, for scores over time.", metavar="COLUMN"),
+    ] = None,
     title: Annotated[str | None, typer.Option("--title", help="Heading of the page.")] = None,
     false_alarm_rate: options.Rate = None,
     device: options.Device = "auto",
     encoding: options.Encoding = "utf-8",
+    sheet: options.Sheet = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
+    missing: options.Missing = None,
+    strict: options.Strict = False,
+    bad_cells: options.BadCells = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
     """Write a page that a browser opens without any network: the anomalies, why they are, and drift."""
-    from ptad.cli.settings import parse_rate
+    from ptad.cli.settings import parse_rate, parse_source
     from ptad.report import ReportSettings, write_report
 
     set_up_logging(quiet)
-    settings = ReportSettings(top, rows, label, tuple(normal or ()), parse_rate(false_alarm_rate), title)
+    settings = ReportSettings(top, rows, label, tuple(normal or ()), parse_rate(false_alarm_rate), title, time)
+    source = parse_source(table, sheet=sheet, decimal=decimal, thousands=thousands)
     with rows_progress("scoring", quiet) as progress:
-        content = write_report(model, table, out, settings, encoding=encoding, device=device, progress=progress)
+        content = write_report(
+            model,
+            source,
+            out,
+            settings,
+            encoding=encoding,
+            missing=missing or (),
+            strict=strict,
+            bad_cells=bad_cells,
+            device=device,
+            progress=progress,
+        )
     if as_json:
         print_json(content)
     elif not quiet:
-        typer.echo(f"{content['n_flagged']:,} of {content['n_rows']:,} rows flagged; wrote {out}", err=True)
+        for note in content["notes"]:
+            typer.echo(f"note: {note['text']}", err=True)
+        n_flagged, n_rows = content["n_flagged"], content["n_rows"]
+        noun = "row" if n_rows == 1 else "rows"
+        typer.echo(f"{n_flagged:,} of {n_rows:,} {noun} flagged; report in {out}", err=True)
+    if content["bad"]["cells"] and not quiet:
+        typer.echo(bad_cell_line(dict(content["bad"]["columns"]), bad_cells), err=True)

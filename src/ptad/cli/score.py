@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import plural, print_json, rate, rows_progress, safe, set_up_logging
+from ptad.cli.console import bad_cell_line, plural, print_json, rate, rows_progress, safe, set_up_logging
 from ptad.errors import SettingError
 
 if TYPE_CHECKING:
@@ -66,6 +66,12 @@ def score(
     false_alarm_rate: options.Rate = None,
     device: options.Device = "auto",
     encoding: options.Encoding = "utf-8",
+    sheet: options.Sheet = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
+    missing: options.Missing = None,
+    strict: options.Strict = False,
+    bad_cells: options.BadCells = None,
     batch_rows: Annotated[
         int | None, typer.Option("--batch-rows", min=1, help="Rows scored and kept at a time.", hidden=True)
     ] = None,
@@ -78,7 +84,7 @@ def score(
     from ptad.engines.local import score_table
 
     set_up_logging(quiet)
-    source = parse_source(table, db, query)
+    source = parse_source(table, db, query, sheet=sheet, decimal=decimal, thousands=thousands)
     rows_on_stdout = out is None and into is None
     cluster = on_cluster(engine, address, workers)
     if cluster and out is None:
@@ -91,6 +97,9 @@ def score(
             "false_alarm_rate": parse_rate(false_alarm_rate),
             "device": device,
             "encoding": encoding,
+            "missing": missing or (),
+            "strict": strict,
+            "bad_cells": bad_cells,
             "batch_rows": batch_rows,
             "progress": progress,
         }
@@ -105,12 +114,14 @@ def score(
     if as_json:
         print_json(summary.to_json(), err=rows_on_stdout)  # standard output belongs to the rows
     elif not quiet:
-        for line in summary_lines(summary, None if rows_on_stdout else summary.out):
+        for line in summary_lines(summary, None if rows_on_stdout else summary.out, bad_cells):
             typer.echo(line, err=True)
 
 
-def summary_lines(summary: ScoreSummary, out: str | None) -> list[str]:
-    """Return what was scored, what was flagged, and what is missing or unseen in the rows."""
+def summary_lines(summary: ScoreSummary, out: str | None, listed: Path | None = None) -> list[str]:
+    """Return what was scored, what was flagged, and what is missing, unseen or not to be read in the rows."""
+    from ptad.engines.training_table import WARNING
+
     resumed = f" ({summary.rows_resumed:,} from an interrupted run)" if summary.rows_resumed else ""
     found = "no threshold"
     if summary.anomalies is not None:
@@ -124,13 +135,18 @@ def summary_lines(summary: ScoreSummary, out: str | None) -> list[str]:
     ):
         if n_rows:
             lines.append(f"{plural(n_rows, 'row', 'rows')} with {what}: {_columns(columns, summary.rows)}")
+    if cells.bad_columns:
+        lines.append(bad_cell_line(cells.bad_columns, listed))
+    if summary.training_table:
+        lines.append(f"warning: {WARNING}")
     return lines
 
 
 def _columns(counts: dict[str, int], n_rows: int) -> str:
     """Return columns with the number of their rows, the first few."""
     shown = [
-        f"{safe(name)} ({'all rows' if n == n_rows else f'{n:,}'})" for name, n in list(counts.items())[:MOST_COLUMNS]
+        f"{safe(name)} ({'all rows' if n == n_rows > 1 else f'{n:,}'})"
+        for name, n in list(counts.items())[:MOST_COLUMNS]
     ]
     more = len(counts) - len(shown)
     return ", ".join(shown) + (f" and {plural(more, 'more column', 'more columns')}" if more else "")

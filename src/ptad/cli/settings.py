@@ -22,17 +22,27 @@ def parse_rate(text: str | None) -> float | str | None:
         raise SettingError(f"--false-alarm-rate must be 'auto' or a number between 0 and 1. Got {text!r}.") from error
 
 
-def parse_source(table: str | None, db: str | None, query: str | None) -> Any:
-    """Return where the rows come from: a file, or a query on a database."""
-    from ptad.tables import Query
+def parse_source(
+    table: str | None,
+    db: str | None = None,
+    query: str | None = None,
+    *,
+    sheet: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+) -> Any:
+    """Return where the rows come from, a file or a query on a database, and how they are to be read."""
+    from ptad.tables import Query, TableSource
 
     if (table is None) == (query is None):
         raise SettingError("Give either a TABLE or --query with --db, to say where the rows come from.")
     if query is None:
-        return table
+        return TableSource(table, sheet, decimal, thousands)
     if db is None:
         raise SettingError("--query needs a database. Name it with --db or in the variable PTAD_DB.")
-    return Query(db, query)
+    if sheet is not None:
+        raise SettingError("--sheet is for workbooks, not for a database. Leave it out.")
+    return TableSource(Query(db, query), None, decimal, thousands)
 
 
 def parse_target(db: str | None, into: str, out: Path | None) -> tuple[str, str]:
@@ -62,7 +72,7 @@ def parse_pairs(texts: Sequence[str] | None, option: str, form: str) -> dict[str
     """Read repeated ``name=value`` options."""
     pairs = {}
     for text in texts or ():
-        name, equal, value = text.rpartition("=") if option == "--kind" else text.partition("=")
+        name, equal, value = text.rpartition("=") if option == "--type" else text.partition("=")
         if not equal or not name.strip():
             raise SettingError(f"{option} wants {form}. Got {text!r} instead.")
         pairs[name.strip()] = value.strip()
@@ -118,7 +128,7 @@ def gather(file: Path | None, pairs: dict[str, str], options: dict[str, Any]) ->
 
     settings = read_settings(file) if file is not None else {}
     from_file = _with_none(settings.pop("config", {}))
-    kinds = {**settings.get("kinds", {}), **options.pop("kinds", {})}
+    types = {**settings.get("types", {}), **options.pop("types", {})}
     settings.update({name: value for name, value in options.items() if value is not None})
     if from_file:
         try:
@@ -126,7 +136,7 @@ def gather(file: Path | None, pairs: dict[str, str], options: dict[str, Any]) ->
         except SettingError as error:
             raise SettingError(f"--config {file}: {error}") from error
     config = {**from_file, **_with_none({name: parse_value(value) for name, value in pairs.items()})}
-    return {**settings, **({"kinds": kinds} if kinds else {}), **({"config": config} if config else {})}
+    return {**settings, **({"types": types} if types else {}), **({"config": config} if config else {})}
 
 
 def _flat(config: dict[str, Any]) -> dict[str, Any]:

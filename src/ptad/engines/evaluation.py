@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ptad.engines.bad_cell_list import bad_cell_list
 from ptad.engines.labels import check_label, check_named, is_anomaly
-from ptad.engines.local import decision_of, known_batches, rows_from, rows_per_batch
-from ptad.tables import scan_table
+from ptad.engines.local import decision_of, known_batches, rows_per_batch, scan_for
+from ptad.engines.training_table import TrainingTable
+from ptad.tables import BadCells
+from ptad.tables.places import located
 
 if TYPE_CHECKING:
     from ptad.engines.local import AnyModel
@@ -33,14 +38,18 @@ class Evaluation:
         Share of anomalies: what AUC-PR is for scores that know nothing.
     auc_roc, auc_pr : float or None
         Ranking; None when all rows have the same label.
-    flagged : int
-        Rows above the threshold.
+    flagged, found, false_alarms : int
+        Rows above the threshold, those of them that are anomalies, and those that are normal.
     precision, recall : float or None
         At the threshold; precision is None when nothing is flagged, recall when there are no anomalies.
     target_false_alarm_rate, observed_false_alarm_rate : float or None
         The rate that the model was calibrated for, and the share of normal rows that were flagged.
     false_alarm_interval : (float, float) or None
         Exact (Clopper-Pearson) 95 % confidence interval of the observed rate.
+    training_table : bool
+        Whether the model was fitted on these rows, or on some of them: the figures are then too good.
+    bad_cells, columns_with_bad_cells : int, dict
+        Cells that could not be read and count as missing, and how many of them each column has.
     """
 
     rows: int
@@ -50,11 +59,16 @@ class Evaluation:
     auc_roc: float | None
     auc_pr: float | None
     flagged: int
+    found: int
+    false_alarms: int
     precision: float | None
     recall: float | None
     target_false_alarm_rate: float
     observed_false_alarm_rate: float | None
     false_alarm_interval: tuple[float, float] | None
+    training_table: bool = False
+    bad_cells: int = 0
+    columns_with_bad_cells: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain types."""
@@ -78,6 +92,8 @@ def compare(scores: NDArray[np.float64], anomaly: NDArray[np.bool_], threshold: 
         auc_roc=float(roc_auc_score(anomaly, scores)) if both else None,
         auc_pr=float(average_precision_score(anomaly, scores)) if both else None,
         flagged=n_flagged,
+        found=hits,
+        false_alarms=alarms,
         precision=hits / n_flagged if n_flagged else None,
         recall=hits / n_anomalies if n_anomalies else None,
         target_false_alarm_rate=target,
@@ -104,25 +120,41 @@ def evaluate_table(
     normal: Sequence[str] = (),
     anomaly: Sequence[str] = (),
     encoding: str = "utf-8",
+    strict: bool = False,
+    bad_cells: Path | None = None,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Evaluation:
     """Score a labelled table batch by batch and compare scores with labels; only scores and labels are kept in memory.
 
-    Without ``normal`` and ``anomaly``, the label must be 0/1 or false/true, with 1 and true for anomalies.
+    Without ``normal`` and ``anomaly``, the label must be 0/1 or false/true, with 1 and true for anomalies. ``strict``
+    and ``bad_cells`` are those of :func:`ptad.engines.local.score_table`.
     """
     threshold, target = decision_of(model)
-    scan = scan_table(source, batch_rows=rows_per_batch(model), encoding=encoding, schema=model.schema_)
+    scan = scan_for(model, source, batch_rows=rows_per_batch(model), encoding=encoding)
     check_label(label, scan.schema.names, scan.label)
     scores, marks, labels, rows = [], [], [], 0
-    for start, batch, known in known_batches(model, scan):
-        marks.append(is_anomaly(batch.column(label), normal, anomaly, label))
-        labels.append(pc.unique(batch.column(label)))
-        with rows_from(start):
-            scores.append(model.anomaly_score(known))
-        rows += batch.num_rows
-        if progress is not None:
-            progress(rows, scan.n_rows)
+    training, counts = TrainingTable(model.detector_.reference), Counter[str]()
+    with bad_cell_list(bad_cells, scan.places) as listed:
+        for start, batch, known in known_batches(model, scan):
+            marks.append(is_anomaly(batch.column(label), normal, anomaly, label))
+            labels.append(pc.unique(batch.column(label)))
+            bad = BadCells(strict=strict)
+            with located(scan.places.after(start)):
+                encoded = model.schema_.encode(known, bad)
+            scores.append(model.detector_.scores(encoded))
+            training.add(encoded)
+            listed.add(bad, start)
+            counts.update(bad.counts)
+            rows += batch.num_rows
+            if progress is not None:
+                progress(rows, scan.n_rows)
     found = pa.chunked_array(labels).combine_chunks()
     check_named(found, normal, label, "--normal")
     check_named(found, anomaly, label, "--anomaly")
-    return compare(np.concatenate(scores), np.concatenate(marks), threshold, target)
+    figures = compare(np.concatenate(scores), np.concatenate(marks), threshold, target)
+    return replace(
+        figures,
+        training_table=training.is_it,
+        bad_cells=counts.total(),
+        columns_with_bad_cells=dict(counts.most_common()),
+    )

@@ -23,11 +23,17 @@ def describe_model(folder: str | Path) -> dict[str, Any]:
         "batch_size": detector.batch_size,
         "rows_learned": manifest.get("n_rows"),
         "columns": [
-            {name: entry[name] for name in ("name", "kind", "missing_rate")} for entry in manifest["schema"]["columns"]
+            {
+                name: entry[name]
+                for name in ("name", "type", "missing_rate", "formats", "decimal", "thousands")
+                if name in entry
+            }
+            for entry in manifest["schema"]["columns"]
         ],
         "features": len(model.schema_.features),
         "left_out": dict(model.schema_.left_out),
         "missing": list(model.schema_.missing),
+        "notes": [str(note) for note in model.schema_.notes],
         "false_alarm_rate": None if calibration is None else model.false_alarm_rate_,
         "threshold": None if calibration is None else -model.offset_,
         "smallest_rate": None if calibration is None else calibration.smallest_rate,

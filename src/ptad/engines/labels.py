@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ptad.errors import DataError, SettingError
+from ptad.tables.names import did_you_mean
 from ptad.tables.values import decoded, is_text
 
 Mask = NDArray[np.bool_]
@@ -22,8 +23,8 @@ def check_label(label: str, names: Sequence[str], where: str) -> None:
     """Raise if the table has no such column."""
     if label not in names:
         raise DataError(
-            f"{where} has no label column {label!r}. Its columns are: {', '.join(map(repr, names[:30]))}. "
-            "Name one of them with --label."
+            f"{where} has no label column {label!r}.{did_you_mean([label], names)} Its columns are: "
+            f"{', '.join(map(repr, names[:30]))}. Name one of them with --label."
         )
 
 

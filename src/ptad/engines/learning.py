@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
+import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,16 @@ import pyarrow as pa
 
 from ptad.config import make_config
 from ptad.devices import resolve_device
+from ptad.engines.bad_cell_list import bad_cell_list
 from ptad.engines.local import known_names
 from ptad.engines.sampling import MAX_ROWS, Progress, Sample, training_rows
 from ptad.errors import BundleError, SettingError
 from ptad.estimator import PTAD
 from ptad.paper.settings import NetworkSettings
 from ptad.storage import MANIFEST
+from ptad.tables import BadCellsWarning, TableSource
+from ptad.tables.places import Places, located
+from ptad.tables.table_source import as_source
 
 logger = logging.getLogger("ptad")
 
@@ -39,12 +44,14 @@ def fit_table(
     max_rows: int = MAX_ROWS,
     encoding: str = "utf-8",
     checkpoint: Path | None = None,
+    bad_cells: Path | None = None,
     reading: Reading = nullcontext,
     learn: Learn | None = None,
 ) -> dict[str, Any]:
     """Fit a model on the (normal) rows of a table, save it as a folder, and return a summary as plain JSON.
 
     ``parameters`` are those of :class:`ptad.PTAD`. The checkpoint, if any, is removed once the model is saved.
+    ``bad_cells`` is a CSV file that lists the cells that could not be read and count as missing.
     ``reading`` opens the display of the rows read, which is closed before training shows its own. ``learn`` takes an
     unfitted detector, the rows and the checkpoint, and returns a fitted one: it is for terms that are trained, and
     without such a term, as without ``learn``, the model is fitted on this machine.
@@ -52,6 +59,8 @@ def fit_table(
     target = Path(out)
     check_target(target)
     detector = checked_detector(parameters)
+    wish = as_source(source)
+    source = TableSource(wish.source, wish.sheet, detector.decimal, detector.thousands)
     seed = detector.random_state if isinstance(detector.random_state, int) else 0
     with reading() as progress:
         sample = training_rows(
@@ -69,11 +78,13 @@ def fit_table(
     if learn is not None and not is_trained(detector):
         logger.warning("the preset %r has nothing to train on a cluster: fitting on this machine", detector.preset)
         learn = None
-    detector = (learn or _fit)(detector, sample.table, checkpoint)
+    with _located(sample.places):
+        detector = (learn or _fit)(detector, sample.table, checkpoint)
+    bad = _listed(detector, sample.table, sample.places, bad_cells)
     detector.save(target)
     if checkpoint is not None:
         _remove_checkpoint(checkpoint)
-    return _summary(detector, target, sample)
+    return _summary(detector, target, sample, bad)
 
 
 def update_table(
@@ -99,8 +110,9 @@ def recalibrate_table(
     source
         The table, as for :func:`ptad.tables.scan_table`.
     **options
-        ``label``, ``normal``, ``max_rows``, ``encoding`` and ``reading`` as in :func:`fit_table`; ``device`` and
-        ``verbose`` as in :class:`ptad.PTAD`; ``false_alarm_rate``, the target rate from now on.
+        ``label``, ``normal``, ``max_rows``, ``encoding``, ``bad_cells`` and ``reading`` as in :func:`fit_table`;
+        ``device``, ``strict`` and ``verbose`` as in :class:`ptad.PTAD`; ``missing``, text that counts as missing
+        beside that of the model; ``false_alarm_rate``, the target rate from now on.
     """
     return _renew(PTAD.recalibrate, model, source, out, **options)
 
@@ -116,6 +128,9 @@ def _renew(
     false_alarm_rate: float | str | None = None,
     max_rows: int = MAX_ROWS,
     encoding: str = "utf-8",
+    missing: Sequence[str] = (),
+    strict: bool = False,
+    bad_cells: Path | None = None,
     device: str = "auto",
     verbose: int = 1,
     reading: Reading = nullcontext,
@@ -123,13 +138,16 @@ def _renew(
     target = Path(out)
     check_target(target)
     detector = PTAD.load(model, device=device)
-    detector.set_params(verbose=verbose)
+    detector.set_params(verbose=verbose, strict=strict)
     if false_alarm_rate is not None:
         # the rate that is wanted of the new rows: the old calibration rows may be too few for it
         wanted: Any = false_alarm_rate
         detector.set_params(false_alarm_rate=wanted)
         check_parameters(detector)
         detector.false_alarm_rate_ = wanted
+    wish, own = as_source(source), detector.schema_
+    detector.schema_ = own.with_signs(wish.decimal, wish.thousands)
+    known = detector.schema_.with_missing(missing)
     with reading() as progress:
         sample = training_rows(
             source,
@@ -137,16 +155,37 @@ def _renew(
             normal=normal,
             max_rows=max_rows,
             seed=0,
-            missing=detector.schema_.missing,
+            missing=known.missing,
             encoding=encoding,
+            schema=known,
             progress=progress,
         )
     table = sample.table
     if label is not None and label not in detector.schema_.names:
         table = table.drop_columns([label])  # it has done its work: no word about an unknown column
     table = table.select(known_names(detector, table.column_names))
-    change(detector, table).save(target)
-    return _summary(detector, target, sample)
+    with _located(sample.places):
+        change(detector, table)
+    bad = _listed(detector, table, sample.places, bad_cells)
+    detector.schema_ = own  # other signs are those of these rows, not of the model
+    detector.save(target)
+    return _summary(detector, target, sample, bad)
+
+
+@contextmanager
+def _located(places: Places) -> Iterator[None]:
+    """Errors inside name the rows of the files; what cannot be read is listed and summed up, not warned of."""
+    with located(places), warnings.catch_warnings():
+        warnings.simplefilter("ignore", BadCellsWarning)
+        yield
+
+
+def _listed(detector: PTAD, table: pa.Table, places: Places, path: Path | None) -> dict[str, int]:
+    """List the cells that could not be read, and return how many of them each column has."""
+    bad = detector.schema_.bad_cells(table)
+    with bad_cell_list(path, places) as listed:
+        listed.add(bad, places=places)
+    return bad.counts
 
 
 def is_trained(detector: PTAD) -> bool:
@@ -154,7 +193,7 @@ def is_trained(detector: PTAD) -> bool:
     return any(isinstance(term, NetworkSettings) for term in make_config(detector.preset, detector.config).terms)
 
 
-def _summary(detector: PTAD, target: Path, sample: Sample) -> dict[str, Any]:
+def _summary(detector: PTAD, target: Path, sample: Sample, bad: dict[str, int]) -> dict[str, Any]:
     """What was read, and what came of it, as plain JSON."""
     schema = detector.schema_
     calibration = detector.detector_.calibration
@@ -165,10 +204,13 @@ def _summary(detector: PTAD, target: Path, sample: Sample) -> dict[str, Any]:
         "rows_learned": sample.table.num_rows,
         "sampled": sample.is_partial,
         "columns_used": len(schema.names),
-        "columns_by_kind": dict(Counter(schema.kinds.values()).most_common()),
-        "columns_dated": [name for name, kind in schema.kinds.items() if kind in ("datetime", "date")],
+        "columns_by_type": dict(Counter(schema.types.values()).most_common()),
+        "columns_dated": [name for name, type_ in schema.types.items() if type_ in ("datetime", "date")],
         "features": len(schema.features),
         "left_out": dict(schema.left_out),
+        "notes": [str(note) for note in schema.notes],
+        "bad_cells": sum(bad.values()),
+        "columns_with_bad_cells": bad,
         "reference_rows": len(detector.detector_.reference),
         "calibration_rows": 0 if calibration is None else len(calibration.scores),
         "false_alarm_rate": None if calibration is None else detector.false_alarm_rate_,

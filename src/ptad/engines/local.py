@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +14,18 @@ import numpy as np
 import pyarrow as pa
 
 from ptad._version import __version__
+from ptad.engines.bad_cell_list import LIST, bad_cell_list, from_bytes, to_bytes
 from ptad.engines.cells import CellCounts
 from ptad.engines.resume import PartStore
-from ptad.engines.why import why_columns, why_fields
+from ptad.engines.scored_batch import score_batch
+from ptad.engines.training_table import TrainingTable
+from ptad.engines.why import why_fields
 from ptad.errors import DataError, SettingError, UserError
 from ptad.model import Model
 from ptad.storage import MANIFEST
 from ptad.tables import Query, TableScan, TableWriter, scan_table
+from ptad.tables.places import located
+from ptad.tables.table_source import as_source
 
 if TYPE_CHECKING:
     from ptad.estimator import PTAD
@@ -46,13 +50,23 @@ class ScoreSummary:
     rows_resumed: int  # rows whose scores an interrupted run had left
     out: str
     cells: CellCounts
+    training_table: bool  # whether the model was fitted on this table
 
     @classmethod
-    def of(cls, model: AnyModel, cells: CellCounts, anomalies: int, resumed: int, out: str) -> ScoreSummary:
+    def of(
+        cls,
+        model: AnyModel,
+        cells: CellCounts,
+        anomalies: int,
+        resumed: int,
+        out: str,
+        *,
+        training_table: bool = False,
+    ) -> ScoreSummary:
         """Return the summary of all rows that were counted."""
         calibrated = model.detector_.calibration is not None
         rate = model.false_alarm_rate_ if calibrated else None
-        return cls(cells.rows, anomalies if calibrated else None, rate, resumed, out, cells)
+        return cls(cells.rows, anomalies if calibrated else None, rate, resumed, out, cells, training_table)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain types."""
@@ -60,18 +74,39 @@ class ScoreSummary:
         return {**own, **self.cells.to_json()}
 
 
-def load_model(folder: str | Path, *, device: str = "auto", false_alarm_rate: float | str | None = None) -> PTAD:
-    """Load a model as an estimator, with another false-alarm rate if one is given."""
+def load_model(
+    folder: str | Path,
+    *,
+    device: str = "auto",
+    false_alarm_rate: float | str | None = None,
+    missing: Sequence[str] = (),
+) -> PTAD:
+    """Load a model as an estimator, with another false-alarm rate and further missing markers if they are given."""
     from ptad.estimator import PTAD
 
     model = PTAD.load(folder, device=device)
+    model.schema_ = model.schema_.with_missing(missing)
     return model if false_alarm_rate is None else model.set_false_alarm_rate(false_alarm_rate)
 
 
-def load_light(folder: str | Path, *, device: str = "auto", false_alarm_rate: float | str | None = None) -> Model:
-    """Load a model for scoring and explaining only; scikit-learn is not imported."""
+def load_light(
+    folder: str | Path,
+    *,
+    device: str = "auto",
+    false_alarm_rate: float | str | None = None,
+    missing: Sequence[str] = (),
+) -> Model:
+    """Load a model for scoring and explaining only, as :func:`load_model` does; scikit-learn is not imported."""
     model = Model.load(folder, device=device)
+    model.schema_ = model.schema_.with_missing(missing)
     return model if false_alarm_rate is None else model.set_false_alarm_rate(false_alarm_rate)
+
+
+def scan_for(model: AnyModel, source: Any, *, batch_rows: int, encoding: str) -> TableScan:
+    """Open a table for a model, which from now on reads numbers with the signs that the source names, if any."""
+    wish = as_source(source)
+    model.schema_ = model.schema_.with_signs(wish.decimal, wish.thousands)
+    return scan_table(source, batch_rows=batch_rows, encoding=encoding, schema=model.schema_)
 
 
 def decision_of(model: AnyModel) -> tuple[float, float]:
@@ -95,6 +130,9 @@ def score_table(
     false_alarm_rate: float | str | None = None,
     device: str = "auto",
     encoding: str = "utf-8",
+    missing: Sequence[str] = (),
+    strict: bool = False,
+    bad_cells: Path | None = None,
     batch_rows: int | None = None,
     progress: Progress | None = None,
 ) -> ScoreSummary:
@@ -116,6 +154,12 @@ def score_table(
         Whether the table's own columns come along.
     prefix : str
         Put before the names of the added columns ``score``, ``p_value``, ``anomaly`` and ``why_...``.
+    missing : sequence of str
+        Text that counts as missing, beside that of the model.
+    strict : bool
+        Whether a cell that cannot be read is an error; otherwise it counts as missing.
+    bad_cells : path, optional
+        A CSV file that lists such cells.
     batch_rows : int, optional
         Rows scored and kept at a time; by default few enough for constant memory on wide tables.
     progress : callable(rows_done, rows_in_all or None), optional
@@ -123,15 +167,16 @@ def score_table(
     """
     if explain < 0:
         raise SettingError(f"--explain must be 0 or the number of columns to name. Got {explain} instead.")
-    model = load_light(model_folder, device=device, false_alarm_rate=false_alarm_rate)
+    model = load_light(model_folder, device=device, false_alarm_rate=false_alarm_rate, missing=missing)
     step = batch_rows or rows_per_batch(model)
-    scan = scan_table(source, batch_rows=step, encoding=encoding, schema=model.schema_)
+    scan = scan_for(model, source, batch_rows=step, encoding=encoding)
     added = added_schema(explain, prefix)
     check_added_names(scan, added, append)
     schema = pa.schema([*(scan.schema if append else ()), *added])
     # a second run finds another copy of standard input, perhaps other rows in a database, and nothing to go on with on
     # standard output
-    keep = not isinstance(source, Query) and str(source) != "-" and str(out) != "-"
+    wish = as_source(source)
+    keep = not isinstance(wish.source, Query) and str(source) != "-" and str(out) != "-"
     settings = {
         "model": hashlib.sha256((Path(model_folder) / MANIFEST).read_bytes()).hexdigest(),
         "device": model.detector_.pipeline.reference.device,
@@ -139,55 +184,35 @@ def score_table(
         "columns": added.names,
         "batch_rows": step,
         "encoding": encoding,
+        "reading": [wish.sheet, wish.decimal, wish.thousands],
+        "missing": list(model.schema_.missing),
+        "strict": strict,
     }
     store = None if str(out) == "-" else _part_store(Path(out), scan, settings)
     anomalies = resumed = 0
-    cells = CellCounts.none(model.schema_)
-    with _output(store, schema, keep=keep) as writer:
+    cells, training = CellCounts.none(model.schema_), TrainingTable(model.detector_.reference)
+    with _output(store, schema, keep=keep) as writer, bad_cell_list(bad_cells, scan.places) as listed:
         for start, batch, known in known_batches(model, scan):
             result = None if store is None else store.get(start, batch.num_rows)
             if result is None:
-                with rows_from(start):
-                    columns, counts = score_batch(model, known, explain)
-                result = pa.RecordBatch.from_arrays(
-                    list(columns.values()), schema=added.with_metadata({CELLS: counts.to_bytes()})
-                )
+                with located(scan.places.after(start)):
+                    scored = score_batch(model, known, explain, strict=strict)
+                training.add(scored.encoded)
+                notes = {CELLS: scored.cells.to_bytes(), LIST: to_bytes(scored.bad)}
+                result = pa.RecordBatch.from_arrays(list(scored.columns.values()), schema=added.with_metadata(notes))
                 if store is not None and keep:
                     store.put(start, result)
             else:
-                counts = CellCounts.from_bytes(result.schema.metadata[CELLS], model.schema_)
                 resumed += result.num_rows
+            notes = result.schema.metadata
+            listed.add(from_bytes(notes[LIST]), start)
             own = batch.columns if append else []
             writer.write(pa.RecordBatch.from_arrays([*own, *result.columns], schema=schema))
-            cells += counts
+            cells += CellCounts.from_bytes(notes[CELLS], model.schema_)
             anomalies += result.column(f"{prefix}anomaly").true_count
             if progress is not None:
                 progress(cells.rows, scan.n_rows)
-    return ScoreSummary.of(model, cells, anomalies, resumed, str(out))
-
-
-def score_batch(model: AnyModel, rows: Any, explain: int = 0) -> tuple[dict[str, pa.Array], CellCounts]:
-    """Return the columns of :func:`scored_columns`, and what is missing or unseen in the rows."""
-    encoded = model.schema_.encode(rows)
-    explanation = model.explain(rows) if explain else None
-    scores = model.detector_.scores(encoded) if explanation is None else explanation.score
-    calibration = model.detector_.calibration
-    nothing = np.ones(len(scores), dtype=bool) if calibration is None else None
-    p_values = scores if calibration is None else calibration.p_value(scores)
-    flagged = np.zeros(len(scores), dtype=bool) if calibration is None else scores > -model.offset_
-    found = {
-        "score": pa.array(scores, pa.float64()),
-        "p_value": pa.array(p_values, pa.float64(), mask=nothing),
-        "anomaly": pa.array(flagged, pa.bool_(), mask=nothing),
-    }
-    if explanation is not None:
-        found |= why_columns(explanation, explain)
-    return found, CellCounts.of(encoded, model.schema_)
-
-
-def scored_columns(model: AnyModel, rows: Any, explain: int = 0) -> dict[str, pa.Array]:
-    """Return score, p-value and flag of every row, and its strongest columns if asked for."""
-    return score_batch(model, rows, explain)[0]
+    return ScoreSummary.of(model, cells, anomalies, resumed, str(out), training_table=training.is_it)
 
 
 def added_schema(explain: int, prefix: str = "") -> pa.Schema:
@@ -217,7 +242,7 @@ def known_batches(model: AnyModel, scan: TableScan) -> Iterator[tuple[int, pa.Re
             if name not in said:
                 said.add(name)
                 logger.warning(
-                    "column %r is excluded (%s) but now holds %r: to use it, fit again with --kind",
+                    "column %r is excluded (%s) but now holds %r: to use it, fit again with --type",
                     *(name, model.schema_.left_out[name], value),
                 )
         yield start, batch, batch.select(names)
@@ -225,7 +250,11 @@ def known_batches(model: AnyModel, scan: TableScan) -> Iterator[tuple[int, pa.Re
 
 
 def known_names(model: AnyModel, names: list[str], *, say: bool = True) -> list[str]:
-    """Return those of the columns that the model knows, and ``say`` in the log which ones it does not."""
+    """Return those of the columns that the model knows, and ``say`` in the log which ones it does not.
+
+    A column that it needs and the table does not have is an error.
+    """
+    model.schema_.check_columns(names)
     if model.schema_.from_array:
         return names
     inputs = set(model.schema_.inputs)
@@ -233,16 +262,6 @@ def known_names(model: AnyModel, names: list[str], *, say: bool = True) -> list[
     if extra and say:
         logger.warning("columns that were not there in training are ignored: %s", ", ".join(map(repr, extra)))
     return [n for n in names if n in inputs]
-
-
-@contextmanager
-def rows_from(start: int) -> Iterator[None]:
-    """Errors inside name the row of the whole table, not of the batch that begins at row ``start``."""
-    try:
-        yield
-    except DataError as error:
-        text = re.sub(r"row (\d+) \(counted", lambda found: f"row {int(found[1]) + start} (counted", str(error))
-        raise DataError(text) from error
 
 
 def check_added_names(scan: TableScan, added: pa.Schema, append: bool) -> None:
@@ -279,6 +298,8 @@ def _output(store: PartStore | None, schema: pa.Schema, *, keep: bool) -> Iterat
         store.finish()
     except UserError as error:
         store.discard()
+        if str(store.staging) not in str(error):
+            raise
         # the user knows the output by its final name
         raise type(error)(str(error).replace(str(store.staging), str(store.out))) from error
     except BaseException:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ptad.engines.labels import check_label, equals, listed
 from ptad.errors import DataError, SettingError
-from ptad.tables import scan_table
+from ptad.tables import Schema, scan_table
+from ptad.tables.places import Places
 
 logger = logging.getLogger("ptad")
 
@@ -29,6 +30,8 @@ class Sample:
     ----------
     table : pyarrow.Table
         The rows, in the order of the files.
+    places : Places
+        Where they are in the files.
     rows_read : int
         Rows in the files.
     rows_normal : int
@@ -36,6 +39,7 @@ class Sample:
     """
 
     table: pa.Table
+    places: Places
     rows_read: int
     rows_normal: int
 
@@ -53,29 +57,33 @@ def training_rows(
     max_rows: int = MAX_ROWS,
     seed: int = 0,
     missing: Sequence[str] = (),
+    schema: Schema | None = None,
     encoding: str = "utf-8",
     progress: Progress | None = None,
 ) -> Sample:
     """Read the normal rows of a table, at most ``max_rows`` of them, every row with the same chance.
 
     The files are read batch by batch, so memory is bounded by about twice the sample. The same seed and files give the
-    same sample. The label column stays in the table: drop it when fitting.
+    same sample. The label column stays in the table: drop it when fitting. ``schema`` is that of a model, for rows that
+    it takes in.
     """
     if max_rows < 2:
         raise SettingError(f"--max-rows must be at least 2. Got {max_rows} instead.")
     if (label is None) != (not normal):
         raise SettingError("--label COLUMN and --normal VALUE belong together: give both or none.")
-    scan = scan_table(source, missing=missing, encoding=encoding)
+    scan = scan_table(source, missing=missing, encoding=encoding, schema=schema)
     if label is not None:
         check_label(label, scan.schema.names, scan.label)
     reservoir = _Reservoir(max_rows, np.random.default_rng(seed), scan.schema)
     read = 0
     for batch in scan:
+        numbers = np.arange(read, read + batch.num_rows)
         read += batch.num_rows
         if label is not None:
             reservoir.saw(batch.column(label))
-            batch = batch.filter(pa.array(equals(batch.column(label), normal)))
-        reservoir.add(batch)
+            is_normal = equals(batch.column(label), normal)
+            batch, numbers = batch.filter(pa.array(is_normal)), numbers[is_normal]
+        reservoir.add(batch, numbers)
         if progress is not None:
             progress(read, scan.n_rows)
     if label is not None and not reservoir.offered:
@@ -83,7 +91,7 @@ def training_rows(
             f"{scan.label} has no normal rows: no value of the label column {label!r} is "
             f"{' or '.join(map(repr, normal))}. Its values are: {listed(reservoir.seen_labels())}."
         )
-    sample = Sample(reservoir.table(), read, reservoir.offered)
+    sample = Sample(*reservoir.rows(scan.places), read, reservoir.offered)
     if sample.is_partial:
         logger.warning(
             "training on a uniform sample of %d of %d rows; raise --max-rows to use more",
@@ -102,6 +110,7 @@ class _Reservoir:
         self._limit = 1.0
         self._held = 0
         self._keys: list[NDArray[np.float64]] = []
+        self._numbers: list[NDArray[np.int64]] = []
         self._batches: list[pa.RecordBatch] = []
         self._labels: pa.Array | None = None
 
@@ -113,27 +122,30 @@ class _Reservoir:
     def seen_labels(self) -> pa.Array:
         return self._labels if self._labels is not None else pa.nulls(0)
 
-    def add(self, batch: pa.RecordBatch) -> None:
+    def add(self, batch: pa.RecordBatch, numbers: NDArray[np.int64]) -> None:
         keys = self.rng.random(batch.num_rows)
         self.offered += batch.num_rows
         stays = keys < self._limit
         if not stays.all():
-            batch, keys = batch.filter(pa.array(stays)), keys[stays]
+            batch, keys, numbers = batch.filter(pa.array(stays)), keys[stays], numbers[stays]
         self._keys.append(keys)
+        self._numbers.append(numbers)
         self._batches.append(batch)
         self._held += len(keys)
         if self._held > 2 * self.size:
             self._shrink()
 
-    def table(self) -> pa.Table:
+    def rows(self, places: Places) -> tuple[pa.Table, Places]:
         if self._held > self.size:
             self._shrink()
-        return pa.Table.from_batches(self._batches, schema=self.schema)
+        numbers = np.concatenate([*self._numbers, np.empty(0, dtype=np.int64)])
+        return pa.Table.from_batches(self._batches, schema=self.schema), places.picked(numbers)
 
     def _shrink(self) -> None:
-        keys = np.concatenate(self._keys)
+        keys, numbers = np.concatenate(self._keys), np.concatenate(self._numbers)
         chosen = np.sort(np.argpartition(keys, self.size - 1)[: self.size])  # sorted: the order of the files
         # `take` copies, so the batches that the rows came from can be freed
         table = pa.Table.from_batches(self._batches, schema=self.schema).take(pa.array(chosen)).combine_chunks()
         self._batches, self._keys, self._held = table.to_batches(), [keys[chosen]], self.size
+        self._numbers = [numbers[chosen]]
         self._limit = float(keys[chosen].max())

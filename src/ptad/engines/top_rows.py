@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from ptad.engines.local import known_batches, rows_from, rows_per_batch, scored_columns
+from ptad.engines.bad_cell_list import bad_cell_list
+from ptad.engines.local import known_batches, rows_per_batch, scan_for
+from ptad.engines.scored_batch import score_batch
 from ptad.engines.why import row_reasons
 from ptad.errors import SettingError
-from ptad.tables import scan_table
+from ptad.explanation import make_explanation
+from ptad.tables import BadCells
+from ptad.tables.places import Places, located
 
 if TYPE_CHECKING:
     from ptad.engines.local import AnyModel
+
+
+@dataclass(frozen=True)
+class TopRows:
+    """The rows with the highest scores, the highest first, where the table's rows are, and what could not be read.
+
+    Every entry has ``row`` (counted from 0), ``score``, ``p_value``, ``anomaly`` and ``columns``, a list as
+    :func:`ptad.engines.why.row_reasons` makes it.
+    """
+
+    entries: list[dict[str, Any]]
+    places: Places
+    bad_cells: dict[str, int]
 
 
 def top_rows(
@@ -24,41 +44,48 @@ def top_rows(
     top: int = 10,
     columns: int = 3,
     encoding: str = "utf-8",
+    strict: bool = False,
+    bad_cells: Path | None = None,
     progress: Callable[[int, int | None], None] | None = None,
-) -> list[dict[str, Any]]:
-    """Return the ``top`` rows with the highest scores, the highest first; equal scores in the order of the table.
+) -> TopRows:
+    """Return the ``top`` rows with the highest scores; equal scores are in the order of the table.
 
-    Every entry has ``row`` (counted from 0), ``score``, ``p_value``, ``anomaly`` and ``columns``, a list as
-    :func:`ptad.engines.why.row_reasons` makes it. The table is read batch by batch.
+    The table is read batch by batch. ``strict`` and ``bad_cells`` are those of :func:`ptad.engines.local.score_table`.
     """
     for name, value in (("--top", top), ("--columns", columns)):
         if value < 1:
             raise SettingError(f"{name} must be at least 1. Got {value} instead.")
-    scan = scan_table(source, batch_rows=rows_per_batch(model), encoding=encoding, schema=model.schema_)
+    scan = scan_for(model, source, batch_rows=rows_per_batch(model), encoding=encoding)
     best: pa.Table | None = None
     numbers = np.empty(0, dtype=np.int64)
     scores = np.empty(0)
-    for start, batch, known in known_batches(model, scan):
-        with rows_from(start):
-            found = model.anomaly_score(known)
-        all_scores = np.concatenate([scores, found])
-        order = np.argsort(-all_scores, kind="stable")[:top]
-        numbers = np.concatenate([numbers, start + np.arange(batch.num_rows)])[order]
-        scores = all_scores[order]
-        held = (
-            pa.Table.from_batches([known]) if best is None else pa.concat_tables([best, pa.Table.from_batches([known])])
-        )
-        best = held.take(pa.array(order)).combine_chunks()
-        if progress is not None:
-            progress(start + batch.num_rows, scan.n_rows)
+    counts = Counter[str]()
+    with bad_cell_list(bad_cells, scan.places) as listed:
+        for start, batch, known in known_batches(model, scan):
+            bad = BadCells(strict=strict)
+            with located(scan.places.after(start)):
+                found = model.detector_.scores(model.schema_.encode(known, bad))
+            listed.add(bad, start)
+            counts.update(bad.counts)
+            all_scores = np.concatenate([scores, found])
+            order = np.argsort(-all_scores, kind="stable")[:top]
+            numbers = np.concatenate([numbers, start + np.arange(batch.num_rows)])[order]
+            scores = all_scores[order]
+            own = pa.Table.from_batches([known])
+            best = (own if best is None else pa.concat_tables([best, own])).take(pa.array(order)).combine_chunks()
+            if progress is not None:
+                progress(start + batch.num_rows, scan.n_rows)
     assert best is not None  # a table without rows is refused when it is opened
-    return explained_rows(model, best, numbers.tolist(), columns)
+    entries = explained_rows(model, best, numbers.tolist(), columns)
+    return TopRows(entries, scan.places, dict(counts.most_common()))
 
 
-def explained_rows(model: AnyModel, rows: pa.Table, numbers: list[int], columns: int) -> list[dict[str, Any]]:
-    """Return one entry per row, as :func:`top_rows` does."""
-    explanation = model.explain(rows)
-    scored = {name: array.to_pylist() for name, array in scored_columns(model, rows).items()}
+def explained_rows(
+    model: AnyModel, rows: pa.Table, numbers: list[int], columns: int, bad: BadCells | None = None
+) -> list[dict[str, Any]]:
+    """Return one entry per row, as in :class:`TopRows`; ``bad`` collects the cells that cannot be read."""
+    explanation = make_explanation(rows, model.schema_, model.detector_, bad)
+    scored = {name: array.to_pylist() for name, array in score_batch(model, rows).columns.items()}
     reasons = row_reasons(explanation, columns)
     return [
         {"row": number, **{name: values[i] for name, values in scored.items()}, "columns": reasons[i]}

@@ -41,7 +41,7 @@ def why_columns(explanation: Explanation, n: int) -> dict[str, pa.Array]:
     used = np.unique(places).tolist()
     expected = {j: as_text(explanation.expected.column(names[j])) for j in used}
     reasons = {j: np.array(explanation.reasons.column(names[j]).to_pylist(), dtype=object) for j in used}
-    percentages = explanation.percentages
+    percentages = explanation.percentage_values
     found: dict[str, pa.Array] = {}
     for k in range(1, n + 1):
         said: list[Any] = [[None] * n_rows] * 5
@@ -67,7 +67,7 @@ def row_reasons(explanation: Explanation, n: int) -> list[list[dict[str, Any]]]:
     of the row's positive contributions; a column without one has no reason. Meant for a few rows that a person reads.
     """
     observed, expected = explanation.observed.to_pydict(), explanation.expected.to_pydict()
-    reasons, percentages = explanation.reasons.to_pydict(), explanation.percentages
+    reasons, percentages = explanation.reasons.to_pydict(), explanation.percentage_values
     return [
         [
             {

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnxruntime  # type: ignore[import-untyped]
 
-FORMAT, VERSION = "ptad-onnx", 2
+FORMAT, VERSION = "ptad-onnx", 3
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[nN]a[nN]|[+-]?(inf|Inf|infinity|Infinity)", flags=re.ASCII)
 TRUTHS = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
 NULL_WORDS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")  # of CSV files
@@ -149,13 +149,13 @@ class Runner:
         gone = {text.strip() for text in self.schema["missing"]}
         encoded = []
         for entry in self.schema["columns"]:
-            name, kind = entry["name"], entry["kind"]
-            if kind not in _ENCODERS:
+            name, type_ = entry["name"], entry["type"]
+            if type_ not in _ENCODERS:
                 raise RunnerError(
-                    f"Column {name!r} is of type {kind!r}, which this runner does not encode. Encode the rows with "
+                    f"Column {name!r} is of type {type_!r}, which this runner does not encode. Encode the rows with "
                     "ptad (PTAD.load(model).schema_.encode) and give them to Runner.run, or fit the model without it."
                 )
-            values = _ENCODERS[kind](_cells(columns[name], gone), entry)
+            values = _ENCODERS[type_](_cells(columns[name], gone), entry)
             if len(infinite := np.flatnonzero(np.isinf(values))):
                 raise RunnerError(
                     f"Column {name!r}, row {infinite[0]} (counted from 0) is infinite. Replace it by a finite number "
@@ -208,6 +208,19 @@ def _is_missing(cell: Any, gone: set[str]) -> bool:
     return cell is None or type(cell).__name__ in ("NAType", "NaTType") or cell != cell
 
 
+def _plain(text: str, entry: dict[str, Any]) -> str:
+    """Return a number as in programs; what does not fit the signs of its column is none, even if it looks like one."""
+    decimal, thousands = entry.get("decimal", "."), entry.get("thousands", "")
+    if (decimal, thousands) == (".", ""):
+        return text
+    group = {" ": "[ \u00a0\u202f]", "'": "['’]"}.get(thousands, re.escape(thousands))
+    whole = rf"(?:[1-9]\d{{0,2}}(?:{group}\d{{3}})+|\d+)" if group else r"\d+"
+    sign = re.escape(decimal)
+    if re.fullmatch(rf"[+-]?(?:{whole}(?:{sign}\d*)?|{sign}\d+)(?:[eE][+-]?\d+)?", text, flags=re.ASCII) is None:
+        return "" if NUMBER.fullmatch(text) and text.lower() != "nan" else text
+    return (re.sub(group, "", text) if group else text).replace(decimal, ".")
+
+
 def _numbers(cells: np.ndarray, entry: dict[str, Any]) -> np.ndarray:
     origin = entry.get("origin", 0)  # integers beyond 2**53 are counted from it
     if cells.dtype.kind in "iu" and origin:
@@ -222,7 +235,7 @@ def _number(cell: Any, origin: int, row: int, entry: dict[str, Any]) -> float:
         return float("nan")
     if isinstance(cell, int | np.integer):
         return float(int(cell) - origin)
-    text = cell.strip() if isinstance(cell, str) else cell
+    text = _plain(cell.strip(), entry) if isinstance(cell, str) else cell
     if origin and isinstance(text, str) and re.fullmatch(r"[+-]?\d+", text, flags=re.ASCII):
         return float(int(text) - origin)  # as a float it would lose its last digits
     if not isinstance(text, str) or NUMBER.fullmatch(text):
@@ -259,7 +272,7 @@ def _text(cell: Any, row: int, entry: dict[str, Any]) -> str:
     raise _wrong(cell, row, entry, "a number with one way to write it; give it as text, as it was in training")
 
 
-_ENCODERS = {"number": _numbers, "boolean": _truths, "category": _categories}
+_ENCODERS = {"numeric": _numbers, "boolean": _truths, "categorical": _categories}
 
 
 def _wrong(cell: Any, row: int, entry: dict[str, Any], form: str) -> RunnerError:
@@ -269,9 +282,15 @@ def _wrong(cell: Any, row: int, entry: dict[str, Any], form: str) -> RunnerError
 
 
 def read_csv(path: str | os.PathLike[str]) -> dict[str, list[str | None]]:
-    """Read a CSV file with a header; cells stay text, and NA, null and the like are missing."""
+    """Read a CSV file with a header; cells stay text, and NA, null and the like are missing.
+
+    What is most frequent in the header separates the cells: a comma, a semicolon, a tab or a bar.
+    """
     with open(path, newline="", encoding="utf-8-sig") as file:  # noqa: PTH123
-        header, *rows = [row for row in csv.reader(file) if row] or [[]]
+        first = file.readline()
+        file.seek(0)
+        delimiter = max(",;\t|", key=first.count)
+        header, *rows = [row for row in csv.reader(file, delimiter=delimiter) if row] or [[]]
     if not rows:
         raise RunnerError(f"'{path}' has no rows. Give a file with a header and rows.")
     if ragged := [i for i, row in enumerate(rows) if len(row) != len(header)]:

@@ -86,7 +86,7 @@ def properties(model: PTAD) -> dict[str, str]:
     }
     return {
         "format": "ptad-onnx",
-        "format_version": "2",
+        "format_version": "3",
         "ptad_version": __version__,
         "torch_version": str(torch.__version__),
         "preset": model.preset,

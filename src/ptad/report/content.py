@@ -6,6 +6,7 @@ import datetime as dt
 import platform
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,14 @@ from ptad.report.score_histogram import ScoreHistogram, common_edges, roc_auc
 from ptad.report.survey import Survey
 from ptad.report.synthetic import synthetic_check
 
+HELD_OUT = (
+    "Held-out scores of the training rows: the model was fitted on this table, so each row is scored by a model that "
+    "was fitted without it."
+)
+TRAINING_TABLE = (
+    "The model was fitted on this table, or on a part of it. Scores of training rows are too low, and so are the "
+    "counts of flagged rows. To see what the model finds, report on rows that it was not fitted on."
+)
 MOST_TOP = 1000
 SHOWN_COLUMNS = 6  # columns of the table of anomalies
 CELLS_PER_ROW = 20  # columns in the explanation of a row
@@ -45,6 +54,9 @@ class ReportSettings:
         Another target rate than the model's.
     title : str, optional
         Heading of the page.
+    time : str, optional
+        The column that tells when a row happened, for scores over time; the model need not use it. Unless named, the
+        first column of date-times, or of dates, that it uses.
     """
 
     top: int = 50
@@ -53,14 +65,17 @@ class ReportSettings:
     normal: tuple[str, ...] = ()
     false_alarm_rate: float | str | None = None
     title: str | None = None
+    time: str | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.top <= MOST_TOP:
             raise SettingError(f"The 'top' parameter of the report must be an int in [1, {MOST_TOP}]. Got {self.top}.")
 
 
-def make_content(survey: Survey, settings: ReportSettings, table: str, model_name: str) -> dict[str, Any]:
-    """Put together everything that the page shows."""
+def make_content(
+    survey: Survey, settings: ReportSettings, table: str, model_name: str, notes: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Put together everything that the page shows; ``notes`` are sentences that stand above everything else."""
     model, cells = survey.model, survey.cells
     return {
         "title": settings.title or f"Anomaly report: {table}",
@@ -71,12 +86,16 @@ def make_content(survey: Survey, settings: ReportSettings, table: str, model_nam
         "n_flagged": survey.n_flagged,
         "rate": float(model.false_alarm_rate_),
         "values_shown": settings.rows,
+        "notes": _notes(survey, notes),
         "held_out": isinstance(survey.scorer, CrossFit),
+        "training_table": survey.training.is_it,
         "ignored": survey.ignored[:MOST_COLUMNS],
         "missing": _cells(cells.rows_missing, cells.missing_columns),
         "unseen": _cells(cells.rows_unseen, cells.unseen_columns),
+        "bad": {"cells": int(cells.bad.sum()), "columns": list(map(list, cells.bad_columns.items()))[:MOST_COLUMNS]},
         "fitted": _fitted(survey, values=settings.rows),
         "scores": _scores(survey),
+        "over_time": None if survey.over_time is None else survey.over_time.content(),
         "drivers": _drivers(survey),
         "top": _top(survey, survey.explain_top(), values=settings.rows),
         "drift": _drift(survey, values=settings.rows),
@@ -84,6 +103,16 @@ def make_content(survey: Survey, settings: ReportSettings, table: str, model_nam
         "settings": _settings(model),
         "versions": _versions(),
     }
+
+
+def _notes(survey: Survey, notes: Iterable[str]) -> list[dict[str, str | None]]:
+    """Return what the reader has to know first; a note with an id can be found by it."""
+    own: list[dict[str, str | None]] = []
+    if isinstance(survey.scorer, CrossFit):
+        own.append({"id": "held-out", "text": HELD_OUT})
+    elif survey.training.is_it:
+        own.append({"id": "training-table", "text": TRAINING_TABLE})
+    return own + [{"id": None, "text": text} for text in notes]
 
 
 def _cells(n_rows: int, columns: dict[str, int]) -> dict[str, Any]:
@@ -101,8 +130,8 @@ def _fitted(survey: Survey, *, values: bool) -> dict[str, Any]:
         "n_reference": len(model.detector_.reference),
         "n_columns": len(schema.names),
         "terms": [[settings.title(), settings.weight] for settings in model.config_.terms],
-        "kinds": dict(Counter(schema.kinds.values())),
-        "columns": [[name, kind] for name, kind in list(schema.kinds.items())[:MOST_COLUMNS]],
+        "types": dict(Counter(schema.types.values())),
+        "columns": [[name, type_] for name, type_ in list(schema.types.items())[:MOST_COLUMNS]],
         "excluded": [list(pair) for pair in list(excluded.items())[:MOST_COLUMNS]],
     }
 
@@ -148,11 +177,14 @@ def _drivers(survey: Survey) -> list[dict[str, Any]]:
 def _top(survey: Survey, explanation: Explanation | None, *, values: bool) -> dict[str, Any]:
     if explanation is None:
         return {"columns": [], "names": {}, "rows": []}
-    cells, percentages = explanation.contribution_values, explanation.percentages
+    cells, percentages = explanation.contribution_values, explanation.percentage_values
     p_values = survey.calibration.p_value(survey.top_scores)
     shown = np.argsort(-percentages.sum(axis=0), kind="stable")[:SHOWN_COLUMNS]
     tables = explanation.observed, explanation.expected, explanation.reasons
     observed, expected, reasons = ({name: t[name].to_pylist() for name in explanation.names} for t in tables)
+    if not values:  # why a cell cannot be read quotes it
+        for bad in survey.top_bad_cells():
+            reasons[bad.column][bad.row] = f"not {bad.what}"
     terms = {name: explanation.terms[name].to_pylist() for name in explanation.terms.column_names}
 
     def cell(i: int, j: int) -> dict[str, Any]:
@@ -173,6 +205,7 @@ def _top(survey: Survey, explanation: Explanation | None, *, values: bool) -> di
         rows.append(
             {
                 "row": int(number),
+                "place": str(survey.places.of(int(number))),
                 "score": _digits(survey.top_scores[i], 9),  # as many digits as a score has
                 "p": _digits(p_values[i]),
                 "anomaly": bool(survey.top_labels[i]) if survey.label is not None else None,

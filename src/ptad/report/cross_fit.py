@@ -7,7 +7,7 @@ p-values stay those of the model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from ptad.detector import Detector
 from ptad.devices import resolve_device
+from ptad.engines.training_table import row_hashes
 from ptad.estimator import PTAD
 from ptad.explanation import Explanation, make_explanation
+from ptad.tables import BadCells
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -38,7 +40,7 @@ class Scorer:
 
     def explain(self, rows: pa.RecordBatch | pa.Table, numbers: Numbers) -> Explanation:
         """Return the explanation of rows."""
-        return self.model.explain(rows)
+        return make_explanation(rows, self.model.schema_, self.model.detector_)
 
 
 class CrossFit(Scorer):
@@ -102,6 +104,31 @@ class CrossFit(Scorer):
             names=self.model.schema_.names,
             **{name: tables(name) for name in ("contributions", "observed", "expected", "reasons", "terms")},
         )
+
+
+def training_parts(
+    model: PTAD, batches: Iterable[pa.RecordBatch], known: Callable[[pa.RecordBatch], pa.RecordBatch]
+) -> Iterator[tuple[Array, Numbers]]:
+    """Yield the training rows among those of a table that holds them, encoded, and their numbers.
+
+    Parameters
+    ----------
+    model : PTAD
+        The model, which was fitted on them.
+    batches : iterable of RecordBatch
+        The table.
+    known : callable
+        Drops the columns that are not for the model.
+    """
+    reference = model.detector_.reference
+    # of many training rows a model keeps some only: the others cannot be told from new ones
+    hashes = row_hashes(reference) if len(reference) == len(model.held_out_scores_) else None
+    start = 0
+    for batch in batches:
+        encoded = model.schema_.encode(known(batch), BadCells())
+        rows = np.arange(len(encoded)) if hashes is None else np.flatnonzero(np.isin(row_hashes(encoded), hashes))
+        yield encoded[rows], start + rows
+        start += len(encoded)
 
 
 def _sampled(parts: Iterable[tuple[Array, Numbers]], most: int) -> tuple[Array, Numbers]:

@@ -30,9 +30,6 @@ export const count = (n) => whole.format(n);
 export const plural = (n, one, many) => `${count(n)} ${n === 1 ? one : many}`;
 export const sum = (values) => values.reduce((a, b) => a + b, 0);
 
-// Long names often differ in their ends only.
-export const clipped = (name) => (name.length > 34 ? `${name.slice(0, 15)}…${name.slice(-16)}` : name);
-
 const digits = (n) => new Intl.NumberFormat('en', { maximumSignificantDigits: n });
 
 // Three digits that matter, never in scientific notation unless it cannot be helped.
@@ -64,22 +61,11 @@ export function listed(names, most = 8) {
   return names.slice(0, most).join(', ') + more;
 }
 
-export function bar(share, label, kind = '') {
-  const fill = make('i', {
-    class: kind,
-    variables: { '--size': `${Math.max(0, Math.min(100, 100 * share))}%` },
-    attributes: { 'aria-hidden': 'true' },
-  });
-  return make('div', { class: 'bar' }, fill, make('span', { text: label }));
-}
-
-export const card = (value, text) =>
-  make('div', { class: 'card' }, make('b', { text: value }), make('span', { text }));
-
 export function pairs(entries) {
   const list = make('dl', { class: 'pairs' });
-  for (const [name, value] of entries)
+  for (const [name, value] of entries) {
     list.append(make('div', {}, make('dt', { text: name }), make('dd', { text: value })));
+  }
   return list;
 }
 
@@ -95,14 +81,6 @@ export const scroller = (id, label, ...children) =>
   );
 export const heading = (text, kind = '') => make('th', { text, class: kind, attributes: { scope: 'col' } });
 
-export function legend(...entries) {
-  return make(
-    'ul',
-    { class: 'legend' },
-    ...entries.map(([kind, text]) => make('li', {}, kind ? make('i', { class: kind }) : null, text)),
-  );
-}
-
 // Charts are drawn for the width they have, and again when it changes.
 export function responsive(container, paint) {
   let width = 0;
@@ -116,25 +94,4 @@ export function responsive(container, paint) {
   };
   new ResizeObserver(fit).observe(container);
   fit();
-}
-
-// Long tables start short; one button shows the rest.
-export function limited(container, lines, n, what) {
-  if (lines.length <= n) return;
-  lines.slice(n).forEach((line) => {
-    line.hidden = true;
-  });
-  const button = make('button', {
-    class: 'more',
-    text: `Show all ${count(lines.length)} ${what}`,
-    attributes: { type: 'button' },
-  });
-  button.addEventListener('click', () => {
-    lines.forEach((line) => {
-      line.hidden = false;
-    });
-    button.remove();
-    container.focus(); // the keyboard goes on where the button was
-  });
-  container.after(button);
 }

@@ -120,7 +120,7 @@ class DriftTally:
         order = _shown_bins(shown)
         return {
             "name": column.name,
-            "kind": column.kind,
+            "type": column.type,
             "psi": round(worst.psi, 4),
             "verdict": worst.verdict,
             "missing": [round(before, 4), round(float(self.missing[j]) / max(self.n_rows, 1), 4)],
@@ -131,11 +131,11 @@ class DriftTally:
 
 
 def _features(column: Any, start: int, reference: Rows) -> list[Feature]:
-    if column.kind == "category":
+    if column.type == "categorical":
         return [Feature(start, np.empty(0), column.n_categories + 1)]
-    if column.kind == "text":  # whether the value is a new one, and how long it is
+    if column.type == "text":  # whether the value is a new one, and how long it is
         return [_halved(start + 1), _deciles(start + 2, reference)]
-    return [_halved(start) if column.kind == "boolean" else _deciles(start, reference)]
+    return [_halved(start) if column.type == "boolean" else _deciles(start, reference)]
 
 
 def _halved(place: int) -> Feature:

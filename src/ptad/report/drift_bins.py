@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.report.numbers import different_texts, value_text
-from ptad.tables.category_column import CategoryColumn
+from ptad.report.numbers import different_texts, value_text, whole_text
+from ptad.tables.categorical_column import CategoricalColumn
 
 MOST_LABELS = 12
 _LENGTH = 40
@@ -29,13 +29,13 @@ def bin_labels(column: Any, edges: NDArray[np.float64], order: NDArray[np.int64]
     n_bins : int
         The number of all bins.
     """
-    if isinstance(column, CategoryColumn):
+    if isinstance(column, CategoricalColumn):
         values = [_cut(value) for value in column.values] + ["unseen category"]
         names = [values[i] for i in order]
         return names if len(order) == n_bins else [*names, "all others"]
-    if column.kind == "boolean":
+    if column.type == "boolean":
         return ["false", "true"]
-    if column.kind == "text":
+    if column.type == "text":
         return ["known", "new"] if n_bins == 2 else [f"length group {i + 1} of {n_bins}" for i in range(n_bins)]
     return _ranges(column, edges)
 
@@ -60,8 +60,11 @@ def _ranges(column: Any, edges: NDArray[np.float64]) -> list[str]:
 def _whole_ranges(ends: list[int]) -> list[str]:
     """Whole numbers: a bin begins after the end of the one before, and one that holds a single number is just it."""
     starts = [ends[0], *(end + 1 for end in ends[1:])]
-    inner = [str(b) if a >= b else f"{a} to {b}" for a, b in zip(starts, ends[1:], strict=False)]
-    return [f"below {ends[0]}", *inner, f"above {ends[-1]}"]
+    inner = [
+        whole_text(b) if a >= b else f"{whole_text(a)} to {whole_text(b)}"
+        for a, b in zip(starts, ends[1:], strict=False)
+    ]
+    return [f"below {whole_text(ends[0])}", *inner, f"above {whole_text(ends[-1])}"]
 
 
 def _cut(value: Any) -> str:

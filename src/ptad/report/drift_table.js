@@ -1,6 +1,8 @@
 // Drift since training: one line per column, the most drifted first.
 
-import { count, draw, heading, legend, limited, make, percent, plural, scroller, sheet } from './dom.js';
+import { Legend, mounted, Name, Scroller, Sheet, useLimit } from './components.js';
+import { count, percent, plural } from './dom.js';
+import { html, useRef } from './vendor/preact.js';
 
 const VERDICTS = {
   strong: ['strong', 'strong drift'],
@@ -9,6 +11,9 @@ const VERDICTS = {
   'too few rows': ['unknown', 'too few rows to tell'],
 };
 const HEADS = ['Column', 'Verdict', 'Training and now', 'Largest difference', 'Missing', 'PSI'];
+const FIRST_COLUMNS = 12; // shown before one asks for more
+const WIDTH = 144;
+const HEIGHT = 36;
 
 function summary(d) {
   const drifted = d.n_some + d.n_strong;
@@ -24,80 +29,16 @@ function summary(d) {
   );
 }
 
-export function driftSheet(data) {
-  const d = data.drift;
-  const body = make('tbody', {}, ...d.columns.map(line));
-  const heads = HEADS.map((text, i) => heading(text, i > 3 ? 'number' : ''));
-  const inner = make('table', {}, make('thead', {}, make('tr', {}, ...heads)), body);
-  const table = scroller('drift', 'Drift by column', inner);
-  const found = sheet(
-    'Drift since training',
-    make('p', { id: 'drift-note', text: summary(d) }),
-    constantsNote(d.constants),
-    legend(
-      ['is-usual', 'training rows'],
-      ['is-normal', 'this table'],
-      ['', 'PSI: population stability index; some drift from 0.10, strong from 0.25, unless chance explains it'],
-    ),
-    table,
-  );
-  limited(table, [...body.children], 12, 'columns');
-  const more = d.n_columns - d.columns.length;
-  if (more > 0) {
-    const text = `${plural(more, 'column', 'columns')} with less drift ${more === 1 ? 'is' : 'are'} not listed.`;
-    found.append(make('p', { class: 'quiet', text }));
-  }
-  return found;
-}
-
-function constantsNote(constants) {
-  if (!constants.length) return null;
+function constantsText(constants) {
   const names = constants.map(([name, value]) => (value === null ? name : `${name} (${value})`)).join(', ');
-  const text =
-    `Excluded from the model because it never varied in training, but has other values now: ${names}. No score ` +
-    'takes it into account; fit a new model to include it.';
-  return make('p', { id: 'drift-constants', text });
-}
-
-function line(column) {
-  const [kind, text] = VERDICTS[column.verdict];
-  return make(
-    'tr',
-    {},
-    make('th', { text: column.name, attributes: { scope: 'row' } }),
-    make('td', {}, make('span', { class: `tag ${kind}`, text })),
-    make('td', {}, pairedBars(column)),
-    make('td', { class: 'change', text: largestDifference(column) }),
-    make('td', { class: 'number missing', text: missingText(column.missing) }),
-    make('td', { class: 'number index', text: column.psi.toFixed(2) }),
+  const [it, has] = constants.length === 1 ? ['it', 'has'] : ['they', 'have'];
+  return (
+    `Excluded from the model because ${it} never varied in training, but ${has} other values now: ${names}. No score ` +
+    `takes ${it === 'it' ? 'it' : 'them'} into account; fit a new model to include ${it === 'it' ? 'it' : 'them'}.`
   );
 }
 
 const missingText = ([before, now]) => (before || now ? `${percent(before)} → ${percent(now)}` : 'none');
-
-function pairedBars(column) {
-  const [width, height, n] = [144, 36, column.before.length];
-  const most = Math.max(...column.before, ...column.now, 0.01);
-  const label = `${column.name}: ${largestDifference(column) || 'shares in training and now'}`;
-  const svg = draw('svg', { viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': label });
-  const step = width / n;
-  for (let i = 0; i < n; i += 1) {
-    for (const [share, kind, shift] of [
-      [column.before[i], 'fill-usual', 0],
-      [column.now[i], 'fill-normal', 0.46],
-    ]) {
-      const size = (share / most) * (height - 1);
-      const [x, y] = [(i + shift) * step, height - size];
-      svg.append(draw('rect', { x, y, width: Math.max(1, step * 0.44), height: size, class: kind }));
-    }
-    if (column.labels) {
-      const tip = draw('title', {}, difference(column, i));
-      svg.append(draw('rect', { x: i * step, y: 0, width: step, height, 'fill-opacity': 0 }, tip));
-    }
-  }
-  return svg;
-}
-
 const difference = (column, i) =>
   `${column.labels[i]}: ${percent(column.before[i])} → ${percent(column.now[i])} of rows`;
 
@@ -108,3 +49,80 @@ function largestDifference(column) {
   const best = column.now.reduce((found, _, i) => (size(i) > size(found) ? i : found), 0);
   return size(best) < 0.001 ? 'none' : difference(column, best);
 }
+
+function PairedBars({ column }) {
+  const most = Math.max(...column.before, ...column.now, 0.01);
+  const step = WIDTH / column.before.length;
+  const label = `${column.name}: ${largestDifference(column) || 'shares in training and now'}`;
+  const bar = (share, i, shift, kind) => {
+    const size = (share / most) * (HEIGHT - 1);
+    const x = (i + shift) * step;
+    return html`<rect class=${kind} x=${x} y=${HEIGHT - size} width=${Math.max(1, step * 0.44)} height=${size} />`;
+  };
+  const tip = (text, i) =>
+    html`
+      <rect x=${i * step} y="0" width=${step} height=${HEIGHT} fill-opacity="0">
+        <title>${text}</title>
+      </rect>
+    `;
+  return html`
+    <svg viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} width=${WIDTH} height=${HEIGHT} role="img" aria-label=${label}>
+      ${column.before.map((share, i) => bar(share, i, 0, 'fill-usual'))}
+      ${column.now.map((share, i) => bar(share, i, 0.46, 'fill-normal'))}
+      ${column.labels && column.labels.map((_, i) => tip(difference(column, i), i))}
+    </svg>
+  `;
+}
+
+function Line({ column }) {
+  const [kind, text] = VERDICTS[column.verdict];
+  return html`
+    <tr>
+      <th scope="row">
+        <${Name} text=${column.name} />
+      </th>
+      <td><span class=${`tag ${kind}`}>${text}</span></td>
+      <td>
+        <${PairedBars} column=${column} />
+      </td>
+      <td class="change">${largestDifference(column)}</td>
+      <td class="number missing">${missingText(column.missing)}</td>
+      <td class="number index">${column.psi.toFixed(2)}</td>
+    </tr>
+  `;
+}
+
+export function Drift({ data: { drift: d } }) {
+  const place = useRef(null);
+  const [few, more] = useLimit(d.columns.length, FIRST_COLUMNS, place);
+  const unlisted = d.n_columns - d.columns.length;
+  return html`
+    <${Sheet} title="Drift since training">
+      <p id="drift-note">${summary(d)}</p>
+      ${d.constants.length > 0 && html`<p id="drift-constants">${constantsText(d.constants)}</p>`}
+      <${Legend} entries=${[
+        ['is-usual', 'training rows'],
+        ['is-normal', 'this table'],
+        ['', 'PSI: population stability index; some drift from 0.10, strong from 0.25, unless chance explains it'],
+      ]} />
+      <${Scroller} id="drift" label="Drift by column" place=${place}>
+        <table>
+          <thead><tr>
+            ${HEADS.map((text, i) => html`<th scope="col" class=${i > 3 ? 'number' : ''}>${text}</th>`)}
+          </tr></thead>
+          <tbody>${d.columns.slice(0, few).map((column) =>
+            html`<${Line} key=${column.name} column=${column} />`
+          )}</tbody>
+        </table>
+      <//>
+      ${more('columns')}
+      ${unlisted > 0 && html`
+        <p class="quiet">
+          ${plural(unlisted, 'column', 'columns')} with less drift ${unlisted === 1 ? 'is' : 'are'} not listed.
+        </p>
+      `}
+    <//>
+  `;
+}
+
+export const driftSheet = (data) => mounted(html`<${Drift} data=${data} />`);

@@ -43,17 +43,19 @@ export function lossChart(container, { empty, live = false }) {
     for (const curve of curves) {
       const path = line(curve.step, curve.total);
       const end = x(curve.step[curve.step.length - 1]);
-      if (curves.length === 1)
+      if (curves.length === 1) {
         svg.append(
           draw('path', { d: `${path}L${end} ${TALL - 40}L${x(curve.step[0])} ${TALL - 40}Z`, class: 'area' }),
         );
+      }
       svg.append(draw('path', { d: path, class: 'stroke-normal' }));
       if (curve.held_out) svg.append(draw('path', { d: line(curve.step, curve.held_out), class: 'stroke-anomaly' }));
     }
-    if (live)
+    if (live) {
       svg.append(
         draw('circle', { cx: x(newest.step[newest.step.length - 1]), cy: y(now), r: 4, class: 'fill-normal' }),
       );
+    }
     svg.append(
       write('0', { x: 52, y: TALL - 24, 'text-anchor': 'middle' }),
       write(count(last), { x: width - 14, y: TALL - 24, 'text-anchor': 'end' }),

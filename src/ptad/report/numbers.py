@@ -24,6 +24,11 @@ def number_text(value: float, digits: int = 6) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def whole_text(value: int) -> str:
+    """Write a whole number: 50,930; four digits stay together, since they may well be a year."""
+    return f"{value:,}" if abs(value) >= 10_000 else str(value)
+
+
 def different_texts(values: Sequence[float], digits: int = 4, most: int = 12) -> list[str]:
     """Write ascending numbers with as few digits as keep them apart."""
     for n in range(digits, most):
@@ -40,7 +45,7 @@ def value_text(value: Any, digits: int = 6, length: int = TEXT_LENGTH) -> str | 
     if isinstance(value, float):
         return number_text(value, digits)
     if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)  # an identifier or a year is no quantity: no thousands separators
+        return whole_text(value)
     text = _moment_text(value) if isinstance(value, dt.datetime) else str(value)
     return text if len(text) <= length else text[: length - 1] + "…"
 

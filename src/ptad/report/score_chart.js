@@ -1,9 +1,16 @@
 // The histogram of scores with the threshold over it. Bin i holds the scores in (edges[i - 1], edges[i]].
 
-import { count, draw, legend, responsive, short, sum, write } from './dom.js';
+import { Legend, useWidth } from './components.js';
+import { count, short, sum } from './dom.js';
+import { html, useMemo, useRef } from './vendor/preact.js';
 
 const HEIGHT = 260;
-const MARGIN = { left: 52, right: 12, top: 8, bottom: 40 };
+const LEFT = 52;
+const RIGHT = 12;
+const TOP = 8;
+const BOTTOM = HEIGHT - 40;
+const FEWEST_BARS = 12;
+const MOST_BARS = 80;
 
 // The largest of 1, 2, 5, 10, 20, ... that is not above x, and at least 1.
 function rounded(x) {
@@ -11,115 +18,125 @@ function rounded(x) {
   return power * (x >= 5 * power ? 5 : x >= 2 * power ? 2 : 1);
 }
 
-// Paints into the container; returns a function that moves the threshold to an edge.
-export function scoreChart(container, scores) {
-  const [centre, unit] = scores.scale;
-  const spread = (score) => Math.asinh((score - centre) / unit); // linear near normal rows, logarithmic far away
-  const last = scores.edges.length - 1;
-  const low = spread(scores.edges[0]);
-  const high = spread(scores.edges[last]);
-  let clip = null;
-  let mark = null;
-  let scale = null;
-  let index = scores.threshold_index;
+// The axis: linear near the scores of normal rows, logarithmic far away.
+const axisOf = ([centre, unit]) => (score) => Math.asinh((score - centre) / unit);
 
-  // Fine bins are joined into bars of equal width.
-  function joined(counts, bars) {
-    const found = new Array(bars).fill(0);
-    counts.forEach((n, i) => {
-      const middle = (spread(scores.edges[Math.max(0, i - 1)]) + spread(scores.edges[Math.min(i, last)])) / 2;
-      const share = high > low ? (middle - low) / (high - low) : 0;
-      found[Math.max(0, Math.min(bars - 1, Math.floor(share * bars)))] += n;
+// Where on the axis a fine bin lies.
+function middles({ edges, scale }) {
+  const places = edges.map(axisOf(scale));
+  return [...places, places.at(-1)].map((place, i) => (place + places[Math.max(0, i - 1)]) / 2);
+}
+
+function quantile(places, counts, share) {
+  let left = share * sum(counts);
+  return places[Math.max(0, counts.findIndex((n) => (left -= n) <= 0))];
+}
+
+// Fine bins joined into bars of equal width on the axis, by the rule of Freedman and Diaconis, with an edge at the
+// threshold of the target rate: no bar holds rows of both sides.
+export function barsOf(scores) {
+  const places = middles(scores);
+  const spread = axisOf(scores.scale);
+  const [low, middle, high] = [scores.edges[0], scores.threshold, scores.edges.at(-1)].map(spread);
+  const range = (counts) => quantile(places, counts, 0.75) - quantile(places, counts, 0.25);
+  // of a table in two groups, such as one that has drifted, the range would be that between the groups
+  const apart = Math.min(...[scores.counts, scores.calibration].map(range).filter((found) => found > 0), high - low);
+  const span = Math.max(high - low, 1e-9);
+  const wanted = (2 * apart) / Math.cbrt(Math.max(1, sum(scores.counts)));
+  const size = Math.min(Math.max(wanted, span / MOST_BARS), span / FEWEST_BARS);
+  const left = Math.ceil(Math.max(0, middle - low) / size - 1e-9);
+  const n = left + Math.max(1, Math.ceil(Math.max(0, high - middle) / size - 1e-9));
+  const start = middle - left * size;
+  const joined = (counts) => {
+    const found = new Array(n).fill(0);
+    counts.forEach((amount, i) => {
+      // rounded outwards at the threshold, whose place is the last of its bin
+      const bar = i <= scores.threshold_index
+        ? Math.min(Math.floor((places[i] - start) / size), left - 1)
+        : Math.max(Math.floor((places[i] - start) / size), left);
+      found[Math.max(0, Math.min(n - 1, bar))] += amount;
     });
     return found;
-  }
+  };
+  // the outermost bars end where the axis does
+  const ends = Array.from({ length: n + 1 }, (_, i) => Math.max(low, Math.min(high, start + i * size)));
+  return { low, span, ends, shown: joined(scores.counts), usual: joined(scores.calibration) };
+}
 
-  function paint(width) {
-    const inner = { w: width - MARGIN.left - MARGIN.right, h: HEIGHT - MARGIN.top - MARGIN.bottom };
-    scale = (score) => MARGIN.left + (high > low ? (spread(score) - low) / (high - low) : 0.5) * inner.w;
-    const bars = Math.max(20, Math.min(90, Math.floor(inner.w / 9), scores.counts.length));
-    const shown = joined(scores.counts, bars);
-    const usual = joined(scores.calibration, bars);
-    const stretch = sum(scores.counts) / Math.max(1, sum(scores.calibration));
-    const most = Math.max(1, ...shown, ...usual.map((n) => n * stretch));
-    // A few anomalies among many rows would be invisible on a plain axis.
-    const logarithmic = most > 300;
-    const size = (n) => inner.h * (logarithmic ? Math.log1p(n) / Math.log1p(most) : n / most);
-    const bottom = MARGIN.top + inner.h;
-    const across = (y) =>
-      draw('line', { x1: MARGIN.left, x2: width - MARGIN.right, y1: y, y2: y, class: 'stroke-line' });
-    const label = 'Histogram of the scores of all rows, with the threshold';
-    const svg = draw('svg', { viewBox: `0 0 ${width} ${HEIGHT}`, role: 'img', 'aria-label': label });
-    const ticks = logarithmic
-      ? [1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8]
-      : [1, 2, 3, 4, 5, 6, 7].map((k) => k * rounded(most / 3));
-    for (const tick of new Set(ticks.filter((t) => t <= most))) {
-      const y = bottom - size(tick);
-      const text = tick >= 1e6 ? `${tick / 1e6}M` : count(tick);
-      svg.append(across(y), write(text, { x: MARGIN.left - 6, y: y + 4, 'text-anchor': 'end' }));
-    }
-    const step = inner.w / bars;
-    const columns = (kind) =>
-      shown.map((n, i) =>
-        draw('rect', {
-          x: MARGIN.left + i * step + 0.5,
-          y: bottom - size(n),
-          width: Math.max(1, step - 1),
-          height: size(n),
-          class: kind,
-        }),
-      );
-    clip = draw('rect', { x: 0, y: 0, width, height: HEIGHT });
-    svg.append(
-      draw('defs', {}, draw('clipPath', { id: 'beyond' }, clip)),
-      draw('g', {}, ...columns('fill-normal')),
-      draw('g', { 'clip-path': 'url(#beyond)' }, ...columns('fill-anomaly')),
+// Round numbers: 0, then from the middle outwards, as far apart as their texts need.
+function ticksOf(scores, place, width) {
+  const values = [];
+  for (let power = -6; power <= 15; power += 1) {
+    for (const step of [1, 2, 5]) values.push(step * 10 ** power, -step * 10 ** power);
+  }
+  const spread = axisOf(scores.scale);
+  values.sort((a, b) => Math.abs(spread(a)) - Math.abs(spread(b)));
+  const taken = [];
+  for (const value of [0, ...values]) {
+    const x = place(value);
+    if (x < LEFT || x > width - 16 || taken.some((other) => Math.abs(other.x - x) < 46)) continue;
+    taken.push({ x, value });
+  }
+  return taken;
+}
+
+// ``index`` is the edge at which the threshold stands now.
+export function ScoreChart({ scores, index }) {
+  const box = useRef(null);
+  const width = Math.max(240, useWidth(box));
+  const bars = useMemo(() => barsOf(scores), [scores]);
+  const spread = axisOf(scores.scale);
+  const across = (x) => LEFT + ((x - bars.low) / bars.span) * (width - LEFT - RIGHT);
+  const place = (score) => across(spread(score));
+  const ends = bars.ends.map(across);
+  const stretch = sum(scores.counts) / Math.max(1, sum(scores.calibration));
+  const most = Math.max(1, ...bars.shown, ...bars.usual.map((n) => n * stretch));
+  // A few anomalies among many rows would be invisible on a plain axis.
+  const logarithmic = most > 100;
+  const tall = (n) => (BOTTOM - TOP) * (logarithmic ? Math.log1p(n) / Math.log1p(most) : n / most);
+  const ticks = logarithmic
+    ? [1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8]
+    : [1, 2, 3, 4, 5, 6, 7].map((k) => k * rounded(most / 3));
+  const threshold = place(scores.edges[index]);
+  const outline = bars.usual.map((n, i) => `${i ? 'L' : 'M'}${ends[i]} ${BOTTOM - tall(n * stretch)}H${ends[i + 1]}`);
+  const label = `Histogram of the scores of ${count(sum(scores.counts))} rows, from ${short(scores.edges[0])} to ` +
+    `${short(scores.edges.at(-1))}; the threshold is at ${short(scores.edges[index])}`;
+
+  const line = (y, text) =>
+    html`
+      <line class="stroke-line" x1=${LEFT} x2=${width - RIGHT} y1=${y} y2=${y} />
+      <text x=${LEFT - 6} y=${y + 4} text-anchor="end">${text}</text>
+    `;
+  const columns = (kind) =>
+    bars.shown.map((n, i) =>
+      html`
+        <rect class=${kind} x=${ends[i] + 0.5} y=${BOTTOM - tall(n)}
+          width=${Math.max(1, ends[i + 1] - ends[i] - 1)} height=${tall(n)} />
+      `
     );
-    const path = usual
-      .map((n, i) => `${i ? 'L' : 'M'}${MARGIN.left + i * step} ${bottom - size(n * stretch)}h${step}`)
-      .join('');
-    mark = draw('line', { y1: MARGIN.top, y2: bottom, class: 'stroke-mark' });
-    svg.append(draw('path', { d: path, class: 'stroke-usual' }), mark, across(bottom));
-    axis(svg, bottom, width);
-    container.replaceChildren(
-      legend(
-        ['is-normal', 'rows up to the threshold'],
-        ['is-anomaly', 'flagged rows'],
-        ['is-line', 'calibration rows, scaled to this table'],
-        ['', logarithmic ? 'vertical: count (log scale)' : 'vertical: count'],
-      ),
-      svg,
-    );
-    move(index);
-  }
-
-  // Round numbers: 0, then from the middle outwards, as far apart as their texts need.
-  function axis(svg, bottom, width) {
-    const values = [];
-    for (let power = -6; power <= 15; power += 1) {
-      for (const step of [1, 2, 5]) values.push(step * 10 ** power, -step * 10 ** power);
-    }
-    values.sort((a, b) => Math.abs(spread(a)) - Math.abs(spread(b)));
-    const taken = [];
-    for (const value of [0, ...values]) {
-      const x = scale(value);
-      if (x < MARGIN.left || x > width - 16 || taken.some((other) => Math.abs(other - x) < 46)) continue;
-      taken.push(x);
-      svg.append(write(short(value), { x, y: bottom + 16, 'text-anchor': 'middle' }));
-    }
-    const middle = (width + MARGIN.left) / 2;
-    svg.append(write('score (symmetric log scale)', { x: middle, y: bottom + 34, 'text-anchor': 'middle' }));
-  }
-
-  function move(to) {
-    index = to;
-    if (!clip) return;
-    const x = scale(scores.edges[index]);
-    clip.setAttribute('x', x);
-    mark.setAttribute('x1', x);
-    mark.setAttribute('x2', x);
-  }
-
-  responsive(container, paint);
-  return move;
+  return html`
+    <${Legend} entries=${[
+      ['is-normal', 'rows up to the threshold'],
+      ['is-anomaly', 'flagged rows'],
+      ['is-line', 'calibration rows, scaled to this table'],
+      ['', logarithmic ? 'vertical: count (log scale)' : 'vertical: count'],
+    ]} />
+    <div id="score-chart" class="chart" ref=${box}>
+      <svg viewBox=${`0 0 ${width} ${HEIGHT}`} role="img" aria-label=${label}>
+        ${[...new Set(ticks)].filter((t) => t <= most).map((tick) =>
+          line(BOTTOM - tall(tick), tick >= 1e6 ? `${tick / 1e6}M` : count(tick))
+        )}
+        <defs><clipPath id="beyond"><rect x=${threshold} y="0" width=${width} height=${HEIGHT} /></clipPath></defs>
+        <g>${columns('fill-normal')}</g>
+        <g clip-path="url(#beyond)">${columns('fill-anomaly')}</g>
+        <path class="stroke-usual" d=${outline.join('')} />
+        <line class="stroke-mark" x1=${threshold} x2=${threshold} y1=${TOP} y2=${BOTTOM} />
+        ${line(BOTTOM)}
+        ${ticksOf(scores, place, width).map(({ x, value }) =>
+          html`<text x=${x} y=${BOTTOM + 16} text-anchor="middle">${short(value)}</text>`
+        )}
+        <text x=${(width + LEFT) / 2} y=${BOTTOM + 34} text-anchor="middle">score (symmetric log scale)</text>
+      </svg>
+    </div>
+  `;
 }

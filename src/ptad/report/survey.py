@@ -11,14 +11,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptad.engines.bad_cell_list import BadCellList
 from ptad.engines.cells import CellCounts
 from ptad.engines.labels import check_label, is_anomaly
-from ptad.engines.local import rows_from
+from ptad.engines.training_table import TrainingTable
 from ptad.estimator import PTAD
 from ptad.explanation import Explanation
 from ptad.report.cross_fit import Scorer
 from ptad.report.drift import DriftTally
+from ptad.report.over_time import TimeTally
 from ptad.report.score_histogram import ScoreHistogram, ScoreScale
+from ptad.report.time_column import TimeColumn
+from ptad.tables import BadCells
+from ptad.tables.places import IN_MEMORY, Places, located
 
 # Flagged rows per batch whose columns are looked at; they stand for the others.
 EXPLAINED_PER_BATCH = 64
@@ -84,7 +89,11 @@ class Survey:
     drift : DriftTally
         The table against the training rows.
     cells : CellCounts
-        Rows with missing values and with unseen categories.
+        Rows with missing values and with unseen categories, and cells that cannot be read.
+    training : TrainingTable
+        Whether the model was fitted on this table.
+    over_time : TimeTally or None
+        Scores and flagged rows by period, where there is a column of dates or one is named by ``time``.
     changed_constants : dict
         Columns that the model excludes since they never varied, and do now, with a new value.
     first_reason, share : ndarray of shape (n_columns,)
@@ -92,8 +101,20 @@ class Survey:
         contributions.
     """
 
-    def __init__(self, model: PTAD, top: int, label: Label | None = None, scorer: Scorer | None = None) -> None:
-        self.model, self.top, self.label = model, top, label
+    def __init__(
+        self,
+        model: PTAD,
+        top: int,
+        label: Label | None = None,
+        scorer: Scorer | None = None,
+        *,
+        time: str | None = None,
+        strict: bool = False,
+        places: Places = IN_MEMORY,
+        listed: BadCellList | None = None,
+    ) -> None:
+        self.model, self.top, self.label, self.time, self.strict = model, top, label, time, strict
+        self.places, self._listed = places, listed or BadCellList(places)
         self.scorer = scorer or Scorer(model)
         calibration = model.detector_.calibration
         assert calibration is not None  # a report starts from a threshold
@@ -101,8 +122,13 @@ class Survey:
         self.threshold, self.calibration = threshold, calibration
         self.scale = ScoreScale.of(calibration.scores)
         self.normal, self.anomalous = ScoreHistogram(threshold, self.scale), ScoreHistogram(threshold, self.scale)
+        self._time_column = TimeColumn.of(model.schema_, time)
+        self.over_time = None
+        if self._time_column is not None:
+            self.over_time = TimeTally(self._time_column.name, threshold, self.scale)
         self.drift = DriftTally(model.schema_, model.detector_.reference)
         self.cells = CellCounts.none(model.schema_)
+        self.training = TrainingTable(model.detector_.reference)
         self.first_reason, self.share = np.zeros(n_columns), np.zeros(n_columns)
         self.n_rows = 0
         self.top_scores: Array = np.empty(0)
@@ -115,8 +141,7 @@ class Survey:
     def add_all(self, batches: Iterable[pa.RecordBatch], progress: Progress | None = None) -> None:
         """Add every batch; ``progress`` is told the number of rows done, and of all rows where it is known."""
         for batch in batches:
-            with rows_from(self.n_rows):
-                self.add(batch)
+            self.add(batch)
             if progress is not None:
                 progress(self.n_rows, getattr(batches, "n_rows", None))
 
@@ -130,7 +155,9 @@ class Survey:
         """Ask the model about the batch that begins at row ``start``; nothing is counted."""
         rows = self.known(batch)
         numbers = start + np.arange(batch.num_rows)
-        scores = self.scorer.scores(self.model.schema_.encode(rows), numbers)
+        with located(self.places.after(start)):
+            encoded = self.model.schema_.encode(rows, BadCells(strict=self.strict))
+        scores = self.scorer.scores(encoded, numbers)
         return BatchScores(scores, *self._reasons(rows, numbers, np.flatnonzero(scores > self.threshold)))
 
     def count_in(self, batch: pa.RecordBatch, found: BatchScores) -> None:
@@ -138,12 +165,17 @@ class Survey:
         scores = found.scores
         anomalous = np.zeros(len(scores), dtype=bool) if self.label is None else self.label.anomalous(batch)
         rows = self.known(batch)
-        encoded = self.model.schema_.encode(rows)
+        bad = BadCells()  # what is strict has been refused
+        encoded = self.model.schema_.encode(rows, bad)
+        self._listed.add(bad, self.n_rows)
         self.drift.add(encoded)
-        self.cells += CellCounts.of(encoded, self.model.schema_)
+        self.training.add(encoded)
+        self.cells += CellCounts.of(encoded, self.model.schema_, bad)
         self.changed_constants |= self.model.schema_.changed_constants(rows)
         self.normal.add(scores[~anomalous])
         self.anomalous.add(scores[anomalous])
+        if self._time_column is not None and self.over_time is not None:
+            self.over_time.add(*self._time_column.read(batch), scores)
         self.first_reason += found.first_reason
         self.share += found.share
         self._keep_top(rows, scores, anomalous)
@@ -158,14 +190,19 @@ class Survey:
         """Return the explanation of the rows with the highest scores, in the order of ``top_numbers``."""
         return None if self._top_rows is None else self.scorer.explain(self._top_rows, self.top_numbers)
 
+    def top_bad_cells(self) -> BadCells:
+        """Return the cells of the rows with the highest scores that cannot be read."""
+        return BadCells() if self._top_rows is None else self.model.schema_.bad_cells(self._top_rows)
+
     def known(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Drop what is not for the model; what it misses is named by the schema."""
+        """Drop what is not for the model; a column that it misses is an error."""
         schema = self.model.schema_
         label = None if self.label is None else self.label.column
         wanted = set(schema.inputs)
         if schema.from_array:  # columns are known by their place: all but the label
             kept = [name for name in batch.schema.names if name != label or len(batch.schema.names) == len(wanted)]
         else:
+            schema.check_columns(batch.schema.names)
             kept = [name for name in batch.schema.names if name in wanted]
             self.ignored = [name for name in batch.schema.names if name not in wanted and name != label]
         return batch.select(kept)
@@ -182,7 +219,7 @@ class Survey:
         weight = len(flagged) / len(looked_at)
         main = np.argmax(explanation.contribution_values, axis=1)
         first = np.bincount(main, minlength=n_columns).astype(np.float64)
-        return weight * first, weight * explanation.percentages.sum(axis=0) / 100.0
+        return weight * first, weight * explanation.percentage_values.sum(axis=0) / 100.0
 
     def _keep_top(self, rows: pa.RecordBatch, scores: Array, anomalous: NDArray[np.bool_]) -> None:
         best = np.argsort(-scores, kind="stable")[: self.top]

@@ -78,8 +78,8 @@ def _sides(model: PTAD, rng: np.random.Generator) -> tuple[Rows, Rows, Score] | 
 
 def _numeric(schema: Schema) -> NDArray[np.int64]:
     """Features whose value may be any number."""
-    kinds = np.array([column.kind for column in schema.columns])[schema.features.column]
-    return np.flatnonzero((kinds == "number") | (kinds == "duration"))
+    types = np.array([column.type for column in schema.columns])[schema.features.column]
+    return np.flatnonzero((types == "numeric") | (types == "duration"))
 
 
 def _spans(schema: Schema) -> list[NDArray[np.int64]]:

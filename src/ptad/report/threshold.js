@@ -1,8 +1,10 @@
 // The threshold: the histogram with its slider, what it means in words, and the table of anomalies that follows it.
 
-import { count, inPercent, make, percent, plural, scroller, sheet, short, sum } from './dom.js';
-import { rowTable } from './row_table.js';
-import { scoreChart } from './score_chart.js';
+import { mounted, Nodes, Sheet } from './components.js';
+import { count, inPercent, percent, plural, short, sum } from './dom.js';
+import { RowTable } from './row_table.js';
+import { ScoreChart } from './score_chart.js';
+import { html, useLayoutEffect, useRef, useState } from './vendor/preact.js';
 
 function beyond(counts, edges) {
   const totals = new Array(edges.length);
@@ -17,82 +19,81 @@ function beyond(counts, edges) {
 // What a threshold means, in words.
 function meaning(data, flagged, known, i, rate) {
   const n = flagged[i];
-  const rows = `${plural(n, 'row', 'rows')} of ${count(data.n_rows)}${inPercent(n, data.n_rows)}`;
+  const rows = data.n_rows === 1
+    ? 'The row'
+    : `${plural(n, 'row', 'rows')} of ${count(data.n_rows)}${inPercent(n, data.n_rows)}`;
   const threshold = `the threshold of ${short(data.scores.edges[i])}`;
+  const none = data.n_rows === 1
+    ? `The row is not flagged: its score is not above ${threshold}.`
+    : `No row of ${count(data.n_rows)} is flagged: no score is above ${threshold}.`;
   const start = n
     ? `${rows} ${n === 1 ? 'is' : 'are'} flagged: ${n === 1 ? 'its score is' : 'their scores are'} above ${threshold}.`
-    : `No row of ${count(data.n_rows)} is flagged: no score is above ${threshold}.`;
+    : none;
   const found = `${start} Of normal rows, at most ${percent(rate)} are flagged.`;
   if (!known) return found;
   const all = sum(data.scores.labelled.counts);
+  const named = data.training_table
+    ? plural(all, 'anomaly of the training table', 'anomalies of the training table')
+    : plural(all, 'known anomaly', 'known anomalies');
   const right = n ? ` ${count(known[i])} of the ${plural(n, 'flagged row', 'flagged rows')} ` : '';
   return (
-    `${found} ${count(known[i])} of the ${plural(all, 'known anomaly', 'known anomalies')} ` +
+    `${found} ${count(known[i])} of the ${named} ` +
     `${all === 1 ? 'is' : 'are'} found${inPercent(known[i], all)}.` +
     (n ? `${right}${n === 1 ? 'is a known anomaly' : 'are known anomalies'}${inPercent(known[i], n)}.` : '')
   );
 }
 
-// Two sheets that belong together. ``buttons`` stand beside the slider; ``onMove`` hears the edge and the rate there.
-export function thresholdSheets(data, { buttons = [], onMove = () => {} } = {}) {
-  const { scores, top } = data;
+function topNote({ top, values_shown: shown }) {
+  const n = top.rows.length;
+  return (
+    `The ${n === 1 ? 'row' : `${count(n)} rows`} with the highest ${n === 1 ? 'score' : 'scores'}; rows are counted ` +
+    `from 0. The redder a cell, the more it contributes to the score. Choose a row to see ` +
+    `${shown ? 'what was expected' : 'its reasons'}, or a heading to sort.` +
+    (shown ? '' : ' This report shows no values, as was asked for.')
+  );
+}
+
+// ``buttons`` are nodes that stand beside the slider; ``onMove`` hears the edge and the rate there.
+export function Threshold({ data, buttons = [], onMove = () => {} }) {
+  const { scores } = data;
+  const [index, setIndex] = useState(scores.threshold_index);
+  const slider = useRef(null);
   const flagged = beyond(scores.counts, scores.edges);
   const known = scores.labelled ? beyond(scores.labelled.counts, scores.edges) : null;
-  const rateAt = (i) => (i === scores.threshold_index ? data.rate : scores.rates[i]);
-
-  const chart = make('div', { id: 'score-chart', class: 'chart' });
-  const range = { type: 'range', min: 0, max: scores.edges.length - 1, step: 1 };
-  const slider = make('input', { id: 'threshold', attributes: range });
-  slider.value = scores.threshold_index;
-  const reset = make('button', { id: 'reset', text: 'Back to the target rate', attributes: { type: 'button' } });
-  const status = make('p', { id: 'threshold-text', attributes: { role: 'status', 'aria-live': 'polite' } });
-  const table = scroller('top', 'Table of the rows with the highest scores');
-  const moveChart = scoreChart(chart, scores);
-
-  const chosen = sheet(
-    'Scores and threshold',
-    make('p', {
-      text:
-        'Every row has a score; the higher, the less it looks like the training rows. Rows right of the line are ' +
-        'flagged. Move the line to see how their number changes.',
-    }),
-    chart,
-    make(
-      'div',
-      { class: 'slider' },
-      slider,
-      make('label', { text: 'Threshold', attributes: { for: 'threshold' } }),
-      make('div', { class: 'actions' }, reset, ...buttons),
-    ),
-    status,
-  );
-  const rows = sheet('Highest scores', make('p', { id: 'top-note', text: topNote(data, top) }), table);
-  const markRows = rowTable(table, data);
-
-  function move(i) {
-    moveChart(i);
-    markRows(i);
-    status.textContent = meaning(data, flagged, known, i, rateAt(i));
-    const spoken = `score ${short(scores.edges[i])}, ${plural(flagged[i], 'flagged row', 'flagged rows')}`;
-    slider.setAttribute('aria-valuetext', spoken);
-    reset.disabled = i === scores.threshold_index;
-    onMove(i, rateAt(i));
-  }
-  slider.addEventListener('input', () => move(Number(slider.value)));
-  reset.addEventListener('click', () => {
-    slider.value = scores.threshold_index;
-    move(scores.threshold_index);
-    slider.focus();
-  });
-  move(scores.threshold_index);
-  return [chosen, rows];
+  const rate = index === scores.threshold_index ? data.rate : scores.rates[index];
+  const last = scores.edges.length - 1;
+  useLayoutEffect(() => onMove(index, rate), [index]);
+  const reset = () => {
+    setIndex(scores.threshold_index);
+    slider.current.focus();
+  };
+  const spoken = `score ${short(scores.edges[index])}, ${plural(flagged[index], 'flagged row', 'flagged rows')}`;
+  return html`
+    <${Sheet} title="Scores and threshold">
+      <p>
+        Every row has a score; the higher, the less it looks like the training rows. Rows right of the line are
+        flagged. Move the line to see how their number changes.
+      </p>
+      <${ScoreChart} scores=${scores} index=${index} />
+      <div class="slider">
+        <input id="threshold" type="range" min="0" max=${last} step="1" value=${index} ref=${slider}
+          style=${{ '--at': `${(100 * index) / Math.max(1, last)}%` }}
+          aria-valuetext=${spoken} onInput=${(event) => setIndex(Number(event.target.value))} />
+        <label for="threshold">Threshold</label>
+        <div class="actions">
+          <button id="reset" type="button" disabled=${index === scores.threshold_index} onClick=${reset}>
+            Back to the target rate
+          </button>
+          <${Nodes} nodes=${buttons} />
+        </div>
+      </div>
+      <p id="threshold-text" role="status" aria-live="polite">${meaning(data, flagged, known, index, rate)}</p>
+      <//>
+      <${Sheet} title="Highest scores">
+        <p id="top-note">${topNote(data)}</p>
+        <${RowTable} data=${data} threshold=${scores.edges[index]} />
+        <//>
+  `;
 }
 
-function topNote(data, top) {
-  const shown = data.values_shown;
-  return (
-    `The ${plural(top.rows.length, 'row', 'rows')} with the highest scores; rows are counted from 0. The redder a ` +
-    `cell, the more it contributes to the score. Choose a row to see ${shown ? 'what was expected' : 'its reasons'}, ` +
-    `or a heading to sort.${shown ? '' : ' This report shows no values, as was asked for.'}`
-  );
-}
+export const thresholdSheets = (data, options = {}) => [mounted(html`<${Threshold} data=${data} ...${options} />`)];

@@ -13,36 +13,28 @@ import hashlib
 import html
 import json
 import os
-import re
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import narwhals as nw
 import pyarrow as pa
 
+from ptad.engines.bad_cell_list import bad_cell_list
 from ptad.engines.local import rows_per_batch
 from ptad.errors import DataError
 from ptad.estimator import PTAD
+from ptad.report.bundle import STYLE, asset, script
 from ptad.report.content import ReportSettings, make_content
-from ptad.report.survey import Label, Survey
-from ptad.tables import scan_table
+from ptad.report.cross_fit import CrossFit, training_parts
+from ptad.report.survey import Label, Progress, Survey
+from ptad.tables import TableSource, scan_table
+from ptad.tables.borders import as_frame
+from ptad.tables.places import IN_MEMORY
+from ptad.tables.table_source import as_source
 
-# the page of the service is made of the same files
-STYLE = "base.css"
-SCRIPTS = (
-    "dom.js",
-    "score_chart.js",
-    "loss_chart.js",
-    "row_explanation.js",
-    "row_table.js",
-    "threshold.js",
-    "panels.js",
-    "drift_table.js",
-)
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
@@ -53,8 +45,11 @@ def write_report(
     settings: ReportSettings | None = None,
     *,
     encoding: str = "utf-8",
+    missing: Sequence[str] = (),
+    strict: bool = False,
+    bad_cells: Path | None = None,
     device: str = "auto",
-    progress: Callable[[int, int | None], None] | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Score a table and write the report.
 
@@ -62,7 +57,7 @@ def write_report(
     ----------
     model : PTAD or path
         A fitted detector, or the folder it was saved to.
-    table : path, folder, glob, "-", list of those; or a pandas, polars or Arrow table
+    table : path, folder, glob, "-", list of those; TableSource; or a pandas, polars or Arrow table
         The rows to report on. Files are read in batches: memory does not grow with their length.
     out : path
         The HTML file; it appears only when it is complete.
@@ -70,6 +65,12 @@ def write_report(
         What to show.
     encoding : str
         Encoding of text files.
+    missing : sequence of str
+        Text that counts as missing, beside that of the model.
+    strict : bool
+        Whether a cell that cannot be read is an error; otherwise it counts as missing.
+    bad_cells : path, optional
+        A CSV file that lists such cells.
     device : str
         Where a model that is named by its folder runs.
     progress : callable, optional
@@ -85,10 +86,15 @@ def write_report(
     # also refuses a model without a threshold
     wanted = detector.false_alarm_rate if settings.false_alarm_rate is None else settings.false_alarm_rate
     detector.set_false_alarm_rate(wanted)
+    detector.schema_ = detector.schema_.with_missing(missing)
     batches, name = _batches(table, detector, encoding)
     label = None if settings.label is None else Label(settings.label, settings.normal)
-    survey = Survey(detector, settings.top, label)
-    survey.add_all(batches, progress)
+    places = getattr(batches, "places", IN_MEMORY)
+    with bad_cell_list(bad_cells, places) as listed:
+        survey = Survey(detector, settings.top, label, time=settings.time, strict=strict, places=places, listed=listed)
+        survey.add_all(batches, progress)
+    if survey.training.is_it and _is_read_again(table):
+        survey = _held_out(survey, lambda: _batches(table, detector, encoding)[0], progress)
     if not survey.n_rows:
         raise DataError(f"{name} has no rows to report on. Give a table with rows.")
     if label is not None and not survey.normal.counts.sum():
@@ -102,22 +108,40 @@ def write_report(
     return content
 
 
+def _is_read_again(table: Any) -> bool:
+    """Whether a table is still there after it was read: standard input is not."""
+    if not _is_path(table):
+        return True
+    source = as_source(table).source
+    return "-" not in (source if isinstance(source, list | tuple) else [source])
+
+
+def _held_out(survey: Survey, batches: Callable[[], Iterable[pa.RecordBatch]], progress: Progress | None) -> Survey:
+    """Survey the training table once more with scores by detectors that were fitted without the row."""
+    scorer = CrossFit.fit(survey.model, training_parts(survey.model, batches(), survey.known))
+    if not isinstance(scorer, CrossFit):  # what is trained for minutes is not trained again
+        return survey
+    found = Survey(survey.model, survey.top, survey.label, scorer, time=survey.time, places=survey.places)
+    found.add_all(batches(), progress)
+    return found
+
+
 def make_page(content: dict[str, Any]) -> str:
     """Return the whole page for this content."""
     style = asset(STYLE)
-    script = "(() => {\n'use strict';\n" + "\n".join(_inlined(name) for name in (*SCRIPTS, "page.js")) + "\n})();"
+    code = script("page.js")
     data = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_ESCAPES)
     policy = "; ".join(
         [
             "default-src 'none'",
-            f"script-src '{_digest(script)}'",
+            f"script-src '{_digest(code)}'",
             f"style-src '{_digest(style)}'",
             "img-src data:",
             "base-uri 'none'",
             "form-action 'none'",
         ]
     )
-    parts = {"policy": policy, "title": html.escape(content["title"]), "style": style, "script": script, "data": data}
+    parts = {"policy": policy, "title": html.escape(content["title"]), "style": style, "script": code, "data": data}
     page = asset("page.html")
     # split at the marks first: a part that looks like a mark stays what it is
     pieces = page.split("@@")
@@ -125,11 +149,12 @@ def make_page(content: dict[str, Any]) -> str:
 
 
 def _batches(table: Any, model: PTAD, encoding: str) -> tuple[Iterable[pa.RecordBatch], str]:
-    if isinstance(table, str | os.PathLike | list | tuple):
+    if _is_path(table):
+        wish = as_source(table)
+        model.schema_ = model.schema_.with_signs(wish.decimal, wish.thousands)
         scan = scan_table(
             table,
             batch_rows=rows_per_batch(model),
-            missing=model.schema_.missing,
             encoding=encoding,
             schema=model.schema_,
         )
@@ -143,17 +168,16 @@ def _batches(table: Any, model: PTAD, encoding: str) -> tuple[Iterable[pa.Record
             f"A report needs a file or a pandas, polars or Arrow table; got {type(table).__name__}. Give its columns "
             "names, such as with pandas.DataFrame(X)."
         )
-    return frame.to_arrow().to_batches(max_chunksize=rows_per_batch(model)), "a table in memory"
+    try:
+        rows = frame.to_arrow()
+    except pa.ArrowException:  # numbers and text in one column
+        columns = as_frame(table)
+        rows = pa.Table.from_arrays([columns.column(i) for i in range(len(columns.names))], names=list(columns.names))
+    return rows.to_batches(max_chunksize=rows_per_batch(model)), "a table in memory"
 
 
-def asset(name: str) -> str:
-    """Return a file that the page is made of."""
-    return resources.files("ptad.report").joinpath(name).read_text(encoding="utf-8").strip()
-
-
-def _inlined(name: str) -> str:
-    """Return a module as a part of one script, in whose scope all modules stand one after the other."""
-    return re.sub(r"^(?:import [^;]*;\n|export )", "", asset(name), flags=re.MULTILINE)
+def _is_path(table: Any) -> bool:
+    return isinstance(table, str | os.PathLike | list | tuple | TableSource)
 
 
 def _digest(text: str) -> str:

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from ptad._version import __version__
 from ptad.config import PRESETS
-from ptad.report.writing import SCRIPTS, STYLE, asset
+from ptad.report.bundle import STYLE, asset, scripts
 from ptad.service.context import Context, context_of
 from ptad.service.guard import Guard
 from ptad.service.jobs import Jobs
@@ -24,16 +24,20 @@ from ptad.service.messages import ServiceInfo, problems
 from ptad.service.metrics import Metrics
 from ptad.service.models import Models
 from ptad.service.problems import Problem, add_handlers
-from ptad.service.routes import jobs, resources, scores
+from ptad.service.routes import jobs, resources, results, scores
 from ptad.service.row_bodies import RowBodies
 from ptad.service.settings import ServiceSettings
 from ptad.service.store import Store
 from ptad.service.uploads import Uploads
-from ptad.tables.kinds import KINDS
+from ptad.tables.column_types import TYPES
 
 logger = logging.getLogger("ptad.service")
 
-TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
+MEDIA_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+}
 
 
 def create_app(settings: ServiceSettings) -> FastAPI:
@@ -69,13 +73,13 @@ def create_app(settings: ServiceSettings) -> FastAPI:
         version=__version__,
         summary="One-class anomaly detection for tables",
         lifespan=lifespan,
-        docs_url=None,  # they would load scripts from elsewhere
+        docs_url=None,  # FastAPI's would load scripts from elsewhere: the page has its own
         redoc_url=None,
     )
     app.state.context = None
     app.add_middleware(Guard, settings=settings, metrics=metrics)
     add_handlers(app)
-    for part in (scores, resources, jobs):
+    for part in (scores, resources, jobs, results):
         app.include_router(part.router)
     _add_operation(app, metrics)
     _add_page(app)
@@ -113,29 +117,33 @@ def _add_operation(app: FastAPI, metrics: Metrics) -> None:
         return {
             "version": __version__,
             "limits": asdict(context_of(request).settings.limits),
-            "kinds": list(KINDS),
+            "types": list(TYPES),
             "presets": [name for name in PRESETS if name != "paper" or find_spec("torch") is not None],
         }
 
 
 def _add_page(app: FastAPI) -> None:
     """Serve the files of the page from memory: no path of a request reaches the file system."""
-    files = {name: asset(name).encode() for name in (STYLE, *SCRIPTS)}
+    files = {name: asset(name).encode() for name in (STYLE, *scripts())}
     for file in package_files("ptad.service").joinpath("page").iterdir():
-        if file.name.rpartition(".")[2] in TYPES:
+        if file.name.rpartition(".")[2] in MEDIA_TYPES:
             files[file.name] = file.read_bytes()
 
     def answer(name: str) -> Response:
         if name not in files:
             raise Problem(404, "The page has no such file.")
-        kind = TYPES[name.rpartition(".")[2]]
+        kind = MEDIA_TYPES[name.rpartition(".")[2]]
         return Response(files[name], headers={"content-type": kind, "cache-control": "no-cache"})
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
         return answer("index.html")
 
-    @app.get("/page/{name}", include_in_schema=False)
+    @app.get("/docs", include_in_schema=False)
+    async def api_page() -> Response:
+        return answer("docs.html")
+
+    @app.get("/page/{name:path}", include_in_schema=False)
     async def page_file(name: str) -> Response:
         return answer(name)
 

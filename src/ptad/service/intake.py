@@ -7,27 +7,36 @@ afterwards, batch by batch, finds nothing that was not there now. Only :mod:`pta
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
-from collections.abc import Iterator
+import zipfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import DataError, UserError
 from ptad.service.disk import EXIT_FULL, is_full
-from ptad.service.rows import renumbered
 from ptad.service.store import read_json, write_json
-from ptad.tables import Schema, scan_table
-from ptad.tables.kinds import detect_kind, reason_to_leave_out
+from ptad.service.words import http_words
+from ptad.tables import BadCells, Schema, TableScan, scan_table
+from ptad.tables.column_types import Reading, reason_to_leave_out, type_of_array
+from ptad.tables.fitting import has_semicolons
+from ptad.tables.inference import read_columns
+from ptad.tables.places import located
 from ptad.tables.sources import DAMAGE, LONGEST_LINE, TEXT_FORMATS, Source, endless_line, find_sources
+from ptad.tables.spreadsheet import read_sheet
 from ptad.tables.values import decoded, without_missing
 
 BATCH_ROWS = 16384
-PROFILE_ROWS = 50_000  # rows that kinds, examples and values are taken from
+PROFILE_ROWS = 50_000  # rows that types, examples and values are taken from
 MOST_VALUES = 20  # different values of a column that may be a label
 EXAMPLES = 3
 TEXT_LENGTH = 60
@@ -37,6 +46,7 @@ def main() -> None:
     """Do what the spec file says and leave ``{"ok": ...}`` or ``{"error": ...}`` in the file that it names."""
     spec = read_json(Path(sys.argv[1]))
     _limit(spec)
+    logging.getLogger("ptad").addHandler(logging.NullHandler())
     try:
         result: dict[str, Any] = {"ok": _work(spec)}
     except Exception as error:
@@ -56,8 +66,8 @@ def _reason(error: Exception, spec: dict[str, Any]) -> str:
     if isinstance(error, MemoryError | pa.ArrowMemoryError):
         return f"{name} needs more memory than this service gives to one upload. Send a smaller one."
     # the content of a file is no reason for a traceback
-    kinds = "a CSV, TSV, Parquet, Arrow or JSON lines table"
-    return f"{name} cannot be read ({type(error).__name__}). Check that it is {kinds}."
+    formats = "a CSV, TSV, Parquet, Arrow, JSON lines or Excel table"
+    return f"{name} cannot be read ({type(error).__name__}). Check that it is {formats}."
 
 
 def _limit(spec: dict[str, Any]) -> None:
@@ -76,15 +86,18 @@ def _limit(spec: dict[str, Any]) -> None:
 
 def _work(spec: dict[str, Any]) -> dict[str, Any]:
     path = Path(spec["path"])
-    source = _checked(find_sources(path)[0], path, spec)
+    found = find_sources(path, spec.get("sheet"))[0]
+    source = _checked(found, path, spec)
     _check_first_line(source, spec)
     if spec.get("schema") is None:
-        return _profile(path, spec, source.format)
+        return _profile(path, spec, found.format)
     return _rows(path, spec)
 
 
 def _checked(source: Source, path: Path, spec: dict[str, Any]) -> Source:
-    """Refuse archives; put the decompressed content in the place of a compressed file, unless it is too large."""
+    """Refuse archives; put plain content in the place of a compressed file or a workbook, unless it is too large."""
+    if source.format == "excel":
+        return _sheet(source, path, spec)
     with path.open("rb") as file:
         start = file.read(8)
     if start.startswith((b"PK\x03\x04", b"PK\x05\x06", b"Rar!", b"7z\xbc\xaf")):
@@ -112,6 +125,21 @@ def _checked(source: Source, path: Path, spec: dict[str, Any]) -> Source:
     if found.compression is not None:
         raise DataError(f"{path} is compressed twice. Decompress it once and send it again.")
     return found
+
+
+def _sheet(source: Source, path: Path, spec: dict[str, Any]) -> Source:
+    """Put the chosen sheet as plain Arrow in the place of a workbook."""
+    most = spec["table_bytes"]
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            if sum(member.file_size for member in archive.infolist()) > most:
+                raise DataError(f"{path} grows beyond {most:,} bytes when it is unpacked. Send a smaller table.")
+    table = read_sheet(replace(source, label=spec["name"]))
+    plain = path.with_name("plain")
+    with pa.OSFile(str(plain), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=BATCH_ROWS)
+    plain.replace(path)
+    return find_sources(path)[0]
 
 
 def _check_first_line(source: Source, spec: dict[str, Any]) -> None:
@@ -143,14 +171,14 @@ def check_header(path: Path, columns: int, *, is_json: bool | None = None) -> No
         raise endless_line(str(path))
 
 
-def _batches(path: Path, spec: dict[str, Any], schema: Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    missing = schema.missing if schema is not None else ()
+def _opened(path: Path, spec: dict[str, Any], schema: Schema | None) -> TableScan:
+    missing = schema.missing if schema is not None else tuple(spec["missing"])
     scan = scan_table(path, batch_rows=BATCH_ROWS, schema=schema, missing=missing, most_columns=spec["columns"])
     if len(scan.schema.names) > spec["columns"]:
         raise _too_wide(path, spec["columns"])
-    if scan.n_rows > spec["rows"]:
+    if scan.n_rows is not None and scan.n_rows > spec["rows"]:
         raise DataError(f"{path} has {scan.n_rows:,} rows; this service takes {spec['rows']:,}. Send fewer.")
-    return scan.schema, iter(scan)
+    return scan
 
 
 def _too_wide(path: Path, columns: int) -> DataError:
@@ -160,7 +188,9 @@ def _too_wide(path: Path, columns: int) -> DataError:
 def _rows(path: Path, spec: dict[str, Any]) -> dict[str, Any]:
     """Convert a table to plain Arrow, having encoded every row once: scoring it later cannot fail on a value."""
     schema = Schema.from_json(read_json(Path(spec["schema"])))
-    arrow, batches = _batches(path, spec, schema)
+    scan, counts = _opened(path, spec, schema), Counter[str]()
+    arrow = scan.schema
+    schema.check_columns(arrow.names)
     inputs = set(schema.inputs)
     known = arrow.names if schema.from_array else [n for n in arrow.names if n in inputs]
     kept = arrow.names if spec["append"] else known
@@ -169,41 +199,62 @@ def _rows(path: Path, spec: dict[str, Any]) -> dict[str, Any]:
         pa.OSFile(spec["rows_file"], "wb") as sink,
         pa.ipc.new_file(sink, pa.schema([arrow.field(n) for n in kept])) as writer,
     ):
-        for batch in batches:
-            with renumbered(lambda row, start=n_rows: row + start):  # type: ignore[misc]
-                schema.encode(batch.select(known))
+        for batch in scan:
+            bad = BadCells(strict=spec["strict"])
+            with located(scan.places.after(n_rows)):
+                schema.encode(batch.select(known), bad)
+            counts.update(bad.counts)
             writer.write_batch(batch.select(kept))
             n_rows += batch.num_rows
-    return {"rows": n_rows, "ignored": [n for n in arrow.names if n not in inputs][:100], "known": known}
+    ignored = [n for n in arrow.names if n not in inputs][:100]
+    return {"rows": n_rows, "ignored": ignored, "known": known, "bad_cells": counts.total()}
 
 
 def _profile(path: Path, spec: dict[str, Any], kind: str) -> dict[str, Any]:
     """Say what the columns of a table are, and what is the matter with them."""
-    arrow, batches = _batches(path, spec, None)
+    scan = _opened(path, spec, None)
     held: list[pa.RecordBatch] = []
     n_rows = 0
-    for batch in batches:
+    for batch in scan:
         if n_rows < PROFILE_ROWS:
             held.append(batch)
         n_rows += batch.num_rows
-    table = pa.Table.from_batches(held, schema=arrow)
+    table = pa.Table.from_batches(held, schema=scan.schema).combine_chunks()
+    arrays = {name: _array(table.column(name), spec["missing"]) for name in scan.schema.names}
+    usable = {name: array for name, array in arrays.items() if _is_usable(name, array)}
+    readings, notes = read_columns(usable, {}, semicolons=has_semicolons(table))
     return {
         "rows": n_rows,
         "bytes": path.stat().st_size,
         "format": kind,
-        "columns": [_column(name, table.column(name)) for name in arrow.names],
+        "columns": [_column(name, array, readings.get(name)) for name, array in arrays.items()],
+        "notes": [note.text for note in notes],  # without the option, which the page has as a field or not at all
     }
 
 
-def _column(name: str, chunks: pa.ChunkedArray) -> dict[str, Any]:
+def _array(chunks: pa.ChunkedArray, missing: Sequence[str]) -> pa.Array:
     array = decoded(pa.concat_arrays(chunks.chunks) if chunks.num_chunks != 1 else chunks.chunk(0))
-    entry: dict[str, Any] = {"name": name, "kind": None, "problem": None, "examples": [], "values": None}
     try:
-        array = without_missing(array, ())
-        entry["kind"] = detect_kind(name, array)
-        entry["problem"] = reason_to_leave_out(array, identifiers=True)
+        return without_missing(array, tuple(missing))
+    except pa.ArrowException:
+        return array
+
+
+def _is_usable(name: str, array: pa.Array) -> bool:
+    try:
+        type_of_array(name, array)
     except (DataError, pa.ArrowException):
+        return False
+    return True
+
+
+def _column(name: str, array: pa.Array, reading: Reading | None) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": name, "type": None, "problem": None, "examples": [], "values": None}
+    if reading is None:
         entry["problem"] = f"values of type {array.type} cannot be used"
+    else:
+        entry["type"] = reading.type
+        entry["problem"] = reason_to_leave_out(array, reading, identifiers=True)
     entry["missing"] = array.null_count / max(len(array), 1)
     present = array.drop_null()
     entry["examples"] = [_text(v) for v in _some(present)]
@@ -228,13 +279,21 @@ def _some(present: pa.Array) -> list[Any]:
 
 
 def _text(value: Any) -> str:
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    text = _number_text(value) if isinstance(value, float) else str(value)
     return text if len(text) <= TEXT_LENGTH else text[: TEXT_LENGTH - 1] + "…"
+
+
+def _number_text(value: float) -> str:
+    """Six digits, and no powers of ten where people would not write them; these texts are compared as numbers later."""
+    if value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    text = f"{value:.6g}"
+    return np.format_float_positional(float(text), trim="-") if "e" in text and 1e-9 < abs(value) < 1e15 else text
 
 
 def _without_paths(message: str, spec: dict[str, Any]) -> str:
     """Callers know a file by the name that they gave it."""
-    return message.replace(spec["path"], spec["name"])
+    return http_words(message.replace(spec["path"], spec["name"]))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Jobs: fitting a model and scoring a table, each in a process of its own, its state on disk.
+"""Jobs: making a model and scoring a table, each in a process of its own, its state on disk.
 
 A job is a folder with ``job.json`` (written by the service only), ``progress.jsonl`` and ``result.json`` (written by
 the worker only). A service that starts finds the jobs that were under way and lets them go on: a fit from its
@@ -16,7 +16,7 @@ from typing import Any
 from ptad.service import audit
 from ptad.service.disk import EXIT_FULL, FULL, check_room, is_full
 from ptad.service.metrics import Metrics
-from ptad.service.models import Models, new_about, new_model_id
+from ptad.service.models import Models, new_about, new_model_id, version_name
 from ptad.service.problems import Problem
 from ptad.service.settings import ServiceSettings
 from ptad.service.store import Store, new_id, read_json, remove, write_json
@@ -85,7 +85,7 @@ class Jobs:
             "attempts": 0,
             "deaths": 0,
             "table": spec["table"],
-            "model": new_model_id() if kind == "fit" else spec["model"],
+            "model": spec["model"] if kind == "score" else new_model_id(),
             "error": None,
             "summary": None,
             "spec": spec,
@@ -131,14 +131,21 @@ class Jobs:
     def uses(self, *, table: str | None = None, model: str | None = None) -> bool:
         """Whether an unfinished job needs this table or model."""
         return any(
-            job["state"] in OPEN and (table == job["table"] or (model == job["model"] and job["kind"] == "score"))
+            job["state"] in OPEN
+            and (table == job["table"] or (model is not None and model == job["spec"].get("model")))
             for job in self.entries.values()
         )
 
     def public(self, job: dict[str, Any]) -> dict[str, Any]:
         """A job as callers see it."""
         shown = {name: value for name, value in job.items() if name not in ("spec", "deaths")}
-        return shown | {"label": job["spec"]["label"], "normal": job["spec"]["normal"]}
+        spec, summary = job["spec"], job["summary"] or {}
+        return shown | {
+            "label": spec["label"],
+            "normal": spec["normal"],
+            "parent": None if job["kind"] == "score" else spec.get("model"),
+            "scores": summary or None if job["kind"] == "score" else summary.get("scores"),
+        }
 
     @property
     def news(self) -> asyncio.Event:
@@ -175,8 +182,8 @@ class Jobs:
         folder = self.folder(identifier)
         if job["state"] in FINAL:  # cancelled before its turn came
             return
-        if job["kind"] == "fit" and (self.store.models / job["model"]).exists():
-            self._finish_fit(job, read_json(folder / RESULT) or {})  # killed between the model and the note of it
+        if job["kind"] != "score" and (self.store.models / job["model"]).exists():
+            self._publish(job, read_json(folder / RESULT) or {})  # killed between the model and the note of it
             return
         if job["attempts"] >= MOST_ATTEMPTS and not got_further(folder):
             error = f"The worker ended without a result {job['attempts']} times, perhaps for want of memory. "
@@ -205,11 +212,13 @@ class Jobs:
         task["memory"] = memory_of_a_worker(limits.worker_memory, limits.jobs_running)
         task["source"] = str(self.uploads.data(job["table"]))
         task["source_name"] = self.uploads.get(job["table"])["name"]
-        if job["kind"] == "score":
-            entry = self.models.get(job["model"])
-            task |= {"bundle": str(entry.bundle.absolute()), "model_name": entry.about["name"]}
+        if job["kind"] != "fit":
+            entry = self.models.get(job["spec"]["model"])
+            task |= {"bundle": str(entry.bundle.absolute()), "model_name": version_name(entry.about)}
             fitted_on = entry.about.get("fitted_on")
-            task["fitted_on"] = fitted_on if fitted_on and fitted_on["table"] == job["table"] else None
+            task["fitted_on"] = fitted_on if fitted_on and self.uploads.same(fitted_on["table"], job["table"]) else None
+            known = entry.about.get("training_tables", ())
+            task["training_table"] = any(self.uploads.same(table, job["table"]) for table in known)
         write_json(folder / TASK, task)
 
     def _close(self, job: dict[str, Any], folder: Path, code: int | None) -> None:
@@ -220,10 +229,10 @@ class Jobs:
         if result is not None and "error" in result:
             self._set(job, state="failed", ended=time.time(), error=result["error"])
         elif result is not None:
-            if job["kind"] == "fit":
-                self._finish_fit(job, result)
-            else:
+            if job["kind"] == "score":
                 self._set(job, state="done", ended=time.time(), summary=result["summary"])
+            else:
+                self._publish(job, result)
         elif self.stopping.is_set():
             # it goes on from its checkpoint at the next start; that it was asked to stop counts for nothing
             self._set(job, state="waiting", attempts=job["attempts"] - 1)
@@ -239,15 +248,26 @@ class Jobs:
                 error = f"Its worker {end_of(code)}, {deaths} times in a row. Use fewer rows or columns."
                 self._set(job, state="failed", ended=time.time(), deaths=deaths, error=error)
 
-    def _finish_fit(self, job: dict[str, Any], result: dict[str, Any]) -> None:
-        summary = result.get("summary") or {}
-        about = new_about(
-            job["spec"]["name"],
-            training_rows=summary.get("training_rows"),
-            columns_used=summary.get("columns_used"),
-            table=self.uploads.entries.get(job["table"], {}).get("name"),
-            fitted_on={name: job["spec"][name] for name in ("table", "label", "normal")},
-        )
+    def _publish(self, job: dict[str, Any], result: dict[str, Any]) -> None:
+        """Take the model that a job has made into the store."""
+        spec, summary = job["spec"], result.get("summary") or {}
+        table = self.uploads.entries.get(job["table"], {}).get("name")
+        fitted_on = {name: spec[name] for name in ("table", "label", "normal")}
+        rows, columns = summary.get("training_rows"), summary.get("columns_used")
+        if job["kind"] == "fit":
+            about = new_about(
+                spec["name"],
+                training_rows=rows,
+                columns_used=columns,
+                table=table,
+                made_by="fit",
+                fitted_on=fitted_on,
+                training_tables=[job["table"]],
+            )
+        else:
+            about = self.models.next_version(
+                spec["model"], job["kind"], job["table"], new_rows=rows, columns_used=columns, table=table
+            )
         self.models.publish(self.folder(job["id"]) / "model", about, job["model"])
         self._set(job, state="done", ended=time.time(), summary=summary)
 

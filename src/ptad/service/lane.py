@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +23,8 @@ from ptad.estimator import PTAD
 from ptad.service.metrics import Metrics
 from ptad.service.problems import Problem
 from ptad.service.rows import Row, encode_rows
+from ptad.tables import BadCells
+from ptad.tables.bad_cells import BadCell
 
 Array = NDArray[np.float64]
 Result = TypeVar("Result")
@@ -32,12 +34,20 @@ CHUNK_SECONDS = 0.06  # what a small call waits for at most, beside the batch be
 SMALLEST_CHUNK, LARGEST_CHUNK = 8, 4096
 
 
+@dataclass(frozen=True, eq=False)
+class RowScores:
+    """The scores of some rows, and those of their cells that could not be read."""
+
+    scores: Array
+    bad: list[BadCell]
+
+
 @dataclass(eq=False)
 class _Call:
     model: PTAD
     rows: Sequence[Row]
-    answer: asyncio.Future[Array]
-    outcome: Array | BaseException | None = None
+    answer: asyncio.Future[RowScores]
+    outcome: RowScores | BaseException | None = None
 
 
 @dataclass(eq=False)
@@ -67,7 +77,7 @@ class Lane:
         self._thread = threading.Thread(target=self._run, name="ptad-lane", daemon=True)
         self._thread.start()
 
-    async def score(self, model: PTAD, rows: Sequence[Row]) -> Array:
+    async def score(self, model: PTAD, rows: Sequence[Row]) -> RowScores:
         """Return the scores of a few rows."""
         call = _Call(model, rows, asyncio.get_running_loop().create_future())
         with self._wake:
@@ -141,16 +151,18 @@ class Lane:
         for call in batch:
             call.outcome = None
         started = time.perf_counter()
-        model = batch[0].model
+        model, bad = batch[0].model, BadCells()
         try:
-            x = encode_rows(model.schema_, [row for call in batch for row in call.rows])
+            x = encode_rows(model.schema_, [row for call in batch for row in call.rows], bad)
             encoded = batch
         except UserError:
-            parts = []
+            parts, bad = [], BadCells()
             for call in batch:  # one of them is wrong: only its caller hears of it
+                own = BadCells()
                 try:
-                    parts.append(encode_rows(model.schema_, call.rows))
+                    parts.append(encode_rows(model.schema_, call.rows, own))
                     encoded.append(call)
+                    bad.add_all(own, sum(map(len, parts[:-1])) + np.arange(len(call.rows)))
                 except Exception as error:
                     call.outcome = error
             x = np.concatenate(parts) if parts else np.empty((0, 0))
@@ -160,9 +172,12 @@ class Lane:
         if encoded:
             try:
                 scores = score_encoded(model, x)
-                ends = np.cumsum([len(call.rows) for call in encoded])
-                for call, part in zip(encoded, np.split(scores, ends[:-1]), strict=True):
-                    call.outcome = part
+                cells, start = list(bad), 0
+                for call in encoded:
+                    stop = start + len(call.rows)
+                    own_cells = [replace(c, row=c.row - start) for c in cells if start <= c.row < stop]
+                    call.outcome = RowScores(scores[start:stop], own_cells)
+                    start = stop
             except Exception as error:
                 for call in encoded:
                     call.outcome = error

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from ptad.tables.kinds import KINDS
+from ptad.tables.column_types import TYPES
 
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
 # a name is shown, never used as a path; NUL and half surrogates cannot be stored as JSON text everywhere
@@ -14,8 +14,9 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"
 Column = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 # no number of rows that fits into this service supports a smaller one
 Rate = Annotated[float, Field(ge=1e-9, lt=1)] | Literal["auto"]
-Kind = Literal["number", "boolean", "duration", "category", "text", "datetime", "date", "time"]
-assert set(KINDS) == set(Kind.__args__)  # type: ignore[attr-defined]
+# a type, or a date with its format; what is wrong with a format is said by the one who reads it
+ColumnType = Annotated[str, StringConstraints(max_length=100, pattern=rf"^({'|'.join(TYPES)})$|^date(time)?:.+$")]
+Marker = Annotated[str, StringConstraints(max_length=1000)]
 
 
 class Message(BaseModel):
@@ -46,12 +47,16 @@ class FitRequest(Message):
     table: Identifier
     name: Name = "model"
     label: Column | None = None
-    normal: list[Annotated[str, StringConstraints(max_length=1000)]] = Field(default=[], max_length=100)
+    normal: list[Marker] = Field(default=[], max_length=100)
     false_alarm_rate: Rate = "auto"
-    kinds: dict[Column, Kind] = Field(default={}, max_length=5000)
+    types: dict[Column, ColumnType] = Field(default={}, max_length=5000)
     drop: list[Column] = Field(default=[], max_length=5000)
-    missing: list[Annotated[str, StringConstraints(max_length=1000)]] = Field(default=[], max_length=100)
+    missing: list[Marker] = Field(default=[], max_length=100)
+    decimal: Literal[".", ","] | None = Field(default=None, description="Decimal sign of numbers in text")
+    thousands: Literal["", ".", ",", " ", "'"] | None = Field(default=None, description="Their thousands sign")
+    strict: bool = Field(default=False, description="Refuse a cell that cannot be read; otherwise it counts as missing")
     preset: Literal["default", "paper"] = "default"
+    score: bool = Field(default=False, description="Then score the table itself, with held-out scores: one job")
     seed: int = Field(default=0, ge=0, lt=2**31)
     config: dict[str, Any] = Field(
         default={}, max_length=200, description="Settings that differ from the preset, by dotted name"
@@ -64,8 +69,22 @@ class ScoringRequest(Message):
     table: Identifier
     model: Identifier
     label: Column | None = None
-    normal: list[Annotated[str, StringConstraints(max_length=1000)]] = Field(default=[], max_length=100)
+    normal: list[Marker] = Field(default=[], max_length=100)
     top: int = Field(default=50, ge=1, le=1000)
+    missing: list[Marker] = Field(
+        default=[], max_length=100, description="Text that means missing, beside that of the model"
+    )
+    strict: bool = Field(default=False, description="Refuse a cell that cannot be read; otherwise it counts as missing")
+
+
+class RenewalRequest(Message):
+    """Make a new version of a model with the (normal) rows of an uploaded table; the old version stays."""
+
+    table: Identifier
+    model: Identifier
+    label: Column | None = None
+    normal: list[Marker] = Field(default=[], max_length=100)
+    false_alarm_rate: Rate | None = Field(default=None, description="Another target rate than the model's")
 
 
 class ModelLine(BaseModel):
@@ -78,6 +97,10 @@ class ModelLine(BaseModel):
     training_rows: int | None = None
     columns_used: int | None = None
     table: str | None = None
+    version: int = Field(default=1, description="1 for a fit; an update or a recalibration makes the next one")
+    parent: str | None = Field(default=None, description="The model that this version was made from")
+    made_by: Literal["fit", "update", "recalibrate"] | None = None
+    new_rows: int | None = Field(default=None, description="Rows that the update or the recalibration took")
 
 
 class ModelInfo(ModelLine):
@@ -96,13 +119,14 @@ class TableInfo(BaseModel):
     bytes: int
     format: str
     columns: list[dict[str, Any]] | None = None
+    notes: list[str] = Field(default=[], description="How dates and numbers in text are read, and what is a guess")
 
 
 class JobInfo(BaseModel):
     """A job and where it stands."""
 
     id: str
-    kind: Literal["fit", "score"]
+    kind: Literal["fit", "score", "update", "recalibrate"]
     title: str
     state: Literal["waiting", "running", "done", "failed", "cancelled"]
     created: float
@@ -110,11 +134,13 @@ class JobInfo(BaseModel):
     ended: float | None
     attempts: int
     table: str
-    model: str
+    model: str = Field(description="The model that scores, or the one that the job makes")
+    parent: str | None = Field(description="The model that an update or a recalibration starts from")
     label: str | None
     normal: list[str]
     error: str | None
     summary: dict[str, Any] | None
+    scores: dict[str, Any] | None = Field(description="What was scored, where the job scores a table and is done")
 
 
 class RowResult(BaseModel):
@@ -125,6 +151,14 @@ class RowResult(BaseModel):
     anomaly: bool | None
 
 
+class BadCell(BaseModel):
+    """A cell that cannot be read and counts as missing; rows are counted from 0."""
+
+    row: int
+    column: str
+    reason: str
+
+
 class ScoreAnswer(BaseModel):
     """The scores of all rows of a call, in their order."""
 
@@ -132,6 +166,8 @@ class ScoreAnswer(BaseModel):
     false_alarm_rate: float | None
     threshold: float | None
     ignored: list[str]
+    bad_cells: int = Field(description="Cells that cannot be read and count as missing")
+    bad_cell_list: list[BadCell] = Field(description="The first of them")
     results: list[RowResult]
 
 
@@ -139,7 +175,10 @@ class Reason(BaseModel):
     """A column of a row, and what it adds to the score."""
 
     column: str
-    reason: str = Field(description="unusual value, unusual combination with another column, missing, unseen category")
+    reason: str = Field(
+        description="unusual value, unusual combination with another column, missing, unseen category, or why the cell "
+        "could not be read, such as: not a number: 'abc'"
+    )
     observed: Any
     expected: Any
     contribution: float = Field(description="What the column adds to the score; all of them add up to it")
@@ -158,6 +197,8 @@ class ExplainAnswer(BaseModel):
 
     model: str
     ignored: list[str]
+    bad_cells: int = Field(description="Cells that cannot be read and count as missing")
+    bad_cell_list: list[BadCell] = Field(description="The first of them")
     results: list[ExplainedRow]
 
 
@@ -166,7 +207,7 @@ class ServiceInfo(BaseModel):
 
     version: str
     limits: dict[str, float]
-    kinds: list[str]
+    types: list[str]
     presets: list[str]
 
 

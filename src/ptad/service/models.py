@@ -149,6 +149,25 @@ class Models:
         self.entries[identifier] = entry
         return entry
 
+    def next_version(self, identifier: str, made_by: str, table_id: str, **more: Any) -> dict[str, Any]:
+        """What is kept beside a model that was updated or recalibrated with a table; its parent may be gone by now."""
+        about = self.entries[identifier].about if identifier in self.entries else {"name": "model"}
+        root = about.get("root", identifier)
+        versions = [e.about.get("version", 1) for e in self.entries.values() if root in (e.id, e.about.get("root"))]
+        fitted_on, tables = about.get("fitted_on"), list(about.get("training_tables", ()))
+        if made_by == "update":  # its rows are in the model; no detector was fitted without one of the older rows
+            fitted_on, tables = None, [*tables, table_id]
+        return new_about(
+            about["name"],
+            made_by=made_by,
+            parent=identifier,
+            root=root,
+            version=1 + max(versions, default=1),
+            fitted_on=fitted_on,
+            training_tables=tables,
+            **more,
+        )
+
     async def describe(self, identifier: str) -> dict[str, Any]:
         """Everything about a model, without a path of this machine."""
         entry = self.get(identifier)
@@ -161,17 +180,20 @@ class Models:
             self._described[identifier] = found
         if model.detector_.calibration is not None:  # the rate may have been changed since
             found = found | {"false_alarm_rate": float(model.false_alarm_rate_), "threshold": -float(model.offset_)}
+        if entry.about.get("made_by") == "update":  # the model folder counts the new rows only
+            found = found | {"training_rows": None}
         return {**self.summary(entry), **found}
 
     def summary(self, entry: Entry) -> dict[str, Any]:
         """A line of the list."""
         about = entry.about
-        shown = ("training_rows", "columns_used", "table")
+        shown = ("training_rows", "columns_used", "table", "parent", "made_by", "new_rows")
         return {
             "id": entry.id,
             "name": about["name"],
             "created": about["created"],
             "fixed": entry.fixed,
+            "version": about.get("version", 1),
             **{name: about.get(name) for name in shown},
         }
 
@@ -188,6 +210,12 @@ def _loaded(bundle: Path, device: str) -> PTAD:
 
         torch.set_num_threads(max(1, min(torch.get_num_threads(), n_processors() - 1)))
     return model
+
+
+def version_name(about: dict[str, Any]) -> str:
+    """A model as people tell it from its other versions."""
+    version = about.get("version", 1)
+    return f"{about['name']}, version {version}" if version > 1 else str(about["name"])
 
 
 def new_about(name: str, **more: Any) -> dict[str, Any]:

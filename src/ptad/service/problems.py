@@ -15,6 +15,7 @@ from starlette.responses import Response
 from ptad.errors import PtadError, UserError
 from ptad.service.disk import FULL, is_full
 from ptad.service.traces import traced
+from ptad.service.words import http_words
 
 logger = logging.getLogger("ptad.service")
 
@@ -96,15 +97,11 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(UserError)
     async def _user(request: Request, error: UserError) -> Response:
-        return (
-            _full() if is_full(error) else problem_response(400, _pathless(request, error), kind=type(error).__name__)
-        )
+        return _full() if is_full(error) else problem_response(400, _words(request, error), kind=type(error).__name__)
 
     @app.exception_handler(PtadError)
     async def _other(request: Request, error: PtadError) -> Response:
-        return (
-            _full() if is_full(error) else problem_response(409, _pathless(request, error), kind=type(error).__name__)
-        )
+        return _full() if is_full(error) else problem_response(409, _words(request, error), kind=type(error).__name__)
 
     @app.exception_handler(Exception)
     async def _unexpected(request: Request, error: Exception) -> Response:
@@ -118,7 +115,7 @@ def add_handlers(app: FastAPI) -> None:
         logger.warning("a request was refused: the disk is full")
         return problem_response(507, FULL)
 
-    def _pathless(request: Request, error: Exception) -> str:
-        """What an error says, with no path of this machine."""
+    def _words(request: Request, error: Exception) -> str:
+        """What an error says, with no path of this machine and no word of the command line."""
         context = request.app.state.context
-        return str(error) if context is None else context.store.without_paths(str(error))
+        return http_words(str(error) if context is None else context.store.without_paths(str(error)))

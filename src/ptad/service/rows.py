@@ -6,8 +6,7 @@ a type that a row alone would not have had: the encoding of a row, and its score
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,10 +15,28 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ptad.errors import DataError
-from ptad.tables import Schema
+from ptad.tables import BadCells, Schema
+from ptad.tables.bad_cells import BadCell
+from ptad.tables.names import did_you_mean
+from ptad.tables.places import IN_MEMORY, located
 
 Row = dict[str, Any]
+MOST_LISTED = 100  # cells that cannot be read, in one answer
 _ARROW = {str: pa.large_string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), type(None): pa.null()}
+
+
+def without_markers(rows: list[Row], markers: Sequence[str]) -> list[Row]:
+    """Rows in which text that means missing is null."""
+    words = {marker.strip() for marker in markers}
+    if not words:
+        return rows
+    return [{n: None if isinstance(v, str) and v.strip() in words else v for n, v in row.items()} for row in rows]
+
+
+def said_of(cells: Sequence[BadCell]) -> dict[str, Any]:
+    """What an answer says of cells that cannot be read: how many, and the first of them."""
+    shown = [{"row": c.row, "column": c.column, "reason": c.reason} for c in cells[:MOST_LISTED]]
+    return {"bad_cells": len(cells), "bad_cell_list": shown}
 
 
 def wanted_columns(schema: Schema) -> tuple[str, ...]:
@@ -33,12 +50,14 @@ def ignored_columns(schema: Schema, rows: Sequence[Row]) -> list[str]:
     return sorted(set().union(*rows) - known)[:100]
 
 
-def encode_rows(schema: Schema, rows: Sequence[Row]) -> NDArray[np.float64]:
-    """Encode rows; an error names the row by its place in ``rows``."""
+def encode_rows(schema: Schema, rows: Sequence[Row], bad: BadCells) -> NDArray[np.float64]:
+    """Encode rows; an error, and a cell that cannot be read, is known by its place in ``rows``."""
     x = np.empty((len(rows), len(schema.features)))
     for places, table in typed_tables(schema, rows):
-        with renumbered(places.__getitem__):
-            x[places] = schema.encode(table)
+        own = BadCells(strict=bad.strict)
+        with placed(places):
+            x[places] = schema.encode(table, own)
+        bad.add_all(own, np.array(places))
     return x
 
 
@@ -51,8 +70,8 @@ def typed_tables(schema: Schema, rows: Sequence[Row]) -> list[tuple[list[int], p
             cells = [row[name] for name in names]
         except KeyError as error:
             raise DataError(
-                f"Row {i} (counted from 0) has no column {error.args[0]!r}, which the model was trained with. Add it; "
-                "null stands for a missing value."
+                f"Row {i} (counted from 0) has no column {error.args[0]!r}, which the model was trained with."
+                f"{did_you_mean([error.args[0]], list(row))} Add it; null stands for a missing value."
             ) from error
         places, held = groups.setdefault(tuple(map(type, cells)), ([], []))
         places.append(i)
@@ -80,12 +99,10 @@ def _table(names: Sequence[str], types: tuple[type, ...], places: list[int], cel
 
 
 @contextmanager
-def renumbered(place: Callable[[int], int]) -> Iterator[None]:
+def placed(rows: Sequence[int]) -> Iterator[None]:
     """Errors inside name a row by its place in the whole, not in the part that was being encoded."""
     try:
-        yield
-    except DataError as error:
-        text = re.sub(r"row (\d+) \(counted", lambda found: f"row {place(int(found[1]))} (counted", str(error))
-        raise DataError(text) from error
+        with located(IN_MEMORY.picked(rows)):
+            yield
     except (pa.ArrowException, OverflowError, UnicodeError) as error:
         raise DataError(f"A row cannot be read: {error}. Correct it.") from error

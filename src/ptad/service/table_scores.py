@@ -16,8 +16,10 @@ import pyarrow as pa
 
 from ptad._version import __version__
 from ptad.devices import resolve_device
-from ptad.engines.local import added_schema, load_model, rows_from, rows_per_batch
+from ptad.engines.bad_cell_list import bad_cell_list
+from ptad.engines.local import added_schema, load_model, rows_per_batch
 from ptad.engines.resume import PartStore
+from ptad.engines.why import why_columns
 from ptad.errors import DataError, UserError
 from ptad.estimator import PTAD
 from ptad.report.content import ReportSettings, make_content
@@ -25,11 +27,20 @@ from ptad.report.cross_fit import CrossFit, Scorer
 from ptad.report.survey import BatchScores, Label, Survey
 from ptad.service.store import read_json, write_json
 from ptad.storage import MANIFEST
-from ptad.tables import TableScan, TableWriter, scan_table
+from ptad.tables import BadCells, TableScan, TableWriter, scan_table
+from ptad.tables.places import located
 
-CONTENT, SCORED = "content.json", "scored.parquet"
+CONTENT, SCORED, BAD_CELLS = "content.json", "scored.parquet", "bad_cells.csv"
 PARTS = f".{SCORED}.partial"  # where the engine keeps what is done so far
 MOST_ROWS = 2048  # in a batch: progress is seen, and little is lost by a kill
+PREFIX = "ptad_"  # where the table itself has a column of the same name as an added one
+N_SCORES = len(added_schema(0))  # score, p-value and flag
+REASONS = 3  # columns that are named for every flagged row
+IN_SAMPLE = (
+    "The model was fitted on rows of this table: their scores are lower than those of new rows, and fewer of them are "
+    "flagged. Look at new rows to see how good the model is."
+)
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 Progress = Callable[[int, int | None], None]
 
@@ -50,7 +61,12 @@ def score_table(folder: Path, task: dict[str, Any], progress: Progress, note: Ca
     """
     if (folder / SCORED).exists():  # killed after the last act
         return _summary(read_json(folder / CONTENT))
-    model = load_model(task["bundle"], device=task["device"], false_alarm_rate=task["false_alarm_rate"])
+    model = load_model(
+        task["bundle"],
+        device=task["device"],
+        false_alarm_rate=task["false_alarm_rate"],
+        missing=task.get("missing", ()),
+    )
     if model.detector_.calibration is None:
         model.set_false_alarm_rate("auto")  # refuses with the reason
     settings = ReportSettings(top=task["top"], label=task["label"], normal=tuple(task["normal"]))
@@ -60,18 +76,36 @@ def score_table(folder: Path, task: dict[str, Any], progress: Progress, note: Ca
     scan = _scan(task, model, rows)
     schema = _output_schema(scan)
     store = PartStore(folder / SCORED, _belongs_to(task, model, scan, rows))
-    survey = Survey(model, settings.top, label, _scorer(task, model, _scan(task, model, rows)))
+    scores: list[np.ndarray] = []
     try:
-        with TableWriter(store.staging, schema) as writer:
-            for batch, found in _scored(survey, scan, store, note):
-                with rows_from(survey.n_rows):
-                    survey.count_in(batch, found)
-                columns = _columns(survey, found)
+        with (
+            TableWriter(store.staging, schema) as writer,
+            bad_cell_list(folder / BAD_CELLS, scan.places) as listed,
+        ):
+            survey = Survey(
+                model,
+                settings.top,
+                label,
+                _scorer(task, model, _scan(task, model, rows)),
+                strict=task.get("strict", False),
+                places=scan.places,
+                listed=listed,
+            )
+            for batch, found, why in _scored(survey, scan, store, note):
+                survey.count_in(batch, found)
+                columns = [*_columns(survey, found), *why]
+                scores.append(found.scores)
                 writer.write(pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=schema))
                 progress(survey.n_rows, scan.n_rows)
-        if label is not None and not survey.normal.counts.sum():
-            raise DataError(f"No row is normal by the label column {label.column!r}. Name the value of normal rows.")
-        content = make_content(survey, settings, task["source_name"], task["model_name"])
+            if label is not None and not survey.normal.counts.sum():
+                raise DataError(
+                    f"No row is normal by the label column {label.column!r}. Name the value of normal rows."
+                )
+        known = isinstance(survey.scorer, CrossFit) or survey.training.is_it  # the report says it by itself
+        notes = [IN_SAMPLE] if task["training_table"] and not known else []
+        content = make_content(survey, settings, task["source_name"], task["model_name"], notes)
+        content["training_table"] = task["training_table"] or survey.training.is_it
+        content["quantiles"] = dict(zip(map(str, QUANTILES), _quantiles(scores), strict=True))
     except UserError:
         store.discard()  # the table or the wish has to change: nothing of this will be asked for again
         raise
@@ -82,28 +116,43 @@ def score_table(folder: Path, task: dict[str, Any], progress: Progress, note: Ca
 
 def _scored(
     survey: Survey, scan: TableScan, store: PartStore, note: Callable[[str], None]
-) -> Iterator[tuple[pa.RecordBatch, BatchScores]]:
-    """Yield every batch with its scores, from the store where an earlier run has left it there."""
+) -> Iterator[tuple[pa.RecordBatch, BatchScores, list[pa.Array]]]:
+    """Yield every batch with its scores and reasons, from the store where an earlier run has left them there."""
     start = resumed = 0
     for batch in scan:
         kept = store.get(start, batch.num_rows)
-        if kept is not None:
-            found = BatchScores.from_batch(kept)
-            resumed += batch.num_rows
-        else:
+        if kept is None:
             if resumed:
                 note(f"goes on after the {resumed:,} rows that were scored before")
                 resumed = 0
-            with rows_from(start):
-                found = survey.score(batch, start)
-            store.put(start, found.to_batch())
-        yield batch, found
+            found = survey.score(batch, start)
+            kept = _with_reasons(survey, batch, found, start)
+            store.put(start, kept)
+        else:
+            resumed += batch.num_rows
+        yield batch, BatchScores.from_batch(kept), kept.columns[1:]
         start += batch.num_rows
+
+
+def _with_reasons(survey: Survey, batch: pa.RecordBatch, found: BatchScores, start: int) -> pa.RecordBatch:
+    """What is kept of a batch: scores, and for every flagged row the columns that contribute most."""
+    kept = found.to_batch()
+    flagged = np.flatnonzero(found.scores > survey.threshold)
+    fields = list(added_schema(REASONS))[N_SCORES:]
+    columns = {field.name: pa.nulls(batch.num_rows, field.type) for field in fields}
+    if len(flagged):
+        explanation = survey.scorer.explain(survey.known(batch).take(pa.array(flagged)), start + flagged)
+        places = np.full(batch.num_rows, -1)
+        places[flagged] = np.arange(len(flagged))
+        taken = pa.array(places, mask=places < 0)
+        columns = {name: column.take(taken) for name, column in why_columns(explanation, REASONS).items()}
+    schema = pa.schema([*kept.schema, *fields], metadata=kept.schema.metadata)
+    return pa.RecordBatch.from_arrays([*kept.columns, *(columns[field.name] for field in fields)], schema=schema)
 
 
 def _scan(task: dict[str, Any], model: PTAD, rows: int) -> TableScan:
     """Open the table; it is read once."""
-    return scan_table(task["source"], batch_rows=rows, schema=model.schema_, missing=model.schema_.missing)
+    return scan_table(task["source"], batch_rows=rows, schema=model.schema_)
 
 
 def _scorer(task: dict[str, Any], model: PTAD, scan: TableScan) -> Scorer:
@@ -117,9 +166,9 @@ def _scorer(task: dict[str, Any], model: PTAD, scan: TableScan) -> Scorer:
     def training_rows() -> Iterator[tuple[Any, Any]]:
         start = 0
         for batch in scan:
-            with rows_from(start):
-                normal_rows = np.ones(batch.num_rows, bool) if label is None else ~label.anomalous(batch)
-                encoded = model.schema_.encode(reader.known(batch))
+            normal_rows = np.ones(batch.num_rows, bool) if label is None else ~label.anomalous(batch)
+            with located(scan.places.after(start)):
+                encoded = model.schema_.encode(reader.known(batch), BadCells(strict=task.get("strict", False)))
             yield encoded[normal_rows], start + np.flatnonzero(normal_rows)
             start += batch.num_rows
 
@@ -129,9 +178,10 @@ def _scorer(task: dict[str, Any], model: PTAD, scan: TableScan) -> Scorer:
 def _output_schema(scan: TableScan) -> pa.Schema:
     """The table's own columns and the added ones, under names that are free."""
     own = set(scan.schema.names)
-    added = next((names for prefix in ("", "ptad_") if not own & set((names := added_schema(0, prefix)).names)), None)
+    choices = [added_schema(REASONS, prefix) for prefix in ("", PREFIX)]
+    added = next((names for names in choices if not own & set(names.names)), None)
     if added is None:
-        clash = sorted(own & set(added_schema(0, "ptad_").names))[0]
+        clash = sorted(own & set(choices[-1].names))[0]
         raise DataError(f"The table already has a column {clash!r}. Rename it.")
     return pa.schema([*scan.schema, *added])
 
@@ -145,7 +195,10 @@ def _belongs_to(task: dict[str, Any], model: PTAD, scan: TableScan, rows: int) -
         "false_alarm_rate": float(model.false_alarm_rate_),
         "label": task["label"],
         "fitted_on": task["fitted_on"],
+        "missing": list(model.schema_.missing),
+        "strict": task.get("strict", False),
         "batch_rows": rows,
+        "reasons": REASONS,
         "sources": [list(source.state) for source in scan.sources],
     }
 
@@ -155,11 +208,21 @@ def _columns(survey: Survey, found: BatchScores) -> list[pa.Array]:
     return [pa.array(scores), pa.array(survey.calibration.p_value(scores)), pa.array(scores > survey.threshold)]
 
 
+def _quantiles(scores: list[np.ndarray]) -> list[float]:
+    return [float(f"{value:.6g}") for value in np.quantile(np.concatenate(scores), QUANTILES)] if scores else []
+
+
 def _summary(content: dict[str, Any]) -> dict[str, Any]:
     return {
         "rows": content["n_rows"],
         "flagged": content["n_flagged"],
         "false_alarm_rate": content["rate"],
+        "threshold": content["scores"]["threshold"],
+        "quantiles": content["quantiles"],
+        "held_out": content["held_out"],
+        "training_table": content["training_table"],
         "rows_with_missing_values": content["missing"]["rows"],
         "rows_with_unseen_categories": content["unseen"]["rows"],
+        "bad_cells": content["bad"]["cells"],
+        "columns_with_bad_cells": dict(content["bad"]["columns"]),
     }

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import hashlib
 import json
 import re
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -54,20 +55,37 @@ class Uploads:
         self.get(identifier)
         return self.store.tables / identifier / DATA
 
-    async def add(self, name: str, body: AsyncIterator[bytes]) -> dict[str, Any]:
-        """Keep a table; it appears once it was read from end to end."""
+    def same(self, first: str, second: str) -> bool:
+        """Whether two names are of one table: the same upload, or the same bytes sent again."""
+        digests = [self.entries.get(identifier, {}).get("digest") for identifier in (first, second)]
+        return first == second or (digests[0] is not None and digests[0] == digests[1])
+
+    async def add(self, name: str, body: AsyncIterator[bytes], sheet: str | None = None) -> dict[str, Any]:
+        """Keep a table, of a workbook the sheet; it appears once it was read from end to end."""
         self._check_room()
         name = shown_name(name)
         async with self.spooled(body, name) as path:
-            found = await self.read(path, name)
+            found = await self.read(path, name, sheet=sheet)
             self._check_room()  # others may have come meanwhile
             identifier = new_id("t")
-            about = {"id": identifier, "name": name, "created": time.time(), **found}
+            digest = await asyncio.to_thread(_digest, path)
+            about = {"id": identifier, "name": name, "created": time.time(), "digest": digest, **found}
             write_json(path.parent / ABOUT, about)
             path.parent.rename(self.store.tables / identifier)
         self.entries[identifier] = about
         audit.note(table=identifier)
         return about
+
+    async def described(self, identifier: str, missing: Sequence[str]) -> dict[str, Any]:
+        """What the columns of a table are when these markers stand for missing values."""
+        about, data = self.get(identifier), self.data(identifier)
+        folder = self.store.scratch()
+        try:
+            folder.mkdir()
+            (folder / DATA).hardlink_to(data)
+            return {**about, **await self.read(folder / DATA, about["name"], missing=missing)}
+        finally:
+            await asyncio.to_thread(remove, folder)
 
     def _check_room(self) -> None:
         if len(self.entries) >= self.limits.tables:
@@ -125,6 +143,9 @@ class Uploads:
         schema: Schema | None = None,
         rows_file: Path | None = None,
         append: bool = False,
+        sheet: str | None = None,
+        missing: Sequence[str] = (),
+        strict: bool = False,
     ) -> dict[str, Any]:
         """Let another process look at the table; with a schema, also check and convert it for scoring."""
         limits = self.limits
@@ -140,6 +161,9 @@ class Uploads:
             "columns": limits.columns,
             "schema": None,
             "append": append,
+            "sheet": sheet,
+            "missing": list(missing),
+            "strict": strict,
             "rows_file": str(rows_file),
         }
         if schema is not None:
@@ -216,6 +240,11 @@ async def _continued(start: bytes, body: AsyncIterator[bytes]) -> AsyncIterator[
     yield start
     async for block in body:
         yield block
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def shown_name(name: str) -> str:

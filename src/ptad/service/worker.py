@@ -12,6 +12,8 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,15 @@ from ptad.errors import PtadError
 from ptad.service.disk import EXIT_FULL, FULL, is_full
 from ptad.service.store import read_json, write_json
 from ptad.service.traces import traced
+from ptad.service.words import http_words
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
+
+FITTED = "fitted.json"  # the summary of a fit whose model is saved
+TOP_ROWS = 50
 
 
 def main() -> None:
@@ -44,9 +50,10 @@ def main() -> None:
 
 def _result(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
     try:
-        return _fit(folder, task) if task["kind"] == "fit" else _score(folder, task)
+        work = {"fit": _fit, "score": _score, "update": _renew, "recalibrate": _renew}[task["kind"]]
+        return {"summary": work(folder, task)}
     except PtadError as error:
-        return {"error": FULL if is_full(error) else str(error).replace(task["source"], task["source_name"])}
+        return {"error": _words(error, task)}
     except MemoryError:
         return {"error": _too_little(task)}
     except Exception as error:
@@ -75,31 +82,70 @@ def _too_little(task: dict[str, Any]) -> str:
     return f"There was not enough memory for this table.{given} Use fewer rows or columns."
 
 
+def _words(error: PtadError, task: dict[str, Any]) -> str:
+    return FULL if is_full(error) else http_words(str(error).replace(task["source"], task["source_name"]))
+
+
 def _fit(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
+    """Fit a model and, if that is asked for, score the training table; a kill in between loses no fit."""
     from ptad.engines.learning import fit_table
+    from ptad.service.table_scores import BAD_CELLS
 
     progress = Progress(folder / "progress.jsonl")
-    logger = logging.getLogger("ptad")
-    logger.setLevel(logging.INFO)
-    logger.addHandler(progress)
-    summary = fit_table(
-        task["source"],
-        folder / "model",
-        {**task["parameters"], "device": task["device"], "verbose": 1},
-        label=task["label"],
-        normal=task["normal"],
-        checkpoint=folder / "checkpoint",
-    )
-    summary.pop("model")
-    summary["training_rows"], summary["excluded"] = summary.pop("rows_learned"), summary.pop("left_out")
-    return {"summary": summary}
+    summary: dict[str, Any] | None = read_json(folder / FITTED)
+    if summary is None:
+        with progress.of_training():
+            found = fit_table(
+                task["source"],
+                folder / "model",
+                {**task["parameters"], "device": task["device"], "verbose": 1},
+                label=task["label"],
+                normal=task["normal"],
+                checkpoint=folder / "checkpoint",
+                bad_cells=folder / BAD_CELLS,
+            )
+        summary = _shown(found)
+        write_json(folder / FITTED, summary)
+    if task.get("score"):  # a job of an older store has no such wish
+        progress.phase("score")
+        own = {name: task[name] for name in ("table", "label", "normal")}
+        model = {"bundle": str(folder / "model"), "model_name": task["name"], "false_alarm_rate": None, "top": TOP_ROWS}
+        try:
+            summary["scores"] = _score(folder, {**task, **model, "fitted_on": own, "training_table": True}, progress)
+        except PtadError as error:  # the model is there, and stays
+            summary["scores_error"] = _words(error, task)
+    return summary
 
 
-def _score(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
+def _renew(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
+    """Update or recalibrate a model into a new folder; the old one is only read."""
+    from ptad.engines.learning import recalibrate_table, update_table
+
+    renew = update_table if task["kind"] == "update" else recalibrate_table
+    with Progress(folder / "progress.jsonl").of_training():
+        found = renew(
+            task["bundle"],
+            task["source"],
+            folder / "model",
+            label=task["label"],
+            normal=task["normal"],
+            false_alarm_rate=task["false_alarm_rate"],
+            device=task["device"],
+        )
+    return _shown(found)
+
+
+def _shown(found: dict[str, Any]) -> dict[str, Any]:
+    """A summary in the words of this API, without a path."""
+    renamed = {"rows_learned": "training_rows", "left_out": "excluded"}
+    return {renamed.get(name, name): value for name, value in found.items() if name != "model"}
+
+
+def _score(folder: Path, task: dict[str, Any], progress: Progress | None = None) -> dict[str, Any]:
     from ptad.service.table_scores import score_table
 
-    progress = Progress(folder / "progress.jsonl")
-    return {"summary": score_table(folder, task, progress.rows, progress.note)}
+    progress = progress or Progress(folder / "progress.jsonl")
+    return score_table(folder, task, progress.rows, progress.note)
 
 
 class Progress(logging.Handler):
@@ -111,6 +157,17 @@ class Progress(logging.Handler):
         self._group, self._last, self._told = 0, 0, 0.0
         if path.exists() and (content := path.read_bytes()) and not content.endswith(b"\n"):
             os.truncate(path, content.rfind(b"\n") + 1)  # a line cut off by a kill
+
+    @contextmanager
+    def of_training(self) -> Iterator[None]:
+        """Take what the library logs meanwhile for progress."""
+        logger = logging.getLogger("ptad")
+        logger.setLevel(logging.INFO)
+        logger.addHandler(self)
+        try:
+            yield
+        finally:
+            logger.removeHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take the training loop's log lines ``step i of n: loss x`` for progress."""
@@ -134,7 +191,11 @@ class Progress(logging.Handler):
 
     def note(self, text: str) -> None:
         """Note something that whoever waits should know."""
-        self._append({"note": text})
+        self._append({"note": http_words(text)})
+
+    def phase(self, name: str) -> None:
+        """Note that another part of the job begins."""
+        self._append({"phase": name})
 
     def _append(self, entry: dict[str, Any]) -> None:
         with self.path.open("ab") as file:

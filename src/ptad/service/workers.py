@@ -138,5 +138,5 @@ def got_further(folder: Path) -> bool:
 
 def tidy(folder: Path) -> None:
     """Remove what only an unfinished job needs."""
-    for name in (CHECKPOINT, "model", PARTS):
+    for name in (CHECKPOINT, "model", "fitted.json", PARTS):
         remove(folder / name)

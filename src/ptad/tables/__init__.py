@@ -1,20 +1,26 @@
 """Any table in, float matrix out: reading, schema, encoding, writing."""
 
-from ptad.tables.borders import same_kind
+from ptad.tables.bad_cells import BadCells, BadCellsWarning
 from ptad.tables.database import Query
 from ptad.tables.fitting import fit_schema
+from ptad.tables.libraries import same_kind, same_series
 from ptad.tables.reading import TableScan, read_table, scan_table
 from ptad.tables.schema import Schema
+from ptad.tables.table_source import TableSource
 from ptad.tables.writing import TableWriter, write_table
 
 __all__ = [
+    "BadCells",
+    "BadCellsWarning",
     "Schema",
     "fit_schema",
     "read_table",
     "scan_table",
     "TableScan",
+    "TableSource",
     "Query",
     "write_table",
     "TableWriter",
     "same_kind",
+    "same_series",
 ]

@@ -1,14 +1,16 @@
-"""The border: any table of any library in, one internal :class:`Frame` of Arrow columns out, and the way back.
+"""The border: any table of any library in, one internal :class:`Frame` of Arrow columns out.
 
-Only narwhals knows which library a table came from; nothing behind this file does.
+Only narwhals knows which library a table came from; nothing behind this file does. The way back is in
+:mod:`ptad.tables.libraries`.
 """
 
 from __future__ import annotations
 
+import numbers as numbers_abc
+import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -17,6 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import DataError
+from ptad.tables.bad_cells import UnreadableCells
+from ptad.tables.frame import Frame
 from ptad.tables.values import numbers, refused
 
 # Python objects that hold other values: no single cell of a table may be one of them.
@@ -27,65 +31,23 @@ class CellTypeError(DataError, TypeError):
     """A cell of an array holds an object that is neither text nor a number (scikit-learn asks for a TypeError)."""
 
 
-@dataclass(frozen=True)
-class Frame:
-    """Columns of equal length: either Arrow arrays, or one numeric numpy block.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Column names; ``x0, x1, ...`` for an array.
-    columns : tuple of pyarrow.Array, optional
-        One array per name. ``None`` when ``array`` is given.
-    array : numpy.ndarray, optional
-        Float or integer block of shape (n_rows, n_columns).
-    n_rows : int
-        Number of rows.
-    offset : int
-        Index of the first row in the table that the caller gave, so that errors name the caller's row.
-    positional : bool
-        Whether the names only count positions.
-    """
-
-    names: tuple[str, ...]
-    columns: tuple[pa.Array, ...] | None
-    array: np.ndarray | None
-    n_rows: int
-    offset: int = 0
-    positional: bool = False
-
-    def slice(self, start: int, stop: int) -> Frame:
-        """Rows ``start:stop`` without copying."""
-        stop = min(stop, self.n_rows)
-        columns = None if self.columns is None else tuple(c.slice(start, stop - start) for c in self.columns)
-        array = None if self.array is None else self.array[start:stop]
-        return replace(self, columns=columns, array=array, n_rows=stop - start, offset=self.offset + start)
-
-    def column(self, index: int) -> pa.Array:
-        """One column as an Arrow array."""
-        if self.columns is not None:
-            return self.columns[index]
-        assert self.array is not None
-        return pa.array(self.array[:, index], from_pandas=True)
-
-
 def as_frame(table: Any, *, typed: bool = False, wanted: Callable[[str], bool] = lambda name: True) -> Frame:
-    """Turn a pandas, polars or Arrow table, or a two-dimensional array, into a :class:`Frame`.
+    """Turn everything that :func:`as_table` takes into a :class:`Frame`.
 
     An array of objects must hold numbers, unless ``typed``: then every column keeps its own type. Columns of a table
     that are not ``wanted`` are never looked at and come out as nulls.
     """
-    if isinstance(table, pa.RecordBatch):
-        table = pa.Table.from_batches([table])
+    table = as_table(table)
     if isinstance(table, pa.Table):
         names = _checked_names(table.column_names)
         columns = tuple(
             _plain(c) if wanted(n) else pa.nulls(table.num_rows) for n, c in zip(names, table.columns, strict=True)
         )
         return Frame(names, columns, None, table.num_rows)
-    native = None if isinstance(table, np.ndarray | list | tuple) else _narwhals_frame(table)
-    if native is None:
+    if isinstance(table, np.ndarray):
         return _frame_of_array(table, typed)
+    native = narwhals_frame(table)
+    assert native is not None  # what is no table does not get here
     names = _checked_names(native.columns)
     columns = tuple(
         _arrow_of_series(n, s) if wanted(n) else pa.nulls(len(native))
@@ -94,34 +56,8 @@ def as_frame(table: Any, *, typed: bool = False, wanted: Callable[[str], bool] =
     return Frame(names, columns, None, len(native))
 
 
-def same_kind(table: Any, columns: Mapping[str, Any]) -> Any:
-    """Build a table from ``columns`` in the library that ``table`` belongs to.
-
-    pandas gives pandas with the index of ``table`` kept, polars gives polars; Arrow tables and arrays give an Arrow
-    table.
-    """
-    data = {name: _builtin(values) for name, values in columns.items()}
-    native = None
-    if not isinstance(table, np.ndarray | list | tuple | pa.Table | pa.RecordBatch):
-        native = _narwhals_frame(table)
-    if native is None:
-        return pa.table({name: pa.array(values, from_pandas=True) for name, values in data.items()})
-    built = nw.from_dict(data, backend=native.implementation)
-    index = nw.maybe_get_index(native)
-    made = built.to_native()
-    if index is not None:
-        made.index = index
-    return made
-
-
-def _builtin(values: Any) -> Any:
-    # polars would make a column of opaque Python objects out of an object array; a list lets it see the types
-    if isinstance(values, np.ndarray) and values.dtype.kind in "OUSM":
-        return values.tolist() if values.dtype.kind != "M" else values.astype("datetime64[us]")
-    return values
-
-
-def _narwhals_frame(table: Any) -> nw.DataFrame[Any] | None:
+def narwhals_frame(table: Any) -> nw.DataFrame[Any] | None:
+    """Return the table of a library as narwhals sees it, or None if it is no such table."""
     try:
         frame = nw.from_native(table, pass_through=True)
     except nw.exceptions.DuplicateError:
@@ -151,14 +87,74 @@ def _listed(items: Sequence[Any], limit: int = 10) -> str:
     return shown if len(items) <= limit else f"{shown} and {len(items) - limit} more"
 
 
-def _frame_of_array(table: Any, typed: bool) -> Frame:
+def as_table(table: Any) -> Any:
+    """Return a table of a library as it is, everything else as a two-dimensional array or an Arrow table.
+
+    Lists of rows become an array; a list of dicts and a dict of columns become an Arrow table. What is no table is
+    refused: the message says what to pass instead.
+    """
+    if isinstance(table, pa.RecordBatch):
+        return pa.Table.from_batches([table])
+    if isinstance(table, pa.Table):
+        return table
+    # before dicts: one kind of sparse matrix is one
     if hasattr(table, "toarray"):
         raise DataError("Sparse input is not supported. Convert it with X.toarray() if it fits into memory.")
-    if table is None or isinstance(table, str | bytes | dict):
+    if isinstance(table, Mapping):
+        return _table_of_columns(table)
+    if isinstance(table, np.ndarray) and table.dtype.names:
+        return _table_of_columns({name: table[name] for name in table.dtype.names})
+    if isinstance(table, list | tuple) and table and all(isinstance(row, Mapping) for row in table):
+        names = dict.fromkeys(name for row in table for name in row)
+        return _table_of_columns({name: [row.get(name) for row in table] for name in names})
+    if not isinstance(table, np.ndarray | list | tuple):
+        if narwhals_frame(table) is not None:
+            return table
+        _refuse_other_than_table(table)
+    return _array_of(table)
+
+
+def _table_of_columns(columns: Mapping[Any, Any]) -> pa.Table:
+    names = _checked_names(list(columns))
+    arrays = []
+    for name, cells in zip(names, columns.values(), strict=True):
+        if isinstance(cells, str | bytes | Mapping) or not isinstance(cells, Iterable):
+            raise DataError(
+                f"Column {name!r} of the dict holds {type(cells).__name__}, not a list of cells. Give one list per "
+                "column; one row is a list with one dict."
+            )
+        listed = list(cells)
+        values = np.empty(len(listed), dtype=object)
+        values[:] = listed
+        arrays.append(arrow_of_objects(name, values))
+    lengths = {name: len(array) for name, array in zip(names, arrays, strict=True)}
+    if len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{name!r}: {length:,}" for name, length in list(lengths.items())[:10])
+        raise DataError(f"The columns of the dict differ in length ({shown}). Give each the same number of cells.")
+    return pa.table(dict(zip(names, arrays, strict=True)))
+
+
+def _refuse_other_than_table(table: Any) -> None:
+    """Raise for what people pass in place of a table; other objects may still turn into an array."""
+    kind = type(table).__name__
+    if isinstance(nw.from_native(table, pass_through=True, allow_series=True), nw.Series):
         raise DataError(
-            f"A table was expected, but got {type(table).__name__}. Pass an array or a pandas, polars or Arrow table; "
-            "files are read with ptad.tables.read_table."
+            f"A table was expected, but got a {kind}, which may be one row or one column. For one row write "
+            "table.iloc[[i]] (pandas) or table[[i]] (polars); for one column write series.to_frame()."
         )
+    if isinstance(table, str | bytes | os.PathLike):
+        raise DataError(
+            f"A table was expected, but got {kind}. Read a file first: "
+            "from ptad.tables import read_table; read_table(path)."
+        )
+    if table is None or isinstance(table, bool | numbers_abc.Number | np.generic) or not hasattr(table, "__array__"):
+        raise DataError(
+            f"A table was expected, but got {kind}. Pass a pandas, polars or Arrow table, a list of dicts, or an array "
+            "with one row per row; one row is [[1.0, 2.0]]."
+        )
+
+
+def _array_of(table: Any) -> np.ndarray:
     if isinstance(table, np.ma.MaskedArray):
         table = np.ma.filled(table.astype(np.float64), np.nan)
     with warnings.catch_warnings():
@@ -168,17 +164,23 @@ def _frame_of_array(table: Any, typed: bool) -> Frame:
             array = np.asarray(table)
         except ValueError as error:
             raise DataError(
-                f"The table is not rectangular: {error}. Give every row the same number of cells."
+                "The table is not rectangular: its rows differ in length. Give every row the same number of cells."
             ) from error
     if array.dtype.kind == "c":
         raise DataError("Complex data not supported. Pass the real and the imaginary part as two columns.")
+    if array.shape == (0,):
+        raise DataError("The table is empty. Give at least one row.")
     if array.ndim != 2:
-        raise DataError(
-            f"Expected 2D array, got {array.ndim}D array instead. Reshape your data: X.reshape(-1, 1) for one column, "
-            "X.reshape(1, -1) for one row."
-        )
+        remedy = "X.reshape(len(X), -1) for one row per item"
+        if array.ndim < 2:
+            remedy = "X.reshape(-1, 1) for one column, X.reshape(1, -1) for one row"
+        raise DataError(f"Expected 2D array, got {array.ndim}D array instead. Reshape your data: {remedy}.")
+    return array
+
+
+def _frame_of_array(array: np.ndarray, typed: bool) -> Frame:
     if array.dtype.kind in "mM":
-        raise DataError("An array of dates has no column names or kinds. Pass a pandas, polars or Arrow table instead.")
+        raise DataError("An array of dates has no column names or types. Pass a pandas, polars or Arrow table instead.")
     names = tuple(f"x{i}" for i in range(array.shape[1]))
     if array.dtype.kind in "OUSTV" and typed:
         columns = tuple(arrow_of_objects(n, array[:, j].astype(object)) for j, n in enumerate(names))
@@ -193,7 +195,13 @@ def _frame_of_array(table: Any, typed: bool) -> Frame:
 def _numeric_block(names: Sequence[str], array: np.ndarray) -> np.ndarray:
     block = np.empty(array.shape, dtype=np.float64)
     for j, name in enumerate(names):
-        block[:, j] = numbers(arrow_of_objects(name, array[:, j].astype(object), in_array=True), name)
+        cells = arrow_of_objects(name, array[:, j].astype(object), in_array=True)
+        try:
+            block[:, j] = numbers(cells, name)
+        except UnreadableCells:  # some cells, which may count as missing; what else is wrong concerns the column
+            raise
+        except DataError as error:
+            raise DataError(f"{error} An array takes numbers only; for text pass a table or records.") from error
     return block
 
 
@@ -212,7 +220,7 @@ def _arrow_of_series(name: str, series: nw.Series[Any]) -> pa.Array:
 def arrow_of_objects(name: str, values: np.ndarray, *, in_array: bool = False) -> pa.Array:
     """Convert Python objects of any types to one Arrow array; mixed types become text.
 
-    Numbers mixed with text, or integers too large for 64 bits, are turned into text, which the column kinds then judge
+    Numbers mixed with text, or integers too large for 64 bits, are turned into text, which the column types then read
     as any other text.
     """
     types = set(map(type, values))

@@ -18,12 +18,15 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from ptad.errors import DataError
+from ptad.tables.column_types import MOST_BAD
+from ptad.tables.number_inference import NumberSigns, NumberTally, decide_signs
 from ptad.tables.sources import DAMAGE, Source
 from ptad.tables.values import CODE_TEXT, looks_like, without_named
 
 # Unquoted, these mean "missing"; in quotes they are text.
 NULL_WORDS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
 BLOCK_BYTES = 1 << 22
+DELIMITER = b"ptad.delimiter"  # where the schema of a table says what separated its cells
 _WIDER = {
     None: (pa.bool_(), pa.int64(), pa.float64(), pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")),
     pa.bool_(): (),
@@ -36,23 +39,56 @@ _WIDER = {
 
 
 class TypeFinder:
-    """The narrowest type per column that holds every value shown so far; text if none does."""
+    """The narrowest type per column that holds every value shown so far; text if none does.
 
-    def __init__(self, as_text: Sequence[str] = ()) -> None:
+    Numbers with a decimal comma stay text, for the schema to read. So do numbers such as 1.234 in a table whose other
+    columns have decimal commas: there it is more than a thousand.
+    """
+
+    def __init__(self, as_text: Sequence[str] = (), decimal: str | None = None, thousands: str | None = None) -> None:
         self._types: dict[str, pa.DataType | None] = dict.fromkeys(as_text, pa.large_string())
+        self._as_text, self._chosen = frozenset(as_text), (decimal, thousands)
+        self._tallies: dict[str, NumberTally] = {}
+        self.semicolons = False
 
     def look(self, batch: pa.RecordBatch) -> None:
         """Take the values of a batch of text into account."""
         for name, array in zip(batch.schema.names, batch.columns, strict=True):
             known = self._types.setdefault(name, None)
-            if known == pa.large_string() or array.null_count == len(array):
+            if name in self._as_text or array.null_count == len(array):
                 continue
-            candidates = _WIDER[None] if known is None else (known, *_WIDER[known])
-            self._types[name] = next((t for t in candidates if _holds(array, t)), pa.large_string())
+            if known != pa.large_string():
+                candidates = _WIDER[None] if known is None else (known, *_WIDER[known])
+                self._types[name] = known = next((t for t in candidates if _holds(array, t)), pa.large_string())
+            self._count(self._tallies.setdefault(name, NumberTally()), array, known)
 
-    def type(self, name: str) -> pa.DataType:
-        """The type found; a column without any value is null."""
-        return self._types.get(name) or pa.null()
+    def signs(self) -> NumberSigns:
+        """The decimal and thousands signs of the table, from all values shown so far."""
+        return decide_signs(self._tallies, *self._chosen, semicolons=self.semicolons, most_bad=MOST_BAD)
+
+    def types(self) -> dict[str, pa.DataType]:
+        """The types found; a column without any value is null."""
+        signs = self.signs().columns
+        return {
+            name: pa.large_string() if name in signs and signs[name].decimal == "," else found or pa.null()
+            for name, found in self._types.items()
+        }
+
+    def _count(self, tally: NumberTally, array: pa.Array, found: pa.DataType) -> None:
+        if pa.types.is_integer(found):
+            tally.add_whole(len(array) - array.null_count)
+        elif pa.types.is_floating(found):
+            tally.add_plain(pc.utf8_trim_whitespace(array.drop_null()))
+        else:
+            tally.add(pc.utf8_trim_whitespace(array.drop_null()))
+
+
+def delimiter(source: Source, encoding: str) -> str:
+    """What separates the cells of a delimited file."""
+    try:
+        return _delimiter(source, encoding)
+    except (UnicodeError, LookupError) as error:
+        raise _wrong_encoding(source, encoding, error) from error
 
 
 def header(source: Source, encoding: str) -> list[str]:

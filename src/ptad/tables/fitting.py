@@ -9,23 +9,32 @@ import numpy as np
 import pyarrow as pa
 
 from ptad.errors import DataError, SettingError
-from ptad.tables.borders import Frame, as_frame
-from ptad.tables.kinds import KINDS, Column, detect_kind, reason_to_leave_out
-from ptad.tables.number_column import NumberColumn, origin_of
+from ptad.tables.bad_cells import BadCells, UnreadableCells, quoted
+from ptad.tables.borders import as_frame
+from ptad.tables.column_types import Column, Reading, reason_to_leave_out
+from ptad.tables.delimited import DELIMITER
+from ptad.tables.frame import Frame
+from ptad.tables.inference import read_columns
+from ptad.tables.names import did_you_mean
+from ptad.tables.numeric_column import NumericColumn, origin_of
 from ptad.tables.schema import CELLS_AT_ONCE, Schema, raw_block
-from ptad.tables.values import without_missing
+from ptad.tables.type_doubts import doubt_of
+from ptad.tables.values import decoded, is_text, without_missing, without_named
 
-_NUMERIC = ("number", "boolean", "duration")
+_NUMERIC = ("numeric", "boolean", "duration")
 
 
 def fit_schema(
     table: Any,
     *,
-    kinds: Mapping[str, str] | None = None,
+    types: Mapping[str, str] | None = None,
     missing: Iterable[str] = (),
     drop: Iterable[str] = (),
     only: Iterable[str] | None = None,
     numeric_only: bool = False,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    bad: BadCells | None = None,
 ) -> Schema:
     """Learn from training rows how to encode a table.
 
@@ -33,20 +42,26 @@ def fit_schema(
     ----------
     table : array, or pandas, polars or Arrow table
         Training rows. The columns of an array are named ``x0, x1, ...``, are numbers, and are all kept.
-    kinds : mapping of column to kind, optional
-        Overrides the detected kind (see :mod:`ptad.tables.kinds`) and keeps a column that looks like an identifier or
-        is constant.
+    types : mapping of column to type, optional
+        Overrides the detected type (see :mod:`ptad.tables.column_types`) and keeps a column that looks like an
+        identifier or is constant. A date may carry its format: ``{"day": "date:%d/%m/%Y"}``.
     missing : iterable of str
         Text that means "missing", compared after stripping blanks. NaN, None, NA, NaT and nulls always do.
     drop, only : iterable of str
         Columns not to use; the only columns to use.
     numeric_only : bool
         Use numbers, truth values and durations, and leave out everything else.
+    decimal, thousands : str, optional
+        Signs in numbers that are written as text, such as "," and "." in 1.234,56; found from the values of all columns
+        where they are not given.
+    bad : BadCells, optional
+        Collects the cells that cannot be read, or refuses the first one if it is strict; without it they are named in
+        one warning. They count as missing.
 
     Returns
     -------
     Schema
-        Its ``left_out`` says which columns are not used and why.
+        Its ``left_out`` says which columns are not used and why, its ``notes`` how dates and numbers are read.
 
     Notes
     -----
@@ -56,15 +71,31 @@ def fit_schema(
     for parameter, given in (("missing", missing), ("drop", drop), ("only", only)):
         if isinstance(given, str):  # it would be taken apart into its letters
             raise SettingError(f"The '{parameter}' parameter must be a list of text: write [{given!r}], not {given!r}.")
-    chosen = dict(kinds or {})
+    chosen = dict(types or {})
     dropped, only = tuple(drop), None if only is None else tuple(only)
-    frame = as_frame(table, wanted=lambda name: name not in dropped and (only is None or name in only))
+    try:
+        frame = as_frame(table, wanted=lambda name: name not in dropped and (only is None or name in only))
+    except UnreadableCells as error:
+        row = int(np.flatnonzero(error.bad)[0])
+        raise DataError(
+            f"Column {error.column!r}, row {row} (counted from 0): {quoted(error.array[row].as_py())} is not "
+            f"{error.what}. An array takes numbers only; for text pass a table or records."
+        ) from error
     _check_size(frame)
-    _check_names(frame.names, {"kinds": tuple(chosen), "drop": dropped, "only": only or ()})
-    for name, kind in chosen.items():
-        if kind not in KINDS:
-            raise SettingError(f"Column {name!r} cannot be of kind {kind!r}. Choose one of: {', '.join(KINDS)}.")
+    _check_names(frame.names, {"types": tuple(chosen), "drop": dropped, "only": only or ()})
     texts = tuple(missing)
+    unused = {n for n in frame.names if n in dropped or (only is not None and n not in only)}
+    read = [n for n in frame.names if n not in unused and (frame.array is None or n in chosen)]
+    place = {name: i for i, name in enumerate(frame.names)}
+    cells = {name: without_named(frame.column(place[name]), texts) for name in read}
+    readings, notes = read_columns(
+        cells,
+        {name: type_ for name, type_ in chosen.items() if name not in unused},
+        decimal,
+        thousands,
+        semicolons=has_semicolons(table),
+    )
+    found = BadCells() if bad is None else bad
     left_out: dict[str, str] = {}
     columns: list[Column] = []
     places: list[int] = []
@@ -74,26 +105,37 @@ def fit_schema(
             reason = "dropped by the user"
         elif only is not None and name not in only:
             reason = "not among the columns chosen by the user"
-        elif frame.array is not None and name not in chosen:
+        elif name not in readings:
+            assert frame.array is not None
             columns.append(_array_column(name, frame.array[:, i]))
         else:
-            array = without_missing(frame.column(i), texts)
-            kind = chosen.get(name) or detect_kind(name, array)
-            reason = reason_to_leave_out(array, identifiers=name not in chosen)
-            if reason is None and numeric_only and kind not in _NUMERIC:
-                reason = f"{kind}: only numbers are used"
+            whole, reading = without_missing(cells[name], ()), readings[name]
+            array = _readable(name, reading, whole, found)
+            if (doubt := doubt_of(name, reading, whole, array)) is not None:
+                notes.append(doubt)
+            reason = reason_to_leave_out(array, reading, identifiers=name not in chosen)
+            if reason is None and numeric_only and reading.type not in _NUMERIC:
+                reason = f"{reading.type}: only numbers are used"
             if reason is None:
-                columns.append(_fit_column(name, kind, array))
+                columns.append(reading.fit(name, array))
         if reason is None:
             places.append(i)
         else:
             left_out[name] = reason
     if not columns:
         reasons = "; ".join(f"{name!r} ({reason})" for name, reason in list(left_out.items())[:30])
-        raise DataError(f"No column is left to learn from: {reasons}. Add columns that vary, or set their kinds.")
+        raise DataError(f"No column is left to learn from: {reasons}. Add columns that vary, or set their types.")
     used = tuple(columns)
     rate = _missing_rate(used, _chosen(frame, places), texts)
-    return Schema(frame.names, used, rate, texts, left_out, frame.array is not None)
+    if bad is None:
+        found.warn()
+    return Schema(frame.names, used, rate, texts, left_out, frame.array is not None, tuple(notes))
+
+
+def has_semicolons(table: Any) -> bool:
+    """Whether a table comes from a file whose cells semicolons separate."""
+    metadata = table.schema.metadata if isinstance(table, pa.Table | pa.RecordBatch) else None
+    return (metadata or {}).get(DELIMITER) == b";"
 
 
 def _check_size(frame: Frame) -> None:
@@ -101,11 +143,9 @@ def _check_size(frame: Frame) -> None:
     if not frame.names:
         raise DataError(f"0 feature(s) {shape} while a minimum of 1 is required. The table has no columns.")
     if frame.n_rows == 0:
-        raise DataError(
-            f"0 sample(s) {shape} while a minimum of 2 is required: at least 2 rows are needed to learn from."
-        )
+        raise DataError(f"The table has 0 rows {shape}. At least 2 rows are needed to fit a model.")
     if frame.n_rows == 1:
-        raise DataError(f"The table has one sample (1 sample, {shape}): at least 2 rows are needed to learn from.")
+        raise DataError(f"The table has 1 row (1 sample, {shape}). At least 2 rows are needed to fit a model.")
 
 
 def _check_names(names: tuple[str, ...], given: dict[str, tuple[str, ...]]) -> None:
@@ -113,19 +153,29 @@ def _check_names(names: tuple[str, ...], given: dict[str, tuple[str, ...]]) -> N
         absent = [n for n in wanted if n not in names]
         if absent:
             raise DataError(
-                f"The table has no column {', '.join(map(repr, absent))}, named in '{parameter}'. Its columns are: "
-                f"{', '.join(map(repr, names[:30]))}."
+                f"The table has no column {', '.join(map(repr, absent))}, named in '{parameter}'."
+                f"{did_you_mean(absent, names)} Its columns are: {', '.join(map(repr, names[:30]))}."
             )
 
 
-def _array_column(name: str, values: np.ndarray) -> NumberColumn:
+def _array_column(name: str, values: np.ndarray) -> NumericColumn:
     if values.dtype.kind not in "iu":
-        return NumberColumn(name, "number")
-    return NumberColumn(name, "number", True, origin_of(int(values.min()), int(values.max())))
+        return NumericColumn(name, "numeric")
+    return NumericColumn(name, "numeric", True, origin_of(int(values.min()), int(values.max())))
 
 
-def _fit_column(name: str, kind: str, array: pa.Array) -> Column:
-    return KINDS[kind].fit(name, kind, array)
+def _readable(name: str, reading: Reading, array: pa.Array, bad: BadCells) -> pa.Array:
+    """The column with nulls in place of the cells that cannot be read as its type."""
+    if reading.type in ("categorical", "text") or not (is_text(decoded(array).type) or reading.type == "boolean"):
+        return array
+    while array.null_count < len(array):
+        try:
+            reading.fit(name, array).raw(array, 0)
+            break
+        except UnreadableCells as error:
+            bad.add(error)
+            array = error.without()
+    return array
 
 
 def _chosen(frame: Frame, places: list[int]) -> Frame:
@@ -142,7 +192,7 @@ def _missing_rate(columns: tuple[Column, ...], frame: Frame, missing: tuple[str,
     rates = []
     for start, stop in _column_blocks(columns, frame.n_rows):
         part = columns[start:stop]
-        block = raw_block(part, _chosen(frame, list(range(start, stop))), missing)
+        block = raw_block(part, _chosen(frame, list(range(start, stop))), missing, BadCells())  # known already
         firsts = np.cumsum([0, *(len(c.labels) for c in part[:-1])])
         rates.append(np.isnan(block[:, firsts]).mean(axis=0))
     return np.concatenate(rates)

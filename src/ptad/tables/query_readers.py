@@ -115,7 +115,9 @@ def _sqlite_cast(name: str, bits: int) -> tuple[pa.DataType, str, str]:
     if bits & 8:
         raise _meaningless(name, "BLOB", f"hex({column})")
     if bits & 4:
-        return pa.string(), "''", f"CAST({column} AS TEXT)"
+        text = f"CAST({column} AS TEXT)"  # of a number, 15 digits: a text beside it must not change it
+        exact = f"CASE WHEN CAST({text} AS REAL) = {column} THEN {text} ELSE printf('%!.17g', {column}) END"
+        return pa.string(), "''", f"CASE typeof({column}) WHEN 'real' THEN {exact} ELSE {text} END"
     if bits & 2:
         return pa.float64(), "0.0", f"CAST({column} AS REAL)"
     return (pa.int64() if bits else pa.null()), "0", column

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ptad.errors import DataError
 from ptad.tables import delimited
+from ptad.tables.arrow_files import arrow_batches, arrow_shape
+from ptad.tables.column_types import is_foreign
 from ptad.tables.database import Query
 from ptad.tables.json_lines import json_batches
-from ptad.tables.sources import DAMAGE, Source, find_sources
+from ptad.tables.names import did_you_mean
+from ptad.tables.number_format import check_signs
+from ptad.tables.places import COUNTINGS, RECORDS, Places
+from ptad.tables.sources import Source, find_sources
+from ptad.tables.spreadsheet import read_sheet
+from ptad.tables.table_source import as_source
 from ptad.tables.values import is_text, without_named
 
 if TYPE_CHECKING:
     from ptad.tables.schema import Schema
+
+
+logger = logging.getLogger("ptad")
 
 
 def read_table(
@@ -37,7 +46,8 @@ def read_table(
         absent = [c for c in columns if c not in scan.schema.names]
         if absent:
             raise DataError(
-                f"{scan.label} has no column {', '.join(map(repr, absent))}. Its columns are: "
+                f"{scan.label} has no column {', '.join(map(repr, absent))}."
+                f"{did_you_mean(absent, scan.schema.names)} Its columns are: "
                 f"{', '.join(map(repr, scan.schema.names[:30]))}."
             )
     table = pa.Table.from_batches(list(scan), schema=scan.schema)
@@ -58,10 +68,11 @@ def scan_table(
 
     Parameters
     ----------
-    source : path, folder, glob, "-", a list of those, or Query
-        CSV, TSV, Parquet, Feather (Arrow IPC) or JSON lines, compressed or not (.gz .bz2 .zst .lz4 .xz). "-" is
-        standard input; its format is found from its first bytes. Several files follow each other in the
-        order of their names. A :class:`Query` reads from a database.
+    source : path, folder, glob, "-", a list of those, Query, or TableSource
+        CSV, TSV, Parquet, Feather (Arrow IPC) or JSON lines, compressed or not (.gz .bz2 .zst .lz4 .xz), Excel (.xlsx
+        and the like) or .ods. "-" is standard input; its format is found from its first bytes. Several files follow
+        each other in the order of their names. A :class:`Query` reads from a database, and a :class:`TableSource` adds
+        the sheet of a workbook, or the decimal and thousands signs.
     batch_rows : int
         Rows per batch; only the last batch is shorter.
     missing : sequence of str
@@ -70,7 +81,8 @@ def scan_table(
     encoding : str
         Encoding of CSV, TSV and JSON lines.
     schema : Schema, optional
-        A fitted schema: its text and category columns are read as text, never as numbers.
+        A fitted schema: its text and categorical columns, and those whose text has a format of its own, are read as
+        text, never as numbers.
     skip_rows : int
         Rows to pass over at the start, to resume an interrupted job.
     most_columns : int, optional
@@ -81,15 +93,22 @@ def scan_table(
     TableScan
         An iterator over record batches with an attribute ``schema``.
     """
-    if isinstance(source, Query):
+    wish = as_source(source)
+    if isinstance(wish.source, Query):
         from ptad.tables.query_scan import QueryScan  # it builds on the scan below
 
-        return QueryScan(source, batch_rows, tuple(missing), schema, skip_rows)
-    return TableScan(find_sources(source), batch_rows, tuple(missing), encoding, schema, skip_rows, most_columns)
+        return QueryScan(wish.source, batch_rows, tuple(missing), schema, skip_rows)
+    check_signs(wish.decimal, wish.thousands)
+    signs = (wish.decimal, wish.thousands)
+    sources = find_sources(wish.source, wish.sheet)
+    return TableScan(sources, batch_rows, tuple(missing), encoding, schema, skip_rows, signs, most_columns)
 
 
 class TableScan(Iterator[pa.RecordBatch]):
-    """Batches of one or more files. ``schema`` is the Arrow schema of every batch, ``label`` names the files."""
+    """Batches of one or more files.
+
+    ``schema`` is the Arrow schema of every batch, ``label`` names the files, ``places`` says where its rows are.
+    """
 
     def __init__(
         self,
@@ -99,6 +118,7 @@ class TableScan(Iterator[pa.RecordBatch]):
         encoding: str,
         fitted: Schema | None,
         skip_rows: int,
+        signs: tuple[str | None, str | None] = (None, None),
         most_columns: int | None = None,
     ) -> None:
         if not sources:
@@ -106,8 +126,11 @@ class TableScan(Iterator[pa.RecordBatch]):
         self.sources = sources
         self.label = sources[0].label if len(sources) == 1 else f"{sources[0].label} and {len(sources) - 1} more files"
         self._missing, self._encoding, self._batch_rows = missing, encoding, max(int(batch_rows), 1)
-        kinds = fitted.kinds if fitted is not None else {}
-        self._text = tuple(name for name, kind in kinds.items() if kind in ("text", "category"))
+        self._types = fitted.types if fitted is not None else {}
+        self._text = tuple(name for name, type_ in self._types.items() if type_ in ("text", "categorical"))
+        self._fitted, self._signs = fitted, signs
+        self._sheets: dict[Source, pa.Table] = {}  # a workbook is read once, as a whole
+        self._counts: list[int] = []  # rows of every file
         self._most_columns = most_columns
         self._mixed: tuple[str, ...] = ()
         self.schema, rows = self._look()
@@ -119,18 +142,29 @@ class TableScan(Iterator[pa.RecordBatch]):
     def __next__(self) -> pa.RecordBatch:
         return next(self._batches)
 
+    @property
+    def places(self) -> Places:
+        """Where the rows are in their files."""
+        counts = self._counts or [0] * len(self.sources)
+        return Places(
+            tuple((s.label, n, COUNTINGS.get(s.format, RECORDS)) for s, n in zip(self.sources, counts, strict=True))
+        )
+
     def _look(self) -> tuple[pa.Schema, int | None]:
         """First pass: the types that hold every value of every file, and whether there are rows at all."""
-        finder = delimited.TypeFinder(self._text)
+        formatted = () if self._fitted is None else self._fitted.formatted
+        finder = delimited.TypeFinder((*self._text, *formatted), *self._signs)
         fields: dict[str, list[pa.DataType]] = {}
         first: tuple[Source, list[str]] | None = None
         delimited_names: dict[str, pa.DataType] = {}
         rows = 0
         for source in self.sources:
             own: dict[str, pa.DataType] = {}
+            before = rows
             source.check_first_line()
             if source.format in ("csv", "tsv"):
                 own = dict.fromkeys(delimited.header(source, self._encoding), pa.null())
+                finder.semicolons |= delimited.delimiter(source, self._encoding) == ";"
                 for batch in delimited.text_batches(source, self._encoding, self._missing):
                     finder.look(batch)
                     rows += batch.num_rows
@@ -141,10 +175,15 @@ class TableScan(Iterator[pa.RecordBatch]):
                     for f in batch.schema:
                         own[f.name] = self._common(f.name, [own.get(f.name, pa.null()), f.type])
                         self._keep_text(f)
+            elif source.format == "excel":
+                table = self._sheets[source] = read_sheet(source)
+                own = {f.name: f.type for f in table.schema}
+                rows += table.num_rows
             else:
-                count, own = _arrow_shape(source)
+                count, own = arrow_shape(source)
                 rows += count
             source.check_unchanged()
+            self._counts.append(rows - before)
             if first is None:
                 first = source, list(own)
             elif set(own) != set(first[1]) and source.format != "jsonl":
@@ -155,9 +194,26 @@ class TableScan(Iterator[pa.RecordBatch]):
                 )
             for name, kind in own.items():
                 fields.setdefault(name, []).append(kind)
-        for name in delimited_names:  # only now the finder has seen all files
-            fields[name].append(finder.type(name))
-        return pa.schema([(name, self._common(name, kinds)) for name, kinds in fields.items()]), rows
+        found = finder.types()  # only now it has seen all files
+        for name in delimited_names:
+            kind = found.get(name, pa.null())
+            fields[name].append(pa.large_string() if is_foreign(self._types.get(name), kind) else kind)
+        self._warn_of_signs(finder)
+        schema = pa.schema([(name, self._common(name, kinds)) for name, kinds in fields.items()])
+        return schema.with_metadata({delimited.DELIMITER: b";"} if finder.semicolons else None), rows
+
+    def _warn_of_signs(self, finder: delimited.TypeFinder) -> None:
+        """Say that numbers of the model have another decimal sign here: they would all be unreadable."""
+        if self._fitted is None:
+            return
+        known = self._fitted.types
+        odd = [n for n, form in finder.signs().columns.items() if known.get(n) == "numeric" and form.decimal == ","]
+        if odd:
+            logger.warning(
+                "%s: numbers of %s have a decimal comma, and the model's have a decimal point. Give --decimal ,",
+                self.label,
+                ", ".join(map(repr, odd[:10])),
+            )
 
     def _common(self, name: str, kinds: list[pa.DataType]) -> pa.DataType:
         """One type for a column that has several in different files or blocks."""
@@ -175,7 +231,8 @@ class TableScan(Iterator[pa.RecordBatch]):
 
     def _keep_text(self, field: pa.Field) -> None:
         """A text column of the model that JSON shows as a number or a date is taken as it stands in the file."""
-        if field.name in self._text and not (is_text(field.type) or pa.types.is_null(field.type)):
+        text = field.name in self._text and not (is_text(field.type) or pa.types.is_null(field.type))
+        if text or is_foreign(self._types.get(field.name), field.type):
             self._mixed = tuple({*self._mixed, field.name})
 
     def _rechunked(self, batch_rows: int, skip: int) -> Iterator[pa.RecordBatch]:
@@ -209,8 +266,12 @@ class TableScan(Iterator[pa.RecordBatch]):
                 yield delimited.typed(batch, pa.schema([self.schema.field(n) for n in batch.schema.names]))
         elif source.format == "jsonl":
             yield from json_batches(source, self._encoding, self._missing, self._mixed, self._most_columns)
+        elif source.format == "excel":
+            for batch in self._sheets[source].to_batches():
+                columns = [without_named(c, self._missing) for c in batch.columns]
+                yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
         else:
-            for batch in _arrow_batches(source, self._batch_rows):
+            for batch in arrow_batches(source, self._batch_rows):
                 columns = [without_named(c, self._missing) for c in batch.columns]
                 yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
@@ -237,49 +298,3 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema, source: Source) -> pa.Record
         except pa.ArrowException as error:
             raise DataError(f"{source.label}, column {f.name!r}: {error}. Give it one type in all files.") from error
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _arrow_shape(source: Source) -> tuple[int, dict[str, pa.DataType]]:
-    try:
-        with ExitStack() as stack:
-            path = stack.enter_context(source.open_random())
-            if source.format == "parquet":
-                file = stack.enter_context(pq.ParquetFile(path, pre_buffer=False))
-                rows, schema = file.metadata.num_rows, file.schema_arrow
-            else:
-                reader = stack.enter_context(_ipc_reader(stack, path))
-                rows, schema = sum(b.num_rows for b in _ipc_batches(reader)), reader.schema
-    except DAMAGE as error:
-        raise source.damaged(error) from error
-    twice = [n for i, n in enumerate(schema.names) if n in schema.names[:i]]
-    if twice:
-        raise DataError(f"{source.label}: duplicate column names {', '.join(map(repr, twice))}. Rename them.")
-    return rows, {f.name: f.type for f in schema}
-
-
-def _arrow_batches(source: Source, rows: int) -> Iterator[pa.RecordBatch]:
-    try:
-        with ExitStack() as stack:
-            path = stack.enter_context(source.open_random())
-            if source.format == "parquet":
-                yield from stack.enter_context(pq.ParquetFile(path, pre_buffer=False)).iter_batches(
-                    batch_size=rows, use_threads=False
-                )
-            else:
-                yield from _ipc_batches(stack.enter_context(_ipc_reader(stack, path)))
-    except DAMAGE as error:
-        raise source.damaged(error) from error
-
-
-def _ipc_reader(stack: ExitStack, path: Any) -> Any:
-    file = stack.enter_context(pa.OSFile(str(path)))
-    start = file.read(6)
-    file.seek(0)
-    return pa.ipc.open_file(file) if start == b"ARROW1" else pa.ipc.open_stream(file)
-
-
-def _ipc_batches(reader: Any) -> Iterator[pa.RecordBatch]:
-    if isinstance(reader, pa.ipc.RecordBatchFileReader):
-        yield from (reader.get_batch(i) for i in range(reader.num_record_batches))
-    else:
-        yield from reader

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,13 +15,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import BundleError, DataError
-from ptad.tables.borders import Frame, as_frame
+from ptad.tables.bad_cells import BadCells, UnreadableCells
+from ptad.tables.borders import as_frame
+from ptad.tables.column_cells import read_column, shown_values
+from ptad.tables.column_types import CONSTANT, TYPES, Column
+from ptad.tables.datetime_column import DatetimeColumn
 from ptad.tables.features import Features
-from ptad.tables.kinds import CONSTANT, KINDS, Column
-from ptad.tables.number_column import NumberColumn
+from ptad.tables.frame import Frame
+from ptad.tables.inference import Note
+from ptad.tables.names import did_you_mean
+from ptad.tables.number_format import check_signs
+from ptad.tables.numeric_column import NumericColumn
+from ptad.tables.places import RowError
 from ptad.tables.values import decoded, shifted, without_missing, without_named
 
-FORMAT, VERSION = "ptad-schema", 2
+FORMAT, VERSION = "ptad-schema", 3
 CELLS_AT_ONCE = 2**24  # encoded cells held as float64 at one time
 
 
@@ -46,6 +54,8 @@ class Schema:
         Column to the reason why it is not used.
     from_array : bool
         Whether the training table was an array: its names are only positions.
+    notes : tuple of Note
+        How dates and numbers written as text are read, and what of it is a guess.
     """
 
     inputs: tuple[str, ...]
@@ -54,6 +64,7 @@ class Schema:
     missing: tuple[str, ...]
     left_out: dict[str, str]
     from_array: bool
+    notes: tuple[Note, ...] = ()
 
     def __repr__(self) -> str:
         return f"Schema({len(self.columns)} columns as {len(self.features)} features)"
@@ -64,9 +75,9 @@ class Schema:
         return tuple(c.name for c in self.columns)
 
     @cached_property
-    def kinds(self) -> dict[str, str]:
-        """Kind of every used column."""
-        return {c.name: c.kind for c in self.columns}
+    def types(self) -> dict[str, str]:
+        """Type of every used column."""
+        return {c.name: c.type for c in self.columns}
 
     @cached_property
     def encoded_names(self) -> tuple[str, ...]:
@@ -85,21 +96,61 @@ class Schema:
             np.concatenate([*steps, np.empty(0)]),
         )
 
-    def encode(self, table: Any) -> np.ndarray:
-        """Encode a table as float64 of shape (n_rows, n_features); NaN marks a missing cell."""
+    @cached_property
+    def formatted(self) -> tuple[str, ...]:
+        """Columns whose text only their own format reads right: no reader may turn it into numbers or dates."""
+        return tuple(
+            c.name
+            for c in self.columns
+            if (isinstance(c, NumericColumn) and not c.form.is_plain) or (isinstance(c, DatetimeColumn) and c.formats)
+        )
+
+    def with_signs(self, decimal: str | None = None, thousands: str | None = None) -> Schema:
+        """Return the schema with other signs in numbers that come as text; None leaves a sign as it is."""
+        check_signs(decimal, thousands)
+        if decimal is None and thousands is None:
+            return self
+        columns = tuple(
+            replace(c, form=c.form.with_signs(decimal, thousands)) if isinstance(c, NumericColumn) else c
+            for c in self.columns
+        )
+        return replace(self, columns=columns)
+
+    def with_missing(self, words: Sequence[str]) -> Schema:
+        """Return the schema with further text that counts as missing."""
+        return replace(self, missing=tuple(dict.fromkeys([*self.missing, *words]))) if words else self
+
+    def encode(self, table: Any, bad: BadCells | None = None) -> np.ndarray:
+        """Encode a table as float64 of shape (n_rows, n_features); NaN marks a missing cell.
+
+        A cell that cannot be read counts as missing. ``bad`` collects such cells, or refuses the first one if it is
+        strict; without it they are named in one warning.
+        """
+        found = BadCells() if bad is None else bad
         frame = self._matched(table)
         x = np.empty((frame.n_rows, len(self.features)))
         step = max(CELLS_AT_ONCE // max(len(self.features), 1), 1)
         for start in range(0, frame.n_rows, step):
             part = frame.slice(start, start + step)
-            x[start : start + part.n_rows] = raw_block(self.columns, part, self.missing)
+            x[start : start + part.n_rows] = raw_block(self.columns, part, self.missing, found)
+        if bad is None:
+            found.warn()
         return x
 
+    def bad_cells(self, table: Any) -> BadCells:
+        """Return the cells of a table that cannot be read, at the memory of one column."""
+        found = BadCells()
+        frame = self._matched(table)
+        for i, column in enumerate(self.columns):
+            if isinstance(column, NumericColumn | DatetimeColumn):  # text of any kind can be read
+                read_column(column, without_named(frame.column(i), self.missing), 0, found)
+        return found
+
     def observed(self, table: Any) -> dict[str, list[Any]]:
-        """The value of every row per used column, as plain Python objects, None where missing."""
+        """The value of every row per used column, as plain Python objects, None where missing or not to be read."""
         frame = self._matched(table)
         cells = (without_missing(frame.column(i), self.missing) for i in range(len(self.columns)))
-        return {name: _pylist(array) for name, array in zip(self.names, cells, strict=True)}
+        return {c.name: shown_values(c, array) for c, array in zip(self.columns, cells, strict=True)}
 
     def changed_constants(self, table: Any) -> dict[str, Any]:
         """Columns that were left out since they never varied, and do now: column to a value unlike the one known."""
@@ -127,7 +178,7 @@ class Schema:
     def to_json(self) -> dict[str, Any]:
         """The schema as plain JSON types."""
         columns = [
-            {"name": c.name, "kind": c.kind, **c.to_json(), "missing_rate": float(rate)}
+            {"name": c.name, "type": c.type, **c.to_json(), "missing_rate": float(rate)}
             for c, rate in zip(self.columns, self.missing_rate, strict=True)
         ]
         return {
@@ -137,6 +188,7 @@ class Schema:
             "missing": list(self.missing),
             "inputs": list(self.inputs),
             "left_out": dict(self.left_out),
+            "notes": [asdict(note) for note in self.notes],
             "columns": columns,
         }
 
@@ -152,11 +204,12 @@ class Schema:
             entries = state["columns"]
             return cls(
                 tuple(state["inputs"]),
-                tuple(KINDS[e["kind"]].from_json(e["name"], e["kind"], e) for e in entries),
+                tuple(TYPES[e["type"]].from_json(e["name"], e["type"], e) for e in entries),
                 np.array([float(e["missing_rate"]) for e in entries]),
                 tuple(state["missing"]),
                 dict(state["left_out"]),
                 bool(state["from_array"]),
+                tuple(Note(**n) for n in state["notes"]),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise BundleError(f"The schema is damaged: {error!r}. Restore the file or fit again.") from error
@@ -164,7 +217,10 @@ class Schema:
     def _matched(self, table: Any) -> Frame:
         """The used columns of ``table``, in the schema's order."""
         used = set(self.names)
-        frame = as_frame(table, typed=not self.from_array, wanted=lambda name: self.from_array or name in used)
+        try:
+            frame = as_frame(table, typed=not self.from_array, wanted=lambda name: self.from_array or name in used)
+        except UnreadableCells:  # an array of objects that are not all numbers: column by column
+            frame = as_frame(table, typed=True)
         if frame.positional or self.from_array:
             if len(frame.names) != len(self.inputs):
                 raise DataError(
@@ -182,13 +238,19 @@ class Schema:
         assert frame.columns is not None
         return Frame(self.names, tuple(frame.columns[i] for i in wanted), None, frame.n_rows)
 
-    def _check_names(self, place: dict[str, int]) -> None:
-        absent = [n for n in self.names if n not in place]
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Raise if one of the columns of a table with these names is missing; an array's are known by place."""
+        there = set(names)
+        absent = [] if self.from_array else [n for n in self.names if n not in there]
         if absent:
             raise DataError(
-                f"The table has no column {', '.join(map(repr, absent))}, which the model was trained with. Its "
-                f"columns are: {', '.join(map(repr, list(place)[:30]))}. Add or rename."
+                f"The table has no column {', '.join(map(repr, absent))}, which the model was trained with."
+                f"{did_you_mean(absent, names)} Its columns are: {', '.join(map(repr, names[:30]))}. "
+                "Add or rename."
             )
+
+    def _check_names(self, place: dict[str, int]) -> None:
+        self.check_columns(list(place))
         known = set(self.inputs)
         extra = [n for n in place if n not in known]
         if extra:
@@ -199,28 +261,32 @@ class Schema:
             )
 
 
-def raw_block(columns: tuple[Column, ...], frame: Frame, missing: tuple[str, ...]) -> np.ndarray:
-    """Unscaled features of all columns, float64 of shape (n_rows, n_encoded); infinite numbers are an error."""
-    numeric = [c for c in columns if isinstance(c, NumberColumn) and c.kind == "number"]
+def raw_block(columns: tuple[Column, ...], frame: Frame, missing: tuple[str, ...], bad: BadCells) -> np.ndarray:
+    """Unscaled features of all columns, float64 of shape (n_rows, n_encoded); infinite numbers are an error.
+
+    Cells that cannot be read go to ``bad`` and come out as NaN.
+    """
+    numeric = [c for c in columns if isinstance(c, NumericColumn) and c.type == "numeric"]
     if frame.array is not None and len(numeric) == len(columns):
         block = _array_block(numeric, frame.array)
     else:
         spans = list(_spans(columns))
         block = np.empty((frame.n_rows, spans[-1].stop if spans else 0))
         for i, (column, span) in enumerate(zip(columns, spans, strict=True)):
-            block[:, span] = column.raw(without_named(frame.column(i), missing), frame.offset)
+            block[:, span] = read_column(column, without_named(frame.column(i), missing), frame.offset, bad)[0]
     infinite = np.isinf(block)
     if infinite.any():
         row, place = (int(i) for i in np.argwhere(infinite)[0])
         name = [c.name for c in columns for _ in c.labels][place]
-        raise DataError(
-            f"Input X contains infinity or a value too large: column {name!r}, row {frame.offset + row} (counted from "
-            "0). Replace it by a finite number or by a missing value."
+        raise RowError(
+            f"Input X contains infinity or a value too large: column {name!r}, ",
+            frame.offset + row,
+            ". Replace it by a finite number or by a missing value.",
         )
     return block
 
 
-def _array_block(columns: list[NumberColumn], array: np.ndarray) -> np.ndarray:
+def _array_block(columns: list[NumericColumn], array: np.ndarray) -> np.ndarray:
     origins = [c.origin for c in columns]
     if not any(origins):
         return array.astype(np.float64)
@@ -243,14 +309,3 @@ def _reads_as(value: Any, text: str) -> bool:
         return math.isclose(float(value), float(text), rel_tol=1e-6)
     except (TypeError, ValueError):
         return text in (repr(value), repr(str(value)), str(value))
-
-
-def _pylist(array: pa.Array) -> list[Any]:
-    if pa.types.is_timestamp(array.type) or pa.types.is_duration(array.type):
-        zone = "UTC" if pa.types.is_timestamp(array.type) and array.type.tz else None  # as decode shows them
-        make = pa.timestamp("us", zone) if pa.types.is_timestamp(array.type) else pa.duration("us")
-        try:  # nanoseconds would come back as objects of another library
-            return list(array.cast(make, safe=False).to_pylist())
-        except (ValueError, OverflowError, pa.ArrowException):  # no Python date reaches beyond year 9999
-            return list(array.cast(pa.int64()).to_pylist())
-    return list(array.to_pylist())

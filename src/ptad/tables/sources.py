@@ -10,10 +10,11 @@ import shutil
 import sys
 import tempfile
 import weakref
+import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,6 +35,7 @@ FORMATS = {
     ".ndjson": "jsonl",
     ".json": "jsonl",
 }
+WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")  # read, not written
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".xz": "xz"}
 _MAGIC = {
     b"\x1f\x8b": "gzip",
@@ -42,6 +44,7 @@ _MAGIC = {
     b"\x04\x22\x4d\x18": "lz4",
     b"\xfd7zXZ\x00": "xz",
 }
+_ZIP, _OLE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # new and old workbooks
 TEXT_FORMATS = ("csv", "tsv", "jsonl")
 LONGEST_LINE = 1 << 24
 DAMAGE = (pa.ArrowException, OSError, EOFError, lzma.LZMAError, zlib.error)
@@ -57,12 +60,14 @@ class Source:
         Where the bytes are; for standard input a temporary copy.
     label : str
         What errors call it.
-    format : {"csv", "tsv", "parquet", "arrow", "jsonl"}
+    format : {"csv", "tsv", "parquet", "arrow", "jsonl", "excel"}
         Format of the content.
     compression : str or None
         Compression around it.
     state : tuple of int
         Size and time of change when it was found.
+    sheet : str or None
+        Sheet of a workbook.
     """
 
     path: Path
@@ -70,6 +75,7 @@ class Source:
     format: str
     compression: str | None
     state: tuple[int, int]
+    sheet: str | None = None
 
     def check_unchanged(self) -> None:
         """Raise if the file is not the one that was found at the start."""
@@ -127,7 +133,8 @@ class Source:
 
     def damaged(self, error: BaseException) -> DataError:
         """The error for content that cannot be read."""
-        return DataError(f"{self.label} is damaged, truncated or not {self.format}: {error}. Fetch or write it again.")
+        what = "a workbook" if self.format == "excel" else self.format
+        return DataError(f"{self.label} is damaged, truncated or not {what}: {error}. Fetch or write it again.")
 
 
 def endless_line(label: str, line: str = "the first line") -> DataError:
@@ -139,14 +146,25 @@ def endless_line(label: str, line: str = "the first line") -> DataError:
 _OPENERS: dict[str, Any] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
 
 
-def find_sources(source: Any) -> list[Source]:
+def find_sources(source: Any, sheet: str | None = None) -> list[Source]:
     """All files that ``source`` stands for: a path, a folder, a glob, "-" (standard input), or a list of those.
+
+    ``sheet`` is that of workbooks; it is refused where no file is one.
 
     Files of a folder (read with its subfolders; hidden ones and those that begin with ``_`` are passed over) and of
     a glob come in the order of their sorted names.
     """
+    found = _found(source)
+    if sheet is None:
+        return found
+    if all(one.format != "excel" for one in found):
+        raise DataError(f"--sheet: {found[0].label if found else 'the table'} is no workbook. Leave it out.")
+    return [replace(one, sheet=str(sheet)) for one in found]
+
+
+def _found(source: Any) -> list[Source]:
     if isinstance(source, Sequence) and not isinstance(source, str | bytes):
-        return [found for part in source for found in find_sources(part)]
+        return [found for part in source for found in _found(part)]
     if str(source) == "-":
         return [_spooled(sys.stdin.buffer)]
     path = Path(source)
@@ -154,7 +172,9 @@ def find_sources(source: Any) -> list[Source]:
         inside = sorted(p for p in path.rglob("*") if p.is_file() and not _hidden(p.relative_to(path)))
         files = [p for p in inside if _by_suffix(p)[0] is not None]
         if not files:
-            raise DataError(f"The folder {path} holds no table. Files that can be read end in: {', '.join(FORMATS)}.")
+            raise DataError(
+                f"The folder {path} holds no table. Files that can be read end in: {', '.join((*FORMATS, *WORKBOOKS))}."
+            )
         return [_source(p) for p in files]
     if not path.exists() and glob.has_magic(str(source)):
         files = sorted(Path(p) for p in glob.glob(str(source), recursive=True) if Path(p).is_file())  # noqa: PTH207
@@ -165,7 +185,7 @@ def find_sources(source: Any) -> list[Source]:
 
 
 def _hidden(path: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in path.parts)
+    return any(part.startswith((".", "_", "~$")) for part in path.parts)  # ~$ is Excel's mark of an open workbook
 
 
 def _state(path: Path) -> tuple[int, int]:
@@ -187,8 +207,10 @@ def _source(path: Path, label: str | None = None) -> Source:
         ) from error
     if not start:
         raise DataError(f"{label} is empty. Give a file with a header and rows.")
-    if start.startswith(b"PK\x03\x04") or path.suffix.lower() in (".xlsx", ".xls"):
-        raise DataError(f"{label} is an Excel workbook or a zip archive. Save the sheet as CSV, or unpack the archive.")
+    if start.startswith((_ZIP, _OLE)):
+        if not is_workbook(path):
+            raise DataError(f"{label} is a zip archive. Unpack it and name the table inside.")
+        return Source(path, label, "excel", None, state)
     kind, compression = _by_suffix(path)
     if compression is None:
         compression = next((c for magic, c in _MAGIC.items() if start.startswith(magic)), None)
@@ -198,10 +220,26 @@ def _source(path: Path, label: str | None = None) -> Source:
     return found
 
 
+def is_workbook(path: Path) -> bool:
+    """Whether a file is an Excel workbook or an OpenDocument spreadsheet, by its content."""
+    try:
+        with path.open("rb") as file:
+            if file.read(8) == _OLE:
+                return True
+        with zipfile.ZipFile(path) as archive:
+            names = set(archive.namelist())
+            return any(n.startswith("xl/workbook.") for n in names) or (
+                "mimetype" in names and b"opendocument.spreadsheet" in archive.read("mimetype")[:100]
+            )
+    except (zipfile.BadZipFile, OSError, RuntimeError):
+        return path.suffix.lower() in WORKBOOKS  # its reader says what is wrong with it
+
+
 def _by_suffix(path: Path) -> tuple[str | None, str | None]:
     compression = COMPRESSIONS.get(path.suffix.lower())
     inner = path.with_suffix("") if compression else path
-    return FORMATS.get(inner.suffix.lower()), compression
+    suffix = inner.suffix.lower()
+    return ("excel" if suffix in WORKBOOKS else FORMATS.get(suffix)), compression
 
 
 def _sniffed(source: Source) -> str:
@@ -224,7 +262,7 @@ def _sniffed(source: Source) -> str:
 def _spooled(stream: IO[bytes]) -> Source:
     """Standard input copied to a temporary file: types and formats need a second look, memory stays constant."""
     start = stream.read(LONGEST_LINE)
-    other = start.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff", *_MAGIC))
+    other = start.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff", _ZIP, _OLE, *_MAGIC))
     if len(start) == LONGEST_LINE and not other and b"\n" not in start and b"\r" not in start:
         raise endless_line("standard input")  # now, not after all of it is on the disk
     copy = _copied(stream, start)

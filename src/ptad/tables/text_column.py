@@ -33,16 +33,16 @@ class TextColumn:
     name: str
     counts: dict[str, int]
     n_rows: int
-    kind: str = "text"
+    type: str = "text"
 
     @classmethod
-    def fit(cls, name: str, kind: str, array: pa.Array) -> TextColumn:
+    def fit(cls, name: str, type: str, array: pa.Array) -> TextColumn:
         """Learn which values repeat."""
         tally = texts(array, name).drop_null().value_counts()
         repeated = tally.filter(pc.greater(tally.field("counts"), 1))
         pairs = zip(repeated.field("values").to_pylist(), repeated.field("counts").to_pylist(), strict=True)
         kept = sorted(pairs, key=lambda pair: (-pair[1], pair[0]))[:KEPT_VALUES]
-        return cls(name, dict(kept), len(array) - array.null_count, kind)
+        return cls(name, dict(kept), len(array) - array.null_count, type)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -76,9 +76,9 @@ class TextColumn:
         return {"n_rows": self.n_rows, "counts": self.counts}
 
     @classmethod
-    def from_json(cls, name: str, kind: str, state: dict[str, Any]) -> TextColumn:
+    def from_json(cls, name: str, type: str, state: dict[str, Any]) -> TextColumn:
         """Read back what :meth:`to_json` wrote."""
-        return cls(name, {str(k): int(v) for k, v in state["counts"].items()}, int(state["n_rows"]), kind)
+        return cls(name, {str(k): int(v) for k, v in state["counts"].items()}, int(state["n_rows"]), type)
 
     def _encode(self, text: pa.Array) -> np.ndarray:
         # Only look-ups and + - * / on cells: the same bits in any batch, which vectorised logarithms do not promise.

@@ -1,12 +1,11 @@
 """Cells of one Arrow column read as numbers, truth values, text or moments, each cell on its own.
 
-A column whose type differs from the one seen in training is converted where nothing is lost; otherwise the error names
-the column, the row and the offending value.
+A column whose type differs from the one seen in training is converted where nothing is lost. Cells that cannot be read
+are an error with the cells as a field: whoever encodes decides whether they count as missing.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,12 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import DataError
+from ptad.tables.bad_cells import UnreadableCells
+from ptad.tables.date_format import example, parsed
+from ptad.tables.number_format import PLAIN, NumberFormat
 
-NUMBER_TEXT = r"^([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[nN]a[nN]|[+-]?(inf|Inf|infinity|Infinity))$"
 CODE_TEXT = r"^[+-]?0\d"  # 00501 is a code, not the number 501
 NAIVE_TEXT = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?$"
 ZONED_TEXT = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}(:?\d{2})?)$"
 CLOCK_TEXT = r"^\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?$"
+ISO_FORMATS = tuple(f"%Y-%m-%d{time}" for time in ("", "T%H:%M", "T%H:%M:%S", " %H:%M", " %H:%M:%S"))
 TRUE_TEXT, FALSE_TEXT = ("true", "1"), ("false", "0")
 
 DAY = 86_400
@@ -69,8 +71,8 @@ def without_named(array: pa.Array, missing: Sequence[str]) -> pa.Array:
     return cleaned.dictionary_encode() if pa.types.is_dictionary(array.type) else cleaned
 
 
-def numbers(array: pa.Array, name: str, offset: int = 0, origin: int = 0) -> np.ndarray:
-    """Cells as float64 with NaN for missing ones, after ``origin`` is subtracted.
+def numbers(array: pa.Array, name: str, offset: int = 0, origin: int = 0, form: NumberFormat = PLAIN) -> np.ndarray:
+    """Cells as float64 with NaN for missing ones, after ``origin`` is subtracted; ``form`` reads text.
 
     Integers are subtracted exactly before they become floats, so a column of integers beyond 2**53 keeps its
     differences when ``origin`` is its smallest value.
@@ -81,11 +83,13 @@ def numbers(array: pa.Array, name: str, offset: int = 0, origin: int = 0) -> np.
         return np.full(len(array), np.nan)
     if is_text(kind):
         text = pc.utf8_trim_whitespace(array)
-        _refuse(~_matches(text, NUMBER_TEXT), array, name, offset, "a number")
-        array = pc.cast(text, pa.float64())
-    elif pa.types.is_duration(kind):
+        _refuse(~form.fits(text), array, name, offset, "a number", "" if form.is_plain else form.example())
+        plain = form.plain(text)
+        array = _exact(plain) if origin else pc.cast(plain, pa.float64())
+        kind = array.type
+    if pa.types.is_duration(kind):
         return _whole_and_rest(array, kind.unit)[2] - origin
-    elif pa.types.is_boolean(kind):
+    if pa.types.is_boolean(kind):
         array = array.cast(pa.int8())
     elif pa.types.is_integer(kind) and origin:
         return shifted(array.fill_null(0).to_numpy(zero_copy_only=False), origin, np.asarray(array.is_null()))
@@ -93,6 +97,14 @@ def numbers(array: pa.Array, name: str, offset: int = 0, origin: int = 0) -> np.
         raise _changed(name, kind, "numbers")
     values = np.asarray(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
     return values - origin if origin else values
+
+
+def _exact(text: pa.Array) -> pa.Array:
+    """Text as integers where all of it is: a bad cell in the column, which made it text, changes no digit of others."""
+    try:
+        return pc.cast(text, pa.int64())
+    except pa.ArrowInvalid:
+        return pc.cast(text, pa.float64())
 
 
 def shifted(values: np.ndarray, origin: Any, missing: np.ndarray | None = None) -> np.ndarray:
@@ -135,14 +147,15 @@ def texts(array: pa.Array, name: str) -> pa.Array:
         raise refused(name, str(kind)) from error
 
 
-def moments(array: pa.Array, name: str, offset: int, *, zoned: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def moments(
+    array: pa.Array, name: str, offset: int, *, zoned: bool, formats: Sequence[str] = ()
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Dates as whole seconds since 1970 (UTC for zoned ones), the rest of a second, and a mask of missing ones.
 
-    Moments before year 1 or after 9999 are moved to that border.
+    Text, and whole numbers such as 20141017, are read by the first of the ``formats`` that fits; without any, text is
+    ISO 8601. Moments before year 1 or after 9999 are moved to that border.
     """
-    array = decoded(array)
-    if is_text(array.type):
-        array = _parsed_moments(array, name, offset, zoned)
+    array = moment_array(array, name, offset, zoned=zoned, formats=formats)
     kind = array.type
     if pa.types.is_timestamp(kind):
         if (kind.tz is not None) != zoned and array.null_count < len(array):
@@ -160,6 +173,34 @@ def moments(array: pa.Array, name: str, offset: int, *, zoned: bool) -> tuple[np
     else:
         raise _changed(name, kind, "dates")
     return np.clip(whole, FIRST_SECOND, LAST_SECOND), rest, np.asarray(array.is_null())
+
+
+def moment_array(array: pa.Array, name: str, offset: int, *, zoned: bool, formats: Sequence[str]) -> pa.Array:
+    """A column of dates with its text turned into timestamps."""
+    array = decoded(array)
+    if formats and (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
+        array = whole_text(array)
+    if is_text(array.type):
+        return _read_moments(array, name, offset, formats) if formats else _parsed_moments(array, name, offset, zoned)
+    return array
+
+
+def whole_text(array: pa.Array) -> pa.Array:
+    """Numbers as text, whole ones without a fraction: a column of days such as 20141017 with gaps may hold floats."""
+    array = without_missing(array, ())
+    if pa.types.is_floating(array.type) and pc.all(pc.equal(array, pc.floor(array)), min_count=0).as_py():
+        array = array.cast(pa.int64(), safe=False)
+    return array.cast(pa.large_string())
+
+
+def _read_moments(array: pa.Array, name: str, offset: int, formats: Sequence[str]) -> pa.Array:
+    text = pc.utf8_trim_whitespace(array)
+    found = pc.coalesce(*(parsed(text, form) for form in formats))
+    if found.null_count > text.null_count:  # ISO 8601 is always understood: it cannot mean anything else
+        found = pc.coalesce(found, *(parsed(text, form + ("%z" if found.type.tz else "")) for form in ISO_FORMATS))
+    bad = np.asarray(pc.and_(found.is_null(), array.is_valid()))
+    _refuse(bad, array, name, offset, "a date", " or ".join(map(example, formats)))
+    return found
 
 
 def day_times(array: pa.Array, name: str, offset: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -181,6 +222,15 @@ def looks_like(array: pa.Array, pattern: str) -> bool:
     return bool(_matches(pc.utf8_trim_whitespace(array), pattern).all())
 
 
+def share_like(array: pa.Array, pattern: str, unit: str | None = None, zone: str | None = None) -> float:
+    """Which share of the present values of a text column has the form of ``pattern``, and is a moment if so told."""
+    text = pc.utf8_trim_whitespace(array.drop_null())
+    fits = text.filter(pa.array(_matches(text, pattern)))
+    # 2024-02-31 has the form of a date and is none
+    n = len(fits) - (len(_uncastable(fits, pa.timestamp(unit, zone), 0)) if unit else 0)
+    return n / len(text) if len(text) else 0.0
+
+
 def _matches(text: pa.Array, pattern: str) -> np.ndarray:
     """Per cell: missing, or of the form of ``pattern``."""
     return np.asarray(pc.match_substring_regex(text, pattern).fill_null(True))
@@ -199,42 +249,48 @@ def _whole_and_rest(array: pa.Array, unit: str) -> tuple[np.ndarray, np.ndarray,
 
 def _parsed_moments(array: pa.Array, name: str, offset: int, zoned: bool) -> pa.Array:
     text = pc.utf8_trim_whitespace(array)
-    form = (
-        "a date such as 2024-01-31T12:00Z (with a zone)" if zoned else "a date such as 2024-01-31 or 2024-01-31T12:00"
-    )
-    _refuse(~_matches(text, ZONED_TEXT if zoned else NAIVE_TEXT), array, name, offset, form)
-    return _cast_or_refuse(text, pa.timestamp("us", "UTC" if zoned else None), array, name, offset, form)
+    form = "2024-01-31T12:00Z (with a zone)" if zoned else "2024-01-31 or 2024-01-31T12:00"
+    _refuse(~_matches(text, ZONED_TEXT if zoned else NAIVE_TEXT), array, name, offset, "a date", form)
+    return _cast_or_refuse(text, pa.timestamp("us", "UTC" if zoned else None), array, name, offset, "a date", form)
 
 
 def _parsed_times(array: pa.Array, name: str, offset: int) -> pa.Array:
     text = pc.utf8_trim_whitespace(array)
-    _refuse(~_matches(text, CLOCK_TEXT), array, name, offset, "a time of day such as 12:30")
+    _refuse(~_matches(text, CLOCK_TEXT), array, name, offset, "a time of day", "12:30")
     # Arrow reads no bare times, but it reads those of the first day of 1970
     moment = pc.binary_join_element_wise(
         pa.scalar("1970-01-01T", pa.large_string()), text, pa.scalar("", pa.large_string())
     )
-    parsed = _cast_or_refuse(moment, pa.timestamp("us"), array, name, offset, "a time of day such as 12:30")
+    parsed = _cast_or_refuse(moment, pa.timestamp("us"), array, name, offset, "a time of day", "12:30")
     return parsed.cast(pa.int64()).cast(pa.time64("us"))
 
 
-def _cast_or_refuse(text: pa.Array, kind: pa.DataType, array: pa.Array, name: str, offset: int, form: str) -> pa.Array:
+def _cast_or_refuse(
+    text: pa.Array, kind: pa.DataType, array: pa.Array, name: str, offset: int, what: str, form: str
+) -> pa.Array:
     try:
         return pc.cast(text, kind)
-    except pa.ArrowInvalid as error:
-        quoted = re.search(r"'(.*?)'", str(error))
-        value = quoted.group(1) if quoted else ""
-        _refuse(np.asarray(pc.equal(text, value).fill_null(False)), array, name, offset, form)
-        raise DataError(f"Column {name!r}: {error}. Correct it or leave the column out with drop.") from error
+    except pa.ArrowInvalid:
+        bad = np.zeros(len(text), dtype=bool)
+        bad[_uncastable(text, kind, 0)] = True
+        raise UnreadableCells(name, bad, array, offset, what, form) from None
 
 
-def _refuse(bad: np.ndarray, array: pa.Array, name: str, offset: int, form: str) -> None:
-    if not bad.any():
-        return
-    row = int(np.flatnonzero(bad)[0])
-    raise DataError(
-        f"Column {name!r}, row {offset + row} (counted from 0): {array[row].as_py()!r} is not {form}. Correct the "
-        "value, or name it as a missing one (missing)."
-    )
+def _uncastable(text: pa.Array, kind: pa.DataType, start: int) -> list[int]:
+    """Places of the cells that cannot be cast, found by halves: few casts where few cells are bad."""
+    try:
+        pc.cast(text, kind)
+    except pa.ArrowInvalid:
+        half = len(text) // 2
+        if not half:
+            return [start]
+        return [*_uncastable(text[:half], kind, start), *_uncastable(text[half:], kind, start + half)]
+    return []
+
+
+def _refuse(bad: np.ndarray, array: pa.Array, name: str, offset: int, what: str, form: str = "") -> None:
+    if bad.any():
+        raise UnreadableCells(name, bad, array, offset, what, form)
 
 
 def _changed(name: str, kind: pa.DataType, wanted: str) -> DataError:

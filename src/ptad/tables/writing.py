@@ -39,7 +39,7 @@ class TableWriter:
     Parameters
     ----------
     path : path or "-"
-        Target; the suffix decides the format. "-" writes CSV to standard output.
+        Target; the suffix decides the format. "-" writes CSV to standard output, and nothing before the first batch.
     schema : pyarrow.Schema
         Columns of every batch.
     """
@@ -52,12 +52,15 @@ class TableWriter:
         self._sink: Any = None
         self._file: Any = None
         self._writer: Any = None
-        with self._guarded():
-            self._open(compression)
+        if not self._to_stdout:
+            with self._guarded():
+                self._open(compression)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append the rows of a batch."""
         with self._guarded():
+            if self._file is None:
+                self._open(None)
             if self._writer is not None:
                 self._writer.write_batch(batch)
             else:
@@ -72,7 +75,7 @@ class TableWriter:
                 self._sink.close()
             if self._temporary is not None:
                 self._finish(self._temporary)
-            else:
+            elif self._file is not None:
                 self._file.flush()
 
     def abort(self) -> None:

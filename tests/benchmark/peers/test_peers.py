@@ -96,7 +96,7 @@ def test_pca_residual_by_hand() -> None:
 
 
 def test_pyod_row_cap_is_reported() -> None:
-    peer = PyodPeer("OCSVM", max_rows=20, random_state=0).fit(TRAIN)
+    peer = PyodPeer(detector="OCSVM", max_rows=20, random_state=0).fit(TRAIN)
     assert peer.capped_ == "fitted on 20 of 80 training rows"
     assert make_peer("ocsvm").fit(TRAIN).capped_ == ""
     with pytest.raises(SettingError, match="no option 'colour'"):
@@ -135,9 +135,9 @@ def test_one_adam_step_by_hand() -> None:
 
 
 def test_training_rules_and_failures() -> None:
-    with pytest.raises(SettingError, match="'batch_size' parameter"):
+    with pytest.raises(SettingError, match=r"'training\.batch_size'"):
         TrainingSettings(batch_size=0)
-    with pytest.raises(SettingError, match="'learning_rate'"):
+    with pytest.raises(SettingError, match=r"'training\.learning_rate'"):
         TrainingSettings(learning_rate=0)
     module = mlp((2, 1), torch.Generator().manual_seed(0), nn.ReLU())
     rows = torch.ones(4, 2)

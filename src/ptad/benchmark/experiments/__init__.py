@@ -6,9 +6,11 @@ Most are lists of variants that the ordinary runner measures and the ordinary ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from ptad.benchmark.board import make_board
 from ptad.benchmark.collections import Collection
 from ptad.benchmark.experiments.ablation import ABLATION
 from ptad.benchmark.experiments.anomaly_types import ANOMALY_TYPES
@@ -20,13 +22,13 @@ from ptad.benchmark.experiments.default_parts import DEFAULT_PARTS
 from ptad.benchmark.experiments.distance import DISTANCE
 from ptad.benchmark.experiments.false_alarms import FALSE_ALARMS
 from ptad.benchmark.experiments.masks import mask_tables
-from ptad.benchmark.experiments.typed_tables import typed_tables
+from ptad.benchmark.experiments.paper_grid import PAPER_GRID
+from ptad.benchmark.experiments.typed_tables import read_typed, typed_tables
 from ptad.benchmark.experiments.variants import Experiment, make_cells
 from ptad.benchmark.experiments.weights import WEIGHTS
-from ptad.benchmark.leaderboard import make_board, means_table
+from ptad.benchmark.leaderboard import means_table
 from ptad.benchmark.plan import RunSettings
 from ptad.benchmark.report import experiment_tables
-from ptad.benchmark.runner import run_grid
 from ptad.benchmark.store import ResultStore, Row
 from ptad.benchmark.tables import Table
 from ptad.errors import SettingError
@@ -38,7 +40,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     e.name: e
     for e in (
         *(ABLATION, BACKBONES, COUNTS, WEIGHTS, DISTANCE, ANOMALY_TYPES, CONTEXT),
-        *(DEFAULT_PARTS, FALSE_ALARMS),
+        *(DEFAULT_PARTS, FALSE_ALARMS, PAPER_GRID),
     )
 }
 #: Experiments with a measurement of their own: ``(data folder, output file, settings) -> tables``.
@@ -47,8 +49,11 @@ MEASUREMENTS: dict[str, Callable[[Path, Path, RunSettings], list[Table]]] = {
     "masks": mask_tables,
     "typed-tables": typed_tables,
 }
-#: How the files of the measurements are read as tables; the others are plain CSV.
-READERS: dict[str, Callable[[Path], Table]] = {"cost": read_cost}
+#: How the rows of a measurement's file are read as tables; the others are plain CSV.
+READERS: dict[str, Callable[[Sequence[Mapping[str, Any]]], list[Table]]] = {
+    "cost": read_cost,
+    "typed-tables": read_typed,
+}
 
 
 def run_experiment(
@@ -89,7 +94,7 @@ def run_experiment(
     experiment = EXPERIMENTS[name]
     loader = collection.load if experiment.make_loader is None else experiment.make_loader(collection.load)
     cells = make_cells(experiment, seeds, datasets or experiment.datasets or collection.names)
-    run_grid(cells, store, loader, settings, on_row)
+    experiment.run(cells, store, loader, settings, on_row)
     if collection.name != "paper":  # hundreds of tables: their means by group
         return [means_table(make_board(store.read(), collection.name, name), experiment.title)]
     further = [] if experiment.further is None else experiment.further(collection.directory, store.path, settings)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ptad.benchmark.collections import load_dataset
 from ptad.benchmark.peers import Peer, make_peer
 from ptad.benchmark.plan import RunSettings
+from ptad.benchmark.results import Results
 from ptad.benchmark.scaling import scale_columns
 from ptad.benchmark.split import half_split
 from ptad.benchmark.tables import Table, TableCell
@@ -60,12 +61,13 @@ def cost_tables(directory: Path, out: Path, settings: RunSettings) -> list[Table
         devices = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
     path = out.with_name("cost.csv")
     path.parent.mkdir(parents=True, exist_ok=True)
-    rows = [row for row in read_rows(path) if row["device"] not in devices]
+    known = Results(path.parent).measurement("cost")
+    rows: list[dict[str, Any]] = [row for row in known if row["device"] not in devices]
     for device in devices:
         for name in METHODS:
             rows.append(measure_cost(name, device, train, test))
             _write(path, rows)  # a method may take minutes: what is measured is kept
-    return [cost_table(rows)]
+    return read_cost(rows)
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -75,20 +77,7 @@ def _write(path: Path, rows: list[dict[str, Any]]) -> None:
         writer.writerows(rows)
 
 
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a measurement's file; none where there is no file."""
-    if not path.is_file():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def read_cost(path: Path) -> Table:
-    """The file of this experiment as a table."""
-    return cost_table(read_rows(path))
-
-
-def cost_table(rows: list[dict[str, Any]]) -> Table:
+def read_cost(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
     """The rows of ``cost.csv`` as a table."""
     body = [
         [
@@ -101,7 +90,7 @@ def cost_table(rows: list[dict[str, Any]]) -> Table:
     ]
     header = ["Method", "Parameters (M)", "Training step (ms)", f"Scoring {BATCH} rows (ms)"]
     notes = ["the paper prints 2.97 M parameters for PTAD and 0.23 M for MCM: those of 21 columns, not campaign's 62"]
-    return Table(f"Cost on campaign, batch of {BATCH}, median of {REPEATS}", header, body, notes)
+    return [Table(f"Cost on campaign, batch of {BATCH}, median of {REPEATS}", header, body, notes)]
 
 
 def measure_cost(

@@ -1,13 +1,15 @@
 """Real tables with text and missing values: accuracy, observed false alarms, and what became of planted errors.
 
 For each table: AUC-ROC beside that of one-hot, min-max kNN; the observed share of false alarms among new normal rows
-at three target rates; the planted cells and unseen categories of :mod:`ptad.benchmark.planted`; and AUC-ROC with
-informative gaps beside the first neighbour on median-filled columns with missing indicators.
+at three target rates; the planted cells and unseen categories of :mod:`ptad.benchmark.planted`; AUC-ROC with
+informative gaps beside the first neighbour on median-filled columns with missing indicators; and AUC-ROC without one
+term, for the page of ``default-parts``.
 """
 
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +20,12 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import NearestNeighbors
 
 from ptad.benchmark.encoding import one_hot
+from ptad.benchmark.experiments.default_parts import without
 from ptad.benchmark.plan import RunSettings
 from ptad.benchmark.planted import planted_cells, planted_gaps, planted_unseen
 from ptad.benchmark.scaling import scale_columns
-from ptad.benchmark.tables import Table, TableCell
+from ptad.benchmark.tables import Table, plain_table
+from ptad.config import PRESETS
 from ptad.errors import DataError
 from ptad.estimator import PTAD
 from ptad.tables import fit_schema, read_table
@@ -34,6 +38,7 @@ _COLUMNS = (
     "table", "n_train", "auc_roc", "auc_roc_knn", *(f"false_alarms_{rate}" for rate in RATES),
     "n_planted", "flagged", "first", "first_three",
     "n_unseen", "unseen_flagged", "unseen_first", "auc_roc_gaps", "auc_roc_gaps_nn1",
+    *(f"auc_roc_without_{term.title()}" for term in PRESETS["default"].terms),
 )  # fmt: skip
 
 Scores = np.ndarray[Any, np.dtype[np.float64]]
@@ -75,8 +80,29 @@ def typed_tables(directory: Path, out: Path, settings: RunSettings) -> list[Tabl
             rows.append(measure_table(table, directory / "tables" / f"{table.name}.parquet", settings))
             writer.writerow(rows[-1])
             file.flush()
-    body = [[TableCell(_text(row[column])) for column in _COLUMNS] for row in rows]
-    return [Table("Real tables of mixed type", list(_COLUMNS), body)]
+    return read_typed(rows)
+
+
+def read_typed(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """The rows of ``typed-tables.csv`` as two tables: accuracy and planted cells, unseen categories and gaps."""
+    first, second = [], []
+    for row in rows:
+        flagged = [f"{float(row[f'false_alarms_{rate}']):.4f}" for rate in RATES]
+        found = [f"{float(row['flagged']):.0%} of {int(row['n_planted']):,}"]
+        found += [f"{float(row[name]):.1%}" for name in ("first", "first_three")]
+        first.append([row["table"], *(f"{float(row[name]):.3f}" for name in ("auc_roc", "auc_roc_knn"))])
+        first[-1] += [*flagged, *found]
+        second.append([row["table"], f"{float(row['unseen_flagged']):.0%} of {int(row['n_unseen']):,}"])
+        second[-1] += [f"{float(row['unseen_first']):.0%}"]
+        second[-1] += [f"{float(row[name]):.3f}" for name in ("auc_roc_gaps", "auc_roc_gaps_nn1")]
+    header = ["Table", "AUC-ROC", "one-hot min-max kNN", *(f"flagged normal rows at {rate:g}" for rate in RATES)]
+    header += ["planted cells: flagged at 0.01", "changed column first", "in the first three"]
+    unseen_header = ["Table", "unseen category: flagged at 0.01", "its column first"]
+    unseen_header += ["informative gaps: AUC-ROC", "first neighbour with missing indicators"]
+    return [
+        plain_table("Accuracy, false alarms, planted cells", header, first),
+        plain_table("Unseen categories and gaps", unseen_header, second),
+    ]
 
 
 def measure_table(spec: TypedTable, path: Path, settings: RunSettings) -> dict[str, Any]:
@@ -96,13 +122,15 @@ def measure_table(spec: TypedTable, path: Path, settings: RunSettings) -> dict[s
     y = np.arange(len(new)) >= len(held)
 
     detector = _fitted(train, spec, settings)
+    found = detector.term_scores(new)
+    parts = {name: found.column(name).to_numpy() for name in found.column_names}
     p_values = detector.p_value(new_normal)
     planted = planted_cells(detector, train, new_normal[:N_PLANTED])
     unseen = planted_unseen(detector, train, new_normal[:N_PLANTED])
     return {
         "table": spec.name,
         "n_train": len(train),
-        "auc_roc": roc_auc_score(y, detector.anomaly_score(new)),
+        "auc_roc": roc_auc_score(y, without(parts, None)),
         "auc_roc_knn": roc_auc_score(y, _neighbours(train, new, spec, 5)),
         **{f"false_alarms_{rate}": float((p_values <= rate).mean()) for rate in RATES},
         "n_planted": planted.n_planted,
@@ -113,6 +141,7 @@ def measure_table(spec: TypedTable, path: Path, settings: RunSettings) -> dict[s
         "unseen_flagged": unseen.flagged,
         "unseen_first": unseen.first,
         **_with_gaps(train, new, y, spec, settings),
+        **{f"auc_roc_without_{term}": roc_auc_score(y, without(parts, term)) for term in parts},
     }
 
 
@@ -147,7 +176,3 @@ def _neighbours(train: pa.Table, new: pa.Table, spec: TypedTable, k: int, indica
     known, rows = scale_columns(known, rows, "minmax")
     distances = NearestNeighbors(n_neighbors=k).fit(known).kneighbors(rows)[0]
     return np.asarray(distances[:, -1], dtype=np.float64)
-
-
-def _text(value: Any) -> str:
-    return f"{value:.4f}" if isinstance(value, float) else str(value)

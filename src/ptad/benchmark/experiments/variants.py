@@ -10,7 +10,8 @@ from typing import Any
 from ptad.benchmark.cell import Cell
 from ptad.benchmark.peers import make_peer
 from ptad.benchmark.plan import RunSettings
-from ptad.benchmark.runner import Loader
+from ptad.benchmark.results import Results
+from ptad.benchmark.runner import Loader, run_grid
 from ptad.benchmark.scaling import OWN, SCALINGS
 from ptad.benchmark.tables import Table
 
@@ -50,6 +51,10 @@ class Experiment:
     further : callable, optional
         ``(data folder, output file, settings) -> tables`` of what is measured besides accuracy; written as
         ``NAME.csv`` beside the output file.
+    page : callable, optional
+        From the results to what its page shows, in place of averages over the paper's tables.
+    run : callable
+        Measures the cells: :func:`ptad.benchmark.runner.run_grid`, or something that takes and gives the same.
     """
 
     name: str
@@ -58,6 +63,8 @@ class Experiment:
     datasets: tuple[str, ...] = ()
     make_loader: Callable[[Loader], Loader] | None = None
     further: Callable[[Path, Path, RunSettings], list[Table]] | None = None
+    page: Callable[[Results], str] | None = None
+    run: Callable[..., Any] = run_grid
 
 
 def make_cells(experiment: Experiment, seeds: Sequence[int], datasets: Sequence[str]) -> list[Cell]:

@@ -10,6 +10,7 @@ reached as ``pyod:NAME``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from ptad.benchmark.peers.protocol import Peer
@@ -20,51 +21,29 @@ __all__ = ["CHEAP_PEERS", "DEEP_PEERS", "PAPER_PEERS", "PEERS", "Peer", "make_pe
 Factory = Callable[..., Peer]
 
 
-def _neighbours(name: str, **fixed: Any) -> Factory:
+def _lazy(place: str, **fixed: Any) -> Factory:
+    """A class of this package, imported when it is needed, with the settings of the benchmark."""
+
     def make(**settings: Any) -> Peer:
-        from ptad.benchmark.peers.neighbours import NearestNeighbours
-
-        return NearestNeighbours(name=name, **{**fixed, **settings})
-
-    return make
-
-
-def _pyod(name: str | None, detector: str, max_rows: int | None = None, **options: Any) -> Factory:
-    def make(random_state: int = 0, device: str = "cpu", max_rows: int | None = max_rows, **settings: Any) -> Peer:
-        from ptad.benchmark.peers.pyod import PyodPeer
-
-        chosen = {**options, **settings}
-        return PyodPeer(detector, chosen, max_rows=max_rows, random_state=random_state, device=device, name=name)
-
-    return make
-
-
-def _deep(module: str, cls: str) -> Factory:
-    def make(training: Any = None, **settings: Any) -> Peer:
-        import importlib
-        from dataclasses import replace
-
-        kind = getattr(importlib.import_module(f"ptad.benchmark.peers.{module}"), cls)
-        # A mapping changes single numbers of the method's own training settings.
-        if isinstance(training, dict):
-            training = replace(kind.default_training, **training)
-        peer: Peer = kind(training=training, **settings)
+        module, _, cls = place.partition(".")
+        peer: Peer = getattr(import_module(f"ptad.benchmark.peers.{module}"), cls)(**{**fixed, **settings})
         return peer
 
     return make
 
 
-def _pca(**settings: Any) -> Peer:
-    from ptad.benchmark.peers.residual import PrincipalResidual
-
-    return PrincipalResidual(**settings)
+def _neighbours(name: str, **fixed: Any) -> Factory:
+    return _lazy("neighbours.NearestNeighbours", name=name, **fixed)
 
 
-def _ptad(name: str, preset: str, fixed: dict[str, Any] | None = None) -> Factory:
-    def make(config: Any = None, **settings: Any) -> Peer:
-        from ptad.benchmark.peers.own import PtadPeer
+def _pyod(name: str, detector: str, max_rows: int | None = None, **options: Any) -> Factory:
+    def make(random_state: int = 0, device: str = "cpu", max_rows: int | None = max_rows, **settings: Any) -> Peer:
+        from ptad.benchmark.peers.pyod import PyodPeer
 
-        return PtadPeer(name=name, config={**(fixed or {}), **(config or {})}, **{"preset": preset, **settings})
+        chosen = {**options, **settings}
+        return PyodPeer(
+            detector=detector, options=chosen, max_rows=max_rows, random_state=random_state, device=device, name=name
+        )
 
     return make
 
@@ -76,30 +55,29 @@ PEERS: dict[str, Factory] = {
     "lof": _pyod("lof", "LOF", n_neighbors=20),
     "ocsvm": _pyod("ocsvm", "OCSVM", max_rows=10_000),
     "gmm": _pyod("gmm", "GMM", n_components=4),
-    "deepsvdd": _deep("deepsvdd", "DeepSVDD"),
-    "goad": _deep("goad", "Goad"),
-    "neutralad": _deep("neutralad", "NeutralAD"),
-    "icl": _deep("icl", "Icl"),
-    "dte-c": _deep("dte", "DteC"),
-    "npt-ad": _deep("nptad", "NptAD"),
-    "mcm": _deep("mcm", "Mcm"),
-    "mcm-npt": _deep("mcm_npt", "McmNpt"),
+    "deepsvdd": _lazy("deepsvdd.DeepSVDD"),
+    "goad": _lazy("goad.Goad"),
+    "neutralad": _lazy("neutralad.NeutralAD"),
+    "icl": _lazy("icl.Icl"),
+    "dte-c": _lazy("dte.DteC"),
+    "npt-ad": _lazy("nptad.NptAD"),
+    "mcm": _lazy("mcm.Mcm"),
+    "mcm-npt": _lazy("mcm_npt.McmNpt"),
     "knn-minmax": _neighbours("knn-minmax", n_neighbors=5, summary="largest", scaling="minmax"),
     "nn1-clipped": _neighbours("nn1-clipped", n_neighbors=1, summary="largest", scaling="minmax-clipped"),
     # PTAD's default clips at 1.0: with this row the choice of the clip cannot pass for an advantage of the method.
     "nn1-clip1": _neighbours("nn1-clip1", n_neighbors=1, summary="largest", scaling="minmax-clipped", clip=1.0),
     "nn1": _neighbours("nn1", n_neighbors=1, summary="largest"),
     "dte-np": _neighbours("dte-np", n_neighbors=5, summary="mean"),
-    "autoencoder": _deep("autoencoder", "Autoencoder"),
-    "pca": _pca,
+    "autoencoder": _lazy("autoencoder.Autoencoder"),
+    "pca": _lazy("residual.PrincipalResidual"),
     "ecod": _pyod("ecod", "ECOD"),
     "copod": _pyod("copod", "COPOD"),
     "hbos": _pyod("hbos", "HBOS"),
     "inne": _pyod("inne", "INNE"),
     "pyod-pca": _pyod("pyod-pca", "PCA"),
-    "ptad": _ptad("ptad", "default"),
-    # The paper has no threshold to calibrate: like every other method it is fitted on all training rows, and only once.
-    "ptad-paper": _ptad("ptad-paper", "paper", {"calibration.method": "none"}),
+    "ptad": _lazy("own.PtadPeer"),
+    "ptad-paper": _lazy("own.PtadPeer", name="ptad-paper", preset="paper"),
 }
 
 #: The thirteen methods that the paper compares with, in the order of its tables.
@@ -135,7 +113,7 @@ def make_peer(name: str, random_state: int = 0, device: str = "cpu", **settings:
         Settings of the method; the registered ones are those of the benchmark.
     """
     if name.startswith("pyod:"):
-        return _pyod(None, name.removeprefix("pyod:"))(random_state=random_state, device=device, **settings)
+        return _pyod("", name.removeprefix("pyod:"))(random_state=random_state, device=device, **settings)
     if name not in PEERS:
         raise SettingError(
             f"There is no method {name!r}. Choose from: {', '.join(PEERS)}, or pyod:NAME for a detector of PyOD."

@@ -8,6 +8,8 @@ ReLU, biases; the score is the squared reconstruction error.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 
@@ -16,10 +18,11 @@ from ptad.benchmark.peers.layers import mlp
 from ptad.benchmark.peers.training import TrainingSettings
 
 
+@dataclass(eq=False, kw_only=True)
 class Autoencoder(DeepPeer):
     """Squared reconstruction error of a bottleneck MLP."""
 
-    name = "autoencoder"
+    name: str = "autoencoder"
     default_training = TrainingSettings(epochs=100, batch_size=64, learning_rate=1e-3)
 
     def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
@@ -27,7 +30,7 @@ class Autoencoder(DeepPeer):
         return mlp((n_features, 128, 64, bottleneck, 64, 128, n_features), generator, nn.ReLU(), bias=True)
 
     def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
-        return self._score(batch).mean()
+        return self._score_batch(batch).mean()
 
-    def _score(self, batch: Tensor) -> Tensor:
+    def _score_batch(self, batch: Tensor) -> Tensor:
         return (self._module(batch) - batch).square().sum(1)

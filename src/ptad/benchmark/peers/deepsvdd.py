@@ -14,6 +14,8 @@ Departures
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 
@@ -26,10 +28,11 @@ N_OUTPUT = 128
 _PUSH = 0.1
 
 
+@dataclass(eq=False, kw_only=True)
 class DeepSVDD(DeepPeer):
     """Squared distance to the centre of an MLP without bias."""
 
-    name = "deepsvdd"
+    name: str = "deepsvdd"
     default_training = TrainingSettings(epochs=100, batch_size=64, learning_rate=1e-3)
 
     def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
@@ -40,9 +43,9 @@ class DeepSVDD(DeepPeer):
         self._centre = push_from_zero(outputs.mean(0))
 
     def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
-        return self._score(batch).mean()
+        return self._score_batch(batch).mean()
 
-    def _score(self, batch: Tensor) -> Tensor:
+    def _score_batch(self, batch: Tensor) -> Tensor:
         return (self._module(batch) - self._centre).square().sum(1)
 
 

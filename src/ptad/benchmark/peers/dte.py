@@ -16,7 +16,7 @@ Departures
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +26,7 @@ from ptad.benchmark.peers.layers import LocalDropout, mlp
 from ptad.benchmark.peers.training import TrainingSettings
 
 
+@dataclass(eq=False, kw_only=True)
 class DteC(DeepPeer):
     """Expected bin of the diffusion time.
 
@@ -39,17 +40,12 @@ class DteC(DeepPeer):
         Keep the original's softmax before the cross-entropy.
     """
 
-    name = "dte-c"
+    name: str = "dte-c"
     default_training = TrainingSettings(epochs=400, batch_size=64, learning_rate=1e-4, weight_decay=5e-4)
 
-    def __init__(self, n_times: int = 400, n_bins: int = 7, double_softmax: bool = True, **common: Any) -> None:
-        super().__init__(**common)
-        self.n_times = n_times
-        self.n_bins = n_bins
-        self.double_softmax = double_softmax
-
-    def _own_params(self) -> dict[str, Any]:
-        return {"n_times": self.n_times, "n_bins": self.n_bins, "double_softmax": self.double_softmax}
+    n_times: int = 400
+    n_bins: int = 7
+    double_softmax: bool = True
 
     def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
         widths = (n_features, 256, 512, 256, self.n_bins)
@@ -69,7 +65,7 @@ class DteC(DeepPeer):
     def _cross_entropy(self, logits: Tensor, target: Tensor) -> Tensor:
         return nn.functional.cross_entropy(logits.softmax(1) if self.double_softmax else logits, target)
 
-    def _score(self, batch: Tensor) -> Tensor:
+    def _score_batch(self, batch: Tensor) -> Tensor:
         bins = torch.arange(self.n_bins, device=batch.device, dtype=torch.float32)
         expected: Tensor = self._module(batch).softmax(1) @ bins
         return expected

@@ -15,7 +15,7 @@ Departures
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +27,7 @@ from ptad.benchmark.peers.training import TrainingSettings
 _OWN_MAP = 1e6  # pushes a view's own centre out of the search for the nearest other one
 
 
+@dataclass(eq=False, kw_only=True)
 class Goad(DeepPeer):
     """Negative log-probability that each view lies nearest to its own centre, summed over the views.
 
@@ -42,37 +43,16 @@ class Goad(DeepPeer):
         Of the triplet-centre loss beside the cross-entropy of the map prediction.
     """
 
-    name = "goad"
+    name: str = "goad"
     default_training = TrainingSettings(epochs=100, batch_size=64, learning_rate=1e-3)
     chunk_rows = 256
 
-    def __init__(
-        self,
-        n_maps: int = 256,
-        map_dim: int = 32,
-        n_channels: int = 8,
-        n_layers: int = 5,
-        margin: float = 1.0,
-        triplet_weight: float = 0.1,
-        **common: Any,
-    ) -> None:
-        super().__init__(**common)
-        self.n_maps = n_maps
-        self.map_dim = map_dim
-        self.n_channels = n_channels
-        self.n_layers = n_layers
-        self.margin = margin
-        self.triplet_weight = triplet_weight
-
-    def _own_params(self) -> dict[str, Any]:
-        return {
-            "n_maps": self.n_maps,
-            "map_dim": self.map_dim,
-            "n_channels": self.n_channels,
-            "n_layers": self.n_layers,
-            "margin": self.margin,
-            "triplet_weight": self.triplet_weight,
-        }
+    n_maps: int = 256
+    map_dim: int = 32
+    n_channels: int = 8
+    n_layers: int = 5
+    margin: float = 1.0
+    triplet_weight: float = 0.1
 
     def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
         return _ViewNetwork(n_features, self.n_maps, self.map_dim, self.n_channels, self.n_layers, generator)
@@ -89,7 +69,7 @@ class Goad(DeepPeer):
             total += self._module(part)[0].double().sum(0)
         self._centres = (total / len(rows)).float()
 
-    def _score(self, batch: Tensor) -> Tensor:
+    def _score_batch(self, batch: Tensor) -> Tensor:
         return centre_score(self._module(batch)[0], self._centres)
 
 

@@ -19,7 +19,7 @@ Departures
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +31,7 @@ from ptad.benchmark.peers.training import TrainingSettings
 from ptad.errors import DataError
 
 
+@dataclass(eq=False, kw_only=True)
 class Icl(DeepPeer):
     """Mean cross-entropy of matching every run of columns with its own complement.
 
@@ -44,21 +45,17 @@ class Icl(DeepPeer):
         Along the axis of the runs, or every representation to length 1.
     """
 
-    name = "icl"
+    name: str = "icl"
     default_training = TrainingSettings(epochs=100, batch_size=64, learning_rate=1e-3)
     chunk_rows = 256
 
-    def __init__(
-        self, temperature: float = 0.01, run_length: int | None = None, normalise: str = "runs", **common: Any
-    ) -> None:
-        super().__init__(**common)
-        check_choice(normalise, ("runs", "each"), "normalise", self.name)
-        self.normalise = normalise
-        self.temperature = temperature
-        self.run_length = run_length
+    temperature: float = 0.01
+    run_length: int | None = None
+    normalise: str = "runs"
 
-    def _own_params(self) -> dict[str, Any]:
-        return {"temperature": self.temperature, "run_length": self.run_length, "normalise": self.normalise}
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice(self.normalise, ("runs", "each"), "normalise", self.name)
 
     def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
         if n_features < 2:
@@ -69,9 +66,9 @@ class Icl(DeepPeer):
         return _RunMatcher(n_features, length, generator)
 
     def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
-        return self._score(batch).mean()
+        return self._score_batch(batch).mean()
 
-    def _score(self, batch: Tensor) -> Tensor:
+    def _score_batch(self, batch: Tensor) -> Tensor:
         complements, runs = self._module(batch)
         return matching_loss(complements, runs, self.temperature, 1 if self.normalise == "runs" else 2)
 

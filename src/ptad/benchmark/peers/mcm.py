@@ -15,7 +15,7 @@ Departures
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,7 @@ from ptad.benchmark.peers.layers import mlp, stacked_weight
 from ptad.benchmark.peers.training import TrainingSettings
 
 
+@dataclass(eq=False, kw_only=True)
 class Mcm(DeepPeer):
     """Mean reconstruction error over learned masks.
 
@@ -36,23 +37,12 @@ class Mcm(DeepPeer):
         Of the term that keeps the masks apart.
     """
 
-    name = "mcm"
+    name: str = "mcm"
     default_training = TrainingSettings(epochs=200, batch_size=512, learning_rate=0.05, weight_decay=1e-5, decay=0.98)
 
-    def __init__(
-        self, n_masks: int = 15, diversity_weight: float = 5.0, temperature: float = 0.1, **common: Any
-    ) -> None:
-        super().__init__(**common)
-        self.n_masks = n_masks
-        self.diversity_weight = diversity_weight
-        self.temperature = temperature
-
-    def _own_params(self) -> dict[str, Any]:
-        return {
-            "n_masks": self.n_masks,
-            "diversity_weight": self.diversity_weight,
-            "temperature": self.temperature,
-        }
+    n_masks: int = 15
+    diversity_weight: float = 5.0
+    temperature: float = 0.1
 
     def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
         return _MaskedAutoencoder(n_features, self.n_masks, generator)
@@ -62,7 +52,7 @@ class Mcm(DeepPeer):
         diversity = diversity_loss(raw_masks, self.temperature).mean()
         return reconstruction_error(batch, reconstructions).mean() + self.diversity_weight * diversity
 
-    def _score(self, batch: Tensor) -> Tensor:
+    def _score_batch(self, batch: Tensor) -> Tensor:
         return reconstruction_error(batch, self._module(batch)[0])
 
 

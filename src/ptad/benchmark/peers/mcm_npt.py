@@ -16,6 +16,7 @@ Departures
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -34,6 +35,7 @@ from ptad.paper.settings import NetworkSettings
 Reference = tuple[KeysValues | None, KeysValues | None]
 
 
+@dataclass(eq=False, kw_only=True)
 class McmNpt(DeepPeer):
     """Mean reconstruction error over learned masks, restored by NPT layers.
 
@@ -49,34 +51,18 @@ class McmNpt(DeepPeer):
         Fields of :class:`ptad.paper.settings.NetworkSettings` (embedding, heads, widths).
     """
 
-    name = "mcm-npt"
+    name: str = "mcm-npt"
     default_training = TrainingSettings(steps=500, batch_size=512, learning_rate=0.01)
 
-    def __init__(
-        self,
-        n_masks: int = 15,
-        diversity_weight: float = 5.0,
-        temperature: float = 0.1,
-        n_reference: int = 512,
-        network: dict[str, Any] | None = None,
-        **common: Any,
-    ) -> None:
-        super().__init__(**common)
-        self.n_masks = n_masks
-        self.diversity_weight = diversity_weight
-        self.temperature = temperature
-        self.n_reference = n_reference
-        self.network = dict(network or {})
-        self._settings = NetworkSettings(**self.network)
+    n_masks: int = 15
+    diversity_weight: float = 5.0
+    temperature: float = 0.1
+    n_reference: int = 512
+    network: dict[str, Any] = field(default_factory=dict)
 
-    def _own_params(self) -> dict[str, Any]:
-        return {
-            "n_masks": self.n_masks,
-            "diversity_weight": self.diversity_weight,
-            "temperature": self.temperature,
-            "n_reference": self.n_reference,
-            "network": self.network,
-        }
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._settings = NetworkSettings(**self.network)
 
     def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
         self._noise = Noise()
@@ -84,7 +70,7 @@ class McmNpt(DeepPeer):
         return _MaskedNpt(n_features, self.n_masks, self._settings, self._noise, generator)
 
     def _training_for(self, n_rows: int, n_features: int) -> tuple[TrainingSettings, str]:
-        return fit_batch(self.training, n_rows, n_features, self._settings.n_heads * self.n_masks)
+        return fit_batch(self.schedule, n_rows, n_features, self._settings.n_heads * self.n_masks)
 
     def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         self._noise.generator = generator
@@ -100,11 +86,11 @@ class McmNpt(DeepPeer):
         cells_per_row = self._settings.n_heads * self.n_masks * rows.shape[1] ** 2
         self.chunk_rows = max(1, min(1024, ATTENTION_CELLS // cells_per_row))
 
-    def _score(self, batch: Tensor) -> Tensor:
+    def _score_batch(self, batch: Tensor) -> Tensor:
         return reconstruction_error(batch, self._module(batch, self._reference)[0])
 
     def _rule_factory(self) -> RuleFactory:
-        return lamb_factory(self.training)
+        return lamb_factory(self.schedule)
 
 
 class _MaskedNpt(nn.Module):

@@ -11,20 +11,21 @@ Livernoche et al. On diffusion modeling for anomaly detection. ICLR 2024 (DTE-NP
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ptad.benchmark.peers.protocol import FloatArray, check_choice, check_matrix
+from ptad.benchmark.peers.protocol import FloatArray, Peer, check_choice
 from ptad.devices import resolve_device
-from ptad.errors import DataError, SettingError
+from ptad.errors import SettingError
 
 # Cells of one block of the distance matrix: 256 MB in float64.
 _BLOCK = 32_000_000
 
 
-class NearestNeighbours:
+@dataclass(eq=False, kw_only=True)
+class NearestNeighbours(Peer):
     """Distance to the training rows: the k-th nearest, or the mean of the k nearest.
 
     Parameters
@@ -38,50 +39,30 @@ class NearestNeighbours:
         last one also clips every test value to [-clip, 1 + clip] so that one wild cell cannot drown all others.
     clip : float
         How far a clipped value may lie beyond the training range, in widths of that range.
-    random_state : int
-        Unused: the method has no chance in it. Accepted so that all peers are made alike.
-    device : str
-        Where the distances are computed.
-    name : str
-        The registry name.
     """
 
-    batch_dependent = False
+    name: str = "knn"
+    n_neighbors: int = 5
+    summary: str = "largest"
+    scaling: str = "none"
+    clip: float = 0.5
 
-    def __init__(
-        self,
-        n_neighbors: int = 5,
-        summary: str = "largest",
-        scaling: str = "none",
-        clip: float = 0.5,
-        random_state: int = 0,
-        device: str = "cpu",
-        name: str = "knn",
-    ) -> None:
-        check_choice(summary, ("largest", "mean"), "summary", name)
-        check_choice(scaling, ("none", "minmax", "minmax-clipped"), "scaling", name)
-        if not clip >= 0.0:
-            raise SettingError(f"The 'clip' parameter of {name} must be a float in [0, inf). Got {clip!r} instead.")
-        self.n_neighbors = n_neighbors
-        self.summary = summary
-        self.scaling = scaling
-        self.clip = clip
-        self.random_state = random_state
-        self.device = device
-        self.name = name
-        self.own_scaling = scaling != "none"
-        self.n_parameters_ = 0
-        self.capped_ = ""
-        self.history_: list[dict[str, float]] = []
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice(self.summary, ("largest", "mean"), "summary", self.name)
+        check_choice(self.scaling, ("none", "minmax", "minmax-clipped"), "scaling", self.name)
+        if not self.clip >= 0.0:
+            raise SettingError(
+                f"The 'clip' parameter of {self.name} must be a float in [0, inf). Got {self.clip!r} instead."
+            )
+        self.own_scaling = self.scaling != "none"
 
     def params(self) -> dict[str, Any]:
         """Every setting that decides the scores."""
-        own: dict[str, Any] = {"n_neighbors": self.n_neighbors, "summary": self.summary, "scaling": self.scaling}
-        return {**own, "clip": self.clip} if self.scaling == "minmax-clipped" else own
+        found = super().params()
+        return found if self.scaling == "minmax-clipped" else {k: v for k, v in found.items() if k != "clip"}
 
-    def fit(self, X: npt.ArrayLike) -> Self:
-        """Keep the training rows."""
-        rows = check_matrix(X, self.name)
+    def _fit(self, rows: FloatArray) -> None:
         self._low = rows.min(axis=0)
         width = rows.max(axis=0) - self._low
         self._width = np.where(width > 0, width, 1.0)
@@ -89,13 +70,9 @@ class NearestNeighbours:
         # Centring makes the expanded square |a|^2 - 2ab + |b|^2 lose fewer digits.
         self._centre = self._rows.mean(axis=0)
         self._rows = self._rows - self._centre
-        return self
 
-    def anomaly_score(self, X: npt.ArrayLike) -> FloatArray:
-        """The distance to the training rows; higher is more anomalous."""
-        if not hasattr(self, "_rows"):
-            raise DataError(f"{self.name} has not been fitted: call fit first.")
-        rows = self._scale(check_matrix(X, self.name, self._rows.shape[1])) - self._centre
+    def _score(self, rows: FloatArray) -> FloatArray:
+        rows = self._scale(rows) - self._centre
         distances = nearest_distances(self._rows, rows, self.n_neighbors, resolve_device(self.device))
         return distances[:, -1] if self.summary == "largest" else distances.mean(axis=1)
 

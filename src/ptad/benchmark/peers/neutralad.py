@@ -14,7 +14,7 @@ Departures
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,7 @@ from ptad.benchmark.peers.layers import mlp, stacked_weight
 from ptad.benchmark.peers.training import TrainingSettings
 
 
+@dataclass(eq=False, kw_only=True)
 class NeutralAD(DeepPeer):
     """Deterministic contrastive loss of learned views.
 
@@ -37,25 +38,20 @@ class NeutralAD(DeepPeer):
         Of the contrastive loss.
     """
 
-    name = "neutralad"
+    name: str = "neutralad"
     default_training = TrainingSettings(epochs=100, batch_size=64, learning_rate=1e-3)
 
-    def __init__(self, n_views: int = 11, hidden: int = 50, temperature: float = 0.1, **common: Any) -> None:
-        super().__init__(**common)
-        self.n_views = n_views
-        self.hidden = hidden
-        self.temperature = temperature
-
-    def _own_params(self) -> dict[str, Any]:
-        return {"n_views": self.n_views, "hidden": self.hidden, "temperature": self.temperature}
+    n_views: int = 11
+    hidden: int = 50
+    temperature: float = 0.1
 
     def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
         return _Views(n_features, self.n_views, self.hidden, generator)
 
     def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
-        return self._score(batch).mean()
+        return self._score_batch(batch).mean()
 
-    def _score(self, batch: Tensor) -> Tensor:
+    def _score_batch(self, batch: Tensor) -> Tensor:
         return contrastive_loss(self._module(batch), self.temperature)
 
 

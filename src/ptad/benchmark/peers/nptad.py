@@ -20,7 +20,7 @@ Departures
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -40,6 +40,7 @@ from ptad.paper.settings import NetworkSettings
 ATTENTION_CELLS = 200_000_000
 
 
+@dataclass(eq=False, kw_only=True)
 class NptAD(DeepPeer):
     """Sum of squared errors on hidden cells, each column hidden in turn.
 
@@ -57,34 +58,18 @@ class NptAD(DeepPeer):
         Fields of :class:`ptad.paper.settings.NetworkSettings` (embedding, heads, widths).
     """
 
-    name = "npt-ad"
+    name: str = "npt-ad"
     default_training = TrainingSettings(steps=500, batch_size=4096, learning_rate=0.01)
 
-    def __init__(
-        self,
-        n_layers: int = 2,
-        mask_probability: float = 0.15,
-        n_context: int = 1024,
-        max_subsets: int = 64,
-        network: dict[str, Any] | None = None,
-        **common: Any,
-    ) -> None:
-        super().__init__(**common)
-        self.n_layers = n_layers
-        self.mask_probability = mask_probability
-        self.n_context = n_context
-        self.max_subsets = max_subsets
-        self.network = dict(network or {})
-        self._settings = NetworkSettings(**self.network)
+    n_layers: int = 2
+    mask_probability: float = 0.15
+    n_context: int = 1024
+    max_subsets: int = 64
+    network: dict[str, Any] = field(default_factory=dict)
 
-    def _own_params(self) -> dict[str, Any]:
-        return {
-            "n_layers": self.n_layers,
-            "mask_probability": self.mask_probability,
-            "n_context": self.n_context,
-            "max_subsets": self.max_subsets,
-            "network": self.network,
-        }
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._settings = NetworkSettings(**self.network)
 
     def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
         self._noise = Noise()
@@ -92,7 +77,7 @@ class NptAD(DeepPeer):
         return _Npt(n_features, self.n_layers, self._settings, self._noise, generator)
 
     def _training_for(self, n_rows: int, n_features: int) -> tuple[TrainingSettings, str]:
-        return fit_batch(self.training, n_rows, n_features, self._settings.n_heads)
+        return fit_batch(self.schedule, n_rows, n_features, self._settings.n_heads)
 
     def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         self._noise.generator = generator
@@ -116,7 +101,7 @@ class NptAD(DeepPeer):
         # One pass holds all rows of a chunk; wide tables need shorter chunks.
         self.chunk_rows = max(1, min(4096, ATTENTION_CELLS // (4 * n_features * n_features)))
 
-    def _score(self, batch: Tensor) -> Tensor:
+    def _score_batch(self, batch: Tensor) -> Tensor:
         score = torch.zeros(len(batch), device=batch.device)
         for column in self._columns.tolist():
             hidden = torch.zeros_like(batch)
@@ -126,7 +111,7 @@ class NptAD(DeepPeer):
         return score
 
     def _rule_factory(self) -> RuleFactory:
-        return lamb_factory(self.training)
+        return lamb_factory(self.schedule)
 
 
 class _Npt(nn.Module):

@@ -3,100 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ptad.benchmark.peers.protocol import FloatArray, check_matrix
+from ptad.benchmark.peers.protocol import FloatArray, Peer
 from ptad.config import make_config
-from ptad.errors import DataError, SettingError
+from ptad.errors import SettingError
 from ptad.paper.settings import NetworkSettings
 
 
-class PtadPeer:
+@dataclass(eq=False, kw_only=True)
+class PtadPeer(Peer):
     """A :class:`ptad.PTAD` detector with one of its presets.
 
     Parameters
     ----------
     preset : str
         ``"default"`` or ``"paper"``.
-    config : mapping, optional
+    config : mapping
         Settings that differ from the preset, such as ``{"network.context": "batch"}``.
     without : str, optional
         A term of the preset that is taken away.
-    random_state, device
-        As in PTAD.
-    name : str
-        The registry name.
     """
+
+    name: str = "ptad"
+    preset: str = "default"
+    config: Mapping[str, Any] = field(default_factory=dict)
+    without: str | None = None
 
     own_scaling = True
 
-    def __init__(
-        self,
-        preset: str = "default",
-        config: Mapping[str, Any] | None = None,
-        without: str | None = None,
-        random_state: int = 0,
-        device: str = "cpu",
-        name: str = "ptad",
-    ) -> None:
-        self.preset = preset
-        self.config = make_config(preset, config)
-        if without is not None:
-            terms = tuple(term for term in self.config.terms if term.title() != without)
-            if len(terms) == len(self.config.terms) or not terms:
-                known = ", ".join(term.title() for term in self.config.terms)
-                raise SettingError(f"The preset {preset!r} cannot do without {without!r}. Its terms: {known}.")
-            self.config = replace(self.config, terms=terms)
-        self.random_state = random_state
-        self.device = device
-        self.name = name
-        networks = [term for term in self.config.terms if isinstance(term, NetworkSettings)]
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # The paper has no threshold: like every other method it is fitted on all training rows, and only once.
+        fixed = {"calibration.method": "none"} if self.preset == "paper" else {}
+        self.whole = make_config(self.preset, {**fixed, **self.config})
+        terms = tuple(term for term in self.whole.terms if term.title() != self.without)
+        if not terms or (self.without is not None and len(terms) == len(self.whole.terms)):
+            known = ", ".join(term.title() for term in self.whole.terms)
+            raise SettingError(f"The preset {self.preset!r} cannot do without {self.without!r}. Its terms: {known}.")
+        self.whole = replace(self.whole, terms=terms)
         # In the batch context a row attends to the rows beside it, by definition.
-        self.batch_dependent = any(term.context == "batch" for term in networks)
-        self.n_parameters_ = 0
-        self.capped_ = ""
-        self.history_: list[dict[str, float]] = []
+        self.batch_dependent = any(isinstance(term, NetworkSettings) and term.context == "batch" for term in terms)
 
     def params(self) -> dict[str, Any]:
         """Every setting that decides the scores: the whole configuration, not only what differs from the preset."""
-        found = {"preset": self.preset, **self.config.to_json()}
-        if self.config.calibration.method == "none":  # the rest of the group has no say then
+        found = {"preset": self.preset, **self.whole.to_json()}
+        if self.whole.calibration.method == "none":  # the rest of the group has no say then
             found["calibration"] = {"method": "none"}
         return found
 
-    def fit(self, X: npt.ArrayLike) -> Self:
-        """Fit the detector."""
+    def _fit(self, rows: FloatArray) -> None:
         from ptad.estimator import PTAD
 
-        rows = check_matrix(X, self.name)
-        self._n_features = rows.shape[1]
+        self.n_parameters_ = 0
         self._model = PTAD(
-            preset=self.preset, config=self.config, random_state=self.random_state, device=self.device, verbose=0
+            preset=self.preset, config=self.whole, random_state=self.random_state, device=self.device, verbose=0
         ).fit(rows)
         self.history_ = [{**entry, "loss": entry["total"]} for entry in self._model.history_]
         for term in self._model.detector_.pipeline.terms:
             if isinstance(term.settings, NetworkSettings):
-                self._describe(term)
-        return self
+                self._describe(term, rows.shape[1])
 
-    def _describe(self, term: Any) -> None:
+    def _describe(self, term: Any, n_features: int) -> None:
         """Say how large the network is, and where it is narrower than the table asks for."""
         from ptad.benchmark.peers.nptad import row_attention_cap
 
         self.n_parameters_ += term.scorer.network.n_parameters
         if term.settings.backbone == "npt":
-            self.capped_ = row_attention_cap(self._n_features, term.settings)
+            self.capped_ = row_attention_cap(n_features, term.settings)
 
-    def anomaly_score(self, X: npt.ArrayLike) -> FloatArray:
-        """PTAD's anomaly score; higher is more anomalous."""
-        if not hasattr(self, "_model"):
-            raise DataError(f"{self.name} has not been fitted: call fit first.")
-        rows = check_matrix(X, self.name, self._n_features)
-        return np.asarray(self._model.anomaly_score(rows), dtype=np.float64)
+    def _score(self, rows: FloatArray) -> FloatArray:
+        return np.asarray(self._model.anomaly_score(rows))
 
     def p_value(self, scores: FloatArray) -> FloatArray | None:
         """How often a normal row has at least these scores; None if the model was fitted without calibration."""

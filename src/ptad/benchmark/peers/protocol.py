@@ -6,7 +6,9 @@ except where ``own_scaling`` says that the method brings a scaling of its own.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, Self, runtime_checkable
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +18,23 @@ from ptad.errors import DataError, SettingError
 FloatArray = npt.NDArray[np.float64]
 
 
-@runtime_checkable
-class Peer(Protocol):
-    """A detector as the benchmark sees it.
+@dataclass(eq=False, kw_only=True)
+class Peer(ABC):
+    """A detector as the benchmark sees it; its settings are the fields of a dataclass.
+
+    A child says how to fit and score a checked matrix.
+
+    Parameters
+    ----------
+    random_state : int
+        Seed; no global generator is touched. Methods without chance ignore it.
+    device : str
+        ``"auto"``, ``"cpu"`` or ``"cuda"``; methods that know only the CPU ignore it.
+    name : str
+        The name in the registry and in every table.
 
     Attributes
     ----------
-    name : str
-        The name in the registry and in every table.
     batch_dependent : bool
         Whether the score of a row may change with the rows scored beside it.
     own_scaling : bool
@@ -36,33 +47,47 @@ class Peer(Protocol):
         Training losses, oldest first; empty for methods without training steps.
     """
 
-    name: str
-    batch_dependent: bool
-    own_scaling: bool
-    n_parameters_: int
-    capped_: str
-    history_: list[dict[str, float]]
+    random_state: int = 0
+    device: str = "cpu"
+    name: str = ""
 
-    def fit(self, X: npt.ArrayLike) -> Self:
-        """Learn from normal rows."""
-        ...
+    batch_dependent = False
+    own_scaling = False
+    n_parameters_ = 0
+    capped_ = ""
+    _n_features: int | None = None
 
-    def anomaly_score(self, X: npt.ArrayLike) -> FloatArray:
-        """One number per row; higher is more anomalous."""
-        ...
+    def __post_init__(self) -> None:
+        self.history_: list[dict[str, float]] = []
 
     def params(self) -> dict[str, Any]:
         """Every setting that decides the scores, as JSON-ready values."""
-        ...
+        common = {field.name for field in fields(Peer)}
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in common}
 
+    def fit(self, X: npt.ArrayLike) -> Self:
+        """Learn from normal rows."""
+        rows = check_matrix(X, self.name)
+        self.capped_ = ""
+        self._n_features = rows.shape[1]
+        self._fit(rows)
+        return self
 
-@runtime_checkable
-class CalibratedPeer(Protocol):
-    """A peer that also says which rows to flag: p-values from calibration rows."""
+    def anomaly_score(self, X: npt.ArrayLike) -> FloatArray:
+        """One number per row; higher is more anomalous."""
+        if self._n_features is None:
+            raise DataError(f"{self.name} has not been fitted: call fit first.")
+        return np.asarray(self._score(check_matrix(X, self.name, self._n_features)), dtype=np.float64)
 
     def p_value(self, scores: FloatArray) -> FloatArray | None:
-        """How often a normal row has at least these scores; None if the method was fitted without calibration."""
-        ...
+        """How often a normal row has at least these scores; None for a method without a calibrated threshold."""
+        return None
+
+    @abstractmethod
+    def _fit(self, rows: FloatArray) -> None: ...
+
+    @abstractmethod
+    def _score(self, rows: FloatArray) -> FloatArray: ...
 
 
 def check_matrix(X: npt.ArrayLike, method: str, n_features: int | None = None) -> FloatArray:

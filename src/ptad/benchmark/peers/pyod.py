@@ -9,61 +9,45 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ptad.benchmark.peers.protocol import FloatArray, check_matrix
-from ptad.errors import DataError, MissingExtraError, SettingError
+from ptad.benchmark.peers.protocol import FloatArray, Peer
+from ptad.errors import MissingExtraError, SettingError
 
 
-class PyodPeer:
+@dataclass(eq=False, kw_only=True)
+class PyodPeer(Peer):
     """A PyOD detector, fitted on normal rows only.
+
+    PyOD's contamination only places its threshold and has no part in the scores used here. It draws from the global
+    generators in places; they are seeded for the call and put back afterwards.
 
     Parameters
     ----------
     detector : str
         The class name in PyOD, such as ``"ECOD"``; upper and lower case are alike.
-    options : dict, optional
+    options : dict
         Keyword arguments of that class. ``random_state`` is added where the class takes one.
     max_rows : int, optional
         At most this many training rows, drawn at random with ``random_state``; for methods whose cost grows with the
         square of the rows. A cut is reported in ``capped_``.
-    random_state : int
-        Seed. PyOD draws from the global generators in places; they are seeded for the call and put back afterwards.
-    device : str
-        Unused: these detectors run on the CPU.
-    name : str, optional
+    name : str
         The registry name; ``pyod:DETECTOR`` unless told otherwise.
-
-    Notes
-    -----
-    PyOD's contamination only places its threshold and has no part in the scores used here.
     """
 
-    own_scaling = False
+    detector: str
+    options: dict[str, Any] = field(default_factory=dict)
+    max_rows: int | None = None
 
-    def __init__(
-        self,
-        detector: str,
-        options: dict[str, Any] | None = None,
-        max_rows: int | None = None,
-        random_state: int = 0,
-        device: str = "cpu",
-        name: str | None = None,
-    ) -> None:
-        self._factory = pyod_class(detector)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._factory = pyod_class(self.detector)
         self.detector = self._factory.__name__
-        self.options = dict(options or {})
-        self.max_rows = max_rows
-        self.random_state = random_state
-        self.device = device
-        self.name = name or f"pyod:{self.detector}"
-        self.n_parameters_ = 0
-        self.capped_ = ""
-        self.history_: list[dict[str, float]] = []
+        self.name = self.name or f"pyod:{self.detector}"
         # These two rank a row among the rows scored with it; no other detector of PyOD looks sideways.
         self.batch_dependent = self.detector in ("ECOD", "COPOD")
 
@@ -71,26 +55,17 @@ class PyodPeer:
         """Every setting that decides the scores."""
         return {"detector": self.detector, **self.options, "max_rows": self.max_rows}
 
-    def fit(self, X: npt.ArrayLike) -> Self:
-        """Fit the detector."""
-        rows = check_matrix(X, self.name)
-        self.capped_ = ""
+    def _fit(self, rows: FloatArray) -> None:
         if self.max_rows is not None and len(rows) > self.max_rows:
             chosen = np.random.default_rng(self.random_state).choice(len(rows), self.max_rows, replace=False)
             self.capped_ = f"fitted on {self.max_rows} of {len(rows)} training rows"
             rows = rows[np.sort(chosen)]
-        self._n_features = rows.shape[1]
         self._model = self._make(len(rows))
         with _borrowed_generators(self.random_state), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self._model.fit(rows)
-        return self
 
-    def anomaly_score(self, X: npt.ArrayLike) -> FloatArray:
-        """PyOD's ``decision_function``: higher is more anomalous."""
-        if not hasattr(self, "_model"):
-            raise DataError(f"{self.name} has not been fitted: call fit first.")
-        rows = check_matrix(X, self.name, self._n_features)
+    def _score(self, rows: FloatArray) -> FloatArray:
         with _borrowed_generators(self.random_state), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return np.asarray(self._model.decision_function(rows), dtype=np.float64).ravel()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from ptad.benchmark.peers.protocol import FloatArray, check_matrix
-from ptad.errors import DataError, SettingError
+from ptad.benchmark.peers.protocol import FloatArray, Peer
+from ptad.errors import SettingError
 
 
-class PrincipalResidual:
+@dataclass(eq=False, kw_only=True)
+class PrincipalResidual(Peer):
     """Squared distance to the smallest principal subspace that holds a share of the variance.
 
     Parameters
@@ -19,31 +19,19 @@ class PrincipalResidual:
     variance : float
         The share of the training variance that the subspace holds, in (0, 1). At least one direction is always left
         out, or every residual would be 0.
-    random_state, device
-        Unused: the method has no chance in it and needs no accelerator.
     """
 
-    name = "pca"
-    batch_dependent = False
-    own_scaling = False
+    name: str = "pca"
+    variance: float = 0.9
 
-    def __init__(self, variance: float = 0.9, random_state: int = 0, device: str = "cpu") -> None:
-        if not 0.0 < variance < 1.0:
-            raise SettingError(f"The 'variance' parameter of pca must be a float in (0, 1). Got {variance!r} instead.")
-        self.variance = variance
-        self.random_state = random_state
-        self.device = device
-        self.n_parameters_ = 0
-        self.capped_ = ""
-        self.history_: list[dict[str, float]] = []
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 < self.variance < 1.0:
+            raise SettingError(
+                f"The 'variance' parameter of pca must be a float in (0, 1). Got {self.variance!r} instead."
+            )
 
-    def params(self) -> dict[str, Any]:
-        """Every setting that decides the scores."""
-        return {"variance": self.variance}
-
-    def fit(self, X: npt.ArrayLike) -> Self:
-        """Find the subspace."""
-        rows = check_matrix(X, self.name)
+    def _fit(self, rows: FloatArray) -> None:
         self._mean = rows.mean(axis=0)
         centred = rows - self._mean
         values, vectors = np.linalg.eigh(centred.T @ centred / rows.shape[0])
@@ -54,12 +42,8 @@ class PrincipalResidual:
         n_kept = min(int(np.searchsorted(held, self.variance - 1e-12)) + 1, len(values) - 1)
         self._directions = vectors[:, :n_kept]
         self.n_parameters_ = int(self._directions.size + self._mean.size)
-        return self
 
-    def anomaly_score(self, X: npt.ArrayLike) -> FloatArray:
-        """The squared residual; higher is more anomalous."""
-        if not hasattr(self, "_mean"):
-            raise DataError("pca has not been fitted: call fit first.")
-        centred = check_matrix(X, self.name, self._mean.shape[0]) - self._mean
+    def _score(self, rows: FloatArray) -> FloatArray:
+        centred = rows - self._mean
         residual = centred - (centred @ self._directions) @ self._directions.T
-        return np.asarray(np.square(residual).sum(axis=1), dtype=np.float64)
+        return np.asarray(np.square(residual).sum(axis=1))

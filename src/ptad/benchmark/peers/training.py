@@ -9,14 +9,15 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from ptad.benchmark.peers.layers import LocalDropout
-from ptad.errors import SettingError, TrainingError
+from ptad.errors import TrainingError
+from ptad.settings import Settings, setting
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ _GRAPH_WORTH = 50
 
 
 @dataclass(frozen=True)
-class TrainingSettings:
+class TrainingSettings(Settings):
     """How long and how fast to train.
 
     Attributes
@@ -54,32 +55,21 @@ class TrainingSettings:
         Steps between two entries of the history.
     """
 
-    epochs: int = 100
-    steps: int | None = None
-    batch_size: int = 64
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.0
-    decay: float = 1.0
-    max_steps: int = 10_000
-    graph: bool = True
-    log_every: int = 50
+    name: ClassVar[str] = "training"
 
-    def __post_init__(self) -> None:
-        for field, low in (("epochs", 0), ("batch_size", 1), ("max_steps", 1), ("log_every", 1)):
-            if getattr(self, field) < low:
-                raise SettingError(
-                    f"The '{field}' parameter of TrainingSettings must be an int in [{low}, inf). "
-                    f"Got {getattr(self, field)!r} instead."
-                )
-        if self.learning_rate <= 0:
-            raise SettingError(
-                "The 'learning_rate' parameter of TrainingSettings must be a float in (0, inf). "
-                f"Got {self.learning_rate!r} instead."
-            )
+    epochs: int = setting(100, low=0)
+    steps: int | None = setting(None, low=0, optional=True)
+    batch_size: int = setting(64, low=1)
+    learning_rate: float = setting(1e-3, low=0.0, open_low=True)
+    weight_decay: float = setting(0.0, low=0.0)
+    decay: float = setting(1.0, low=0.0, open_low=True)
+    max_steps: int = setting(10_000, low=1)
+    graph: bool = setting(True)
+    log_every: int = setting(50, low=1)
 
     def params(self) -> dict[str, Any]:
         """The settings that decide the result; speed settings left out."""
-        return {k: v for k, v in asdict(self).items() if k not in ("graph", "log_every")}
+        return {k: v for k, v in self.to_json().items() if k not in ("graph", "log_every")}
 
 
 @dataclass(frozen=True)

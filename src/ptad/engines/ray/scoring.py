@@ -11,6 +11,7 @@ import hashlib
 import json
 import logging
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ptad._version import __version__
+from ptad.engines.bad_cell_list import LIST, bad_cell_list, from_bytes, to_bytes
 from ptad.engines.cells import CellCounts
 from ptad.engines.local import (
     CELLS,
@@ -29,16 +31,18 @@ from ptad.engines.local import (
     check_added_names,
     known_names,
     load_light,
-    rows_from,
     rows_per_batch,
-    score_batch,
+    scan_for,
 )
 from ptad.engines.ray.connection import connected, worker_share
 from ptad.engines.ray.plan import Unit, make_units, parquet_files, read_unit
+from ptad.engines.scored_batch import score_batch
 from ptad.errors import DataError, SettingError, UserError
 from ptad.model import Model
 from ptad.storage import MANIFEST
-from ptad.tables import Query, TableWriter, scan_table
+from ptad.tables import Query, TableWriter
+from ptad.tables.places import RowError
+from ptad.tables.table_source import as_source
 
 logger = logging.getLogger("ptad")
 
@@ -59,6 +63,9 @@ def score_on_cluster(
     false_alarm_rate: float | str | None = None,
     device: str = "auto",
     encoding: str = "utf-8",
+    missing: Sequence[str] = (),
+    strict: bool = False,
+    bad_cells: Path | None = None,
     batch_rows: int | None = None,
     progress: Progress | None = None,
 ) -> ScoreSummary:
@@ -73,14 +80,15 @@ def score_on_cluster(
 
     The other parameters are those of :func:`ptad.engines.local.score_table`.
     """
-    if isinstance(source, Query) or str(source) == "-":
+    wish = as_source(source)
+    if isinstance(wish.source, Query) or str(source) == "-":
         raise SettingError("--engine ray reads files that all machines see. Write the rows to a Parquet file first.")
     if explain < 0:
         raise SettingError(f"--explain must be 0 or the number of columns to name. Got {explain} instead.")
     folder = Path(out).resolve()
-    model = load_light(model_folder, device="cpu", false_alarm_rate=false_alarm_rate)
+    model = load_light(model_folder, device="cpu", false_alarm_rate=false_alarm_rate, missing=missing)
     step = batch_rows or rows_per_batch(model)
-    scan = scan_table(source, batch_rows=step, encoding=encoding, schema=model.schema_)
+    scan = scan_for(model, source, batch_rows=step, encoding=encoding)
     added = added_schema(explain, prefix)
     check_added_names(scan, added, append)
     known_names(model, scan.schema.names)  # names the columns that are ignored, once
@@ -95,18 +103,24 @@ def score_on_cluster(
             "columns": schema.names,
             "batch_rows": step,
             "encoding": encoding,
+            "reading": [wish.sheet, wish.decimal, wish.thousands],
+            "missing": list(model.schema_.missing),
+            "strict": strict,
         },
     )
     job = {
         "model": str(Path(model_folder).resolve()),
         "device": device,
         "false_alarm_rate": false_alarm_rate,
+        "missing": list(missing),
+        "strict": strict,
         "explain": explain,
         "append": append,
         "out": str(folder),
         "own": scan.schema.serialize().to_pybytes(),
         "schema": schema.serialize().to_pybytes(),
         "anomaly": f"{prefix}anomaly",
+        "signs": [wish.decimal, wish.thousands],
     }
     anomalies = resumed = 0
     cells = CellCounts.none(model.schema_)
@@ -114,7 +128,8 @@ def score_on_cluster(
     with connected(address, workers) as ray:
         for row in _run(ray, units, job, *worker_share(ray, workers, device)):
             if row["error"]:
-                raise DataError(row["error"])
+                words = json.loads(row["error"])
+                raise DataError(words[0]) if len(words) == 1 else RowError(words[0], words[1], words[2], scan.places)
             cells += CellCounts.from_bytes(row["cells"], model.schema_)
             anomalies += row["anomalies"]
             resumed += row["rows"] if row["resumed"] else 0
@@ -122,6 +137,9 @@ def score_on_cluster(
                 progress(cells.rows, scan.n_rows)
     for found in scan.sources:
         found.check_unchanged()
+    with bad_cell_list(bad_cells, scan.places) as listed:
+        for unit in units if bad_cells is not None else ():
+            listed.add(from_bytes(pq.read_schema(folder / unit.part).metadata[LIST]), unit.start)
     shutil.rmtree(folder / COPIES, ignore_errors=True)
     for left_over in folder.glob(".part-*.part"):  # of workers that died while they wrote
         left_over.unlink(missing_ok=True)
@@ -188,11 +206,14 @@ class ClusterWorker:
     def model(self) -> Model:
         if self._model is None:
             job = self.job
-            self._model = load_light(job["model"], device=job["device"], false_alarm_rate=job["false_alarm_rate"])
+            self._model = load_light(
+                job["model"], device=job["device"], false_alarm_rate=job["false_alarm_rate"], missing=job["missing"]
+            )
+            self._model.schema_ = self._model.schema_.with_signs(*job["signs"])
         return self._model
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
-        """Score one unit; a user error comes back as text, since running it again would not help."""
+        """Score one unit; a user error comes back as its words, since running it again would not help."""
         start, rows = int(batch["start"][0]), int(batch["rows"][0])
         unit = Unit(start, rows, tuple((p, f, n) for p, f, n in json.loads(str(batch["slices"][0]))))
         resumed, anomalies, cells, error = False, 0, b"", ""
@@ -201,8 +222,10 @@ class ClusterWorker:
             resumed = found is not None
             flagged, cells = found or self._score(unit)
             anomalies = int(pc.sum(flagged.cast(pa.int64())).as_py() or 0)
+        except RowError as mistake:
+            error = json.dumps([mistake.before, unit.start + mistake.row, mistake.after])
         except UserError as mistake:
-            error = str(mistake)
+            error = json.dumps([str(mistake)])
         return {
             "start": [start],
             "rows": [rows],
@@ -223,10 +246,10 @@ class ClusterWorker:
     def _score(self, unit: Unit) -> tuple[Any, bytes]:
         batch = read_unit(unit.slices, self.own)
         known = batch.select(known_names(self.model, batch.schema.names, say=False))
-        with rows_from(unit.start):
-            columns, counts = score_batch(self.model, known, self.job["explain"])
+        scored = score_batch(self.model, known, self.job["explain"], strict=self.job["strict"])
         own = batch.columns if self.job["append"] else []
-        schema = self.schema.with_metadata({**(self.schema.metadata or {}), CELLS: counts.to_bytes()})
+        notes = {CELLS: scored.cells.to_bytes(), LIST: to_bytes(scored.bad)}
+        schema = self.schema.with_metadata({**(self.schema.metadata or {}), **notes})
         with TableWriter(self.out / unit.part, schema) as writer:
-            writer.write(pa.RecordBatch.from_arrays([*own, *columns.values()], schema=schema))
-        return columns["anomaly"], counts.to_bytes()
+            writer.write(pa.RecordBatch.from_arrays([*own, *scored.columns.values()], schema=schema))
+        return scored.columns["anomaly"], notes[CELLS]

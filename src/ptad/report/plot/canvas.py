@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import NDArray
 
-from ptad.errors import MissingExtraError, SettingError
-from ptad.estimator import PTAD
+from ptad.errors import DataError, MissingExtraError, SettingError
+from ptad.table_model import TableModel
 
 # blue and red that colour-blind readers tell apart
 NORMAL, ANOMALY, QUIET, INK = "#2f6f9f", "#c8452f", "#b8c0c8", "#2b3138"
@@ -70,9 +70,28 @@ def heat(contributions: np.ndarray, full: float | None) -> np.ndarray:
     return np.asarray(np.clip(contributions / most, 0.0, 1.0)) if most > 0 else np.zeros_like(contributions)
 
 
-def network_of(estimator: PTAD, figure: str) -> Any:
+def rows_text(n_rows: int) -> str:
+    """Return a number of rows in words."""
+    return f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
+
+
+def known_anomalies(labels: Any, n_rows: int) -> NDArray[np.bool_]:
+    """Return labels as truth values; anything but 0, 1, true and false may mean something else and is refused."""
+    given = np.asarray(labels)
+    if given.shape != (n_rows,):
+        raise DataError(f"There are {given.size:,} labels for {n_rows:,} rows. Give one per row.")
+    found = given.astype(object)
+    if not np.isin(found, [0, 1]).all():
+        other = next(label for label in found if label not in (0, 1))
+        raise DataError(
+            f"A label must be 1 or true for an anomaly, 0 or false for a normal row. Got {other!r} instead."
+        )
+    return found.astype(bool)
+
+
+def network_of(estimator: TableModel, figure: str) -> Any:
     """Return the network of a detector of the ``paper`` preset; other detectors have none to draw."""
-    check_is_fitted(estimator)
+    estimator._check_fitted()
     for settings, term in zip(estimator.config_.terms, estimator.detector_.pipeline.terms, strict=True):
         if settings.title() == "network":
             return term

@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ptad.estimator import PTAD
 from ptad.report.plot.canvas import MOST_NAMES, heat, name_ticks, one_axes, pyplot
+from ptad.table_model import TableModel
 
 
 class CellHeatmapDisplay:
@@ -35,14 +35,14 @@ class CellHeatmapDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: PTAD, X: Any, *, top: int = 20, n_columns: int = MOST_NAMES, ax: Any = None
+        cls, estimator: TableModel, X: Any, *, top: int = 20, n_columns: int = MOST_NAMES, ax: Any = None
     ) -> Self:
         """Draw the ``top`` rows; of a wide table the ``n_columns`` columns that contribute most to them.
 
         Fully red is a cell that makes up half of the way from a typical normal row to the threshold.
         """
         explanation = estimator.explain(X)
-        order = np.argsort(-explanation.score, kind="stable")[:top]
+        order = np.argsort(-explanation.score_values, kind="stable")[:top]
         cells = explanation.contribution_values[order]
         kept = np.sort(np.argsort(-cells.sum(axis=0), kind="stable")[:n_columns])
         return cls(
@@ -76,6 +76,6 @@ class CellHeatmapDisplay:
         return self
 
 
-def _half_way(estimator: PTAD) -> float | None:
+def _half_way(estimator: TableModel) -> float | None:
     calibration = estimator.detector_.calibration
     return None if calibration is None else -float(estimator.offset_ + np.median(calibration.scores)) / 2.0

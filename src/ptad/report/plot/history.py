@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ptad.errors import SettingError
-from ptad.estimator import PTAD
 from ptad.report.plot.canvas import ANOMALY, INK, QUIET, bare, one_axes
+from ptad.table_model import TableModel
 
-_COLOURS = {"reconstruction": "#2f6f9f", "basis": "#3d9970", "prototype": "#d98e04", "orthogonality": "#8e6bb0"}
+# of Okabe and Ito: colour-blind readers tell them apart
+_COLOURS = {"reconstruction": "#0072b2", "basis": "#009e73", "prototype": "#e69f00", "orthogonality": "#cc79a7"}
 
 
 class HistoryDisplay:
@@ -34,9 +34,9 @@ class HistoryDisplay:
         self.history = list(history)
 
     @classmethod
-    def from_estimator(cls, estimator: PTAD, *, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: TableModel, *, ax: Any = None) -> Self:
         """Draw the history of a fitted detector."""
-        check_is_fitted(estimator)
+        estimator._check_fitted()
         return cls(history=estimator.history_).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:

@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 
 from ptad.errors import DataError
-from ptad.estimator import PTAD
 from ptad.report.plot.canvas import ANOMALY, NORMAL, QUIET, bare, grid_of_axes, name_ticks, network_of
+from ptad.table_model import TableModel
 
 
 class MaskDisplay:
@@ -38,7 +38,7 @@ class MaskDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: PTAD, X: Any, *, normal: int | None = None, anomaly: int | None = None, ax: Any = None
+        cls, estimator: TableModel, X: Any, *, normal: int | None = None, anomaly: int | None = None, ax: Any = None
     ) -> Self:
         """Draw row ``normal`` beside row ``anomaly`` of X.
 
@@ -47,10 +47,10 @@ class MaskDisplay:
         """
         term = network_of(estimator, "MaskDisplay")
         rows = estimator.schema_.encode(X)
-        cells, scores = term.cells(rows), estimator.anomaly_score(X)
+        cells, scores = term.cells(rows), np.asarray(estimator.anomaly_score(X))
         rates, masks = np.asarray(cells.masking_rate), np.asarray(cells.data_mask)
         if len(rates) < 2:
-            raise DataError(f"X has {len(rates)} row; two are needed to compare a normal row with an anomaly.")
+            raise DataError("There is 1 row. Give at least 2: the figure compares a normal row with an anomaly.")
         if anomaly is None:
             anomaly = int(np.argmax(scores))
         if normal is None:
@@ -78,7 +78,7 @@ class MaskDisplay:
             rate.bar(places, self.masking_rate[side], color=colour, width=0.8)
             mean = float(self.masking_rate[side].mean())
             rate.axhline(mean, color="black", linewidth=0.8, linestyle=":")
-            rate.set_title(f"{self.rows[side]}: {mean:.0%} of its latent is masked", fontsize="medium")
+            rate.set_title(f"{self.rows[side]}\n{100.0 * mean:.0f} % of its latent space is masked", fontsize="medium")
             soft.bar(places, self.data_mask[side], color=colour, width=0.8, alpha=0.75)
             name_ticks(soft.xaxis, self.columns, rotation=90, fontsize="x-small")
             soft.set_xlim(-0.6, n_columns - 0.4)

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from ptad.errors import DataError
-from ptad.estimator import PTAD
-from ptad.report.plot.canvas import ANOMALY, INK, NORMAL, QUIET, bare, network_of, one_axes
+from ptad.report.plot.canvas import ANOMALY, INK, NORMAL, QUIET, bare, known_anomalies, network_of, one_axes, rows_text
+from ptad.table_model import TableModel
 
 
 class ProjectionDisplay:
@@ -44,11 +44,12 @@ class ProjectionDisplay:
         self.explained = explained
 
     @classmethod
-    def from_estimator(cls, estimator: PTAD, X: Any, y: Any = None, *, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: TableModel, X: Any, y: Any = None, *, ax: Any = None) -> Self:
         """Project the rows and draw. Red are rows with a true ``y``, or without one those that are flagged."""
         term = network_of(estimator, "ProjectionDisplay")
-        latent = estimator.transform(X)
         detector = estimator.detector_
+        rows = estimator.schema_.encode(X)
+        latent = detector.pipeline.transform(rows)
         reference = detector.pipeline.transform(detector.reference[term.reference_index])
         if min(reference.shape) < 2:
             raise DataError("A view of the P-space needs at least two reference rows and two dimensions.")
@@ -56,9 +57,9 @@ class ProjectionDisplay:
         plane = PCA(n_components=2, svd_solver="full").fit(reference.astype(np.float64))
         vectors = term.basis_vectors
         if y is not None:
-            anomalous = np.asarray(y, dtype=bool)
-        elif estimator.detector_.calibration is not None:
-            anomalous = estimator.predict(X) < 0
+            anomalous = known_anomalies(y, len(rows))
+        elif detector.calibration is not None:
+            anomalous = detector.scores(rows) > -estimator.offset_
         else:
             anomalous = np.zeros(len(latent), dtype=bool)
         return cls(
@@ -75,17 +76,18 @@ class ProjectionDisplay:
         ax = self.ax_
         ax.scatter(*self.reference.T, s=14, color=QUIET, linewidths=0, label="reference rows")
         normal, anomalous = self.rows[~self.anomalous], self.rows[self.anomalous]
-        ax.scatter(*normal.T, s=14, color=NORMAL, alpha=0.7, linewidths=0, label=f"normal: {len(normal):,} rows")
+        ax.scatter(*normal.T, s=14, color=NORMAL, alpha=0.7, linewidths=0, label=f"normal: {rows_text(len(normal))}")
         ax.scatter(
-            *anomalous.T, s=16, color=ANOMALY, alpha=0.75, linewidths=0, label=f"anomalous: {len(anomalous):,} rows"
-        )
+            *anomalous.T, s=34, marker="^", color=ANOMALY, alpha=0.85, linewidths=0, zorder=2.5,
+            label=f"anomalous: {rows_text(len(anomalous))}",
+        )  # fmt: skip
         ax.scatter(
             *self.basis_vectors.T, s=150, marker="*", color="#f2b705", edgecolors=INK, linewidths=0.8,
             label="basis vectors", zorder=3,
         )  # fmt: skip
         ax.set(
-            xlabel=f"first principal axis of the P-space ({self.explained[0]:.0%})",
-            ylabel=f"second principal axis ({self.explained[1]:.0%})",
+            xlabel=f"first principal axis of the P-space ({100.0 * self.explained[0]:.0f} %)",
+            ylabel=f"second principal axis ({100.0 * self.explained[1]:.0f} %)",
         )
         bare(ax)
         ax.legend(frameon=False, fontsize="small")

@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ptad.estimator import PTAD
 from ptad.report.plot.canvas import grid_of_axes, name_ticks, network_of
+from ptad.table_model import TableModel
 
 
 class PrototypeDisplay:
@@ -37,7 +37,7 @@ class PrototypeDisplay:
         self.columns = [str(c) for c in columns]
 
     @classmethod
-    def from_estimator(cls, estimator: PTAD, *, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: TableModel, *, ax: Any = None) -> Self:
         """Draw the atoms of the network."""
         term = network_of(estimator, "PrototypeDisplay")
         names = _encoded_names(estimator, term)
@@ -68,7 +68,7 @@ class PrototypeDisplay:
         return self
 
 
-def _encoded_names(estimator: PTAD, term: Any) -> list[str]:
+def _encoded_names(estimator: TableModel, term: Any) -> list[str]:
     """Return a name for every input of the network, which has one for each category."""
     schema, names = estimator.schema_, []
     for place, code in zip(term.encoding.source.tolist(), term.encoding.code.tolist(), strict=True):

@@ -6,11 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from ptad.errors import DataError
-from ptad.estimator import PTAD
 from ptad.report.numbers import number_text
-from ptad.report.plot.canvas import ANOMALY, INK, NORMAL, QUIET, bare, one_axes
+from ptad.report.plot.canvas import ANOMALY, INK, NORMAL, QUIET, bare, known_anomalies, one_axes, rows_text
 from ptad.report.score_histogram import ScoreScale
+from ptad.table_model import TableModel
+
+FEWEST_BINS, MOST_BINS = 12, 60
 
 
 class ScoreHistogramDisplay:
@@ -47,26 +48,24 @@ class ScoreHistogramDisplay:
         self.scores = np.asarray(scores, dtype=np.float64)
         self.scale = scale or ScoreScale.of(self.scores)
         self.threshold, self.rate = threshold, rate
-        self.y = None if y is None else np.asarray(y, dtype=bool)
-        if self.y is not None and self.y.shape != self.scores.shape:
-            raise DataError(f"y has {len(self.y)} values for {len(self.scores)} rows. Give one per row.")
+        self.y = None if y is None else known_anomalies(y, len(self.scores))
 
     @classmethod
-    def from_estimator(cls, estimator: PTAD, X: Any, y: Any = None, *, ax: Any = None, n_bins: int = 60) -> Self:
+    def from_estimator(cls, estimator: TableModel, X: Any, y: Any = None, *, ax: Any = None) -> Self:
         """Score the rows and draw. ``y`` is True (or 1) for known anomalies."""
-        scores = estimator.anomaly_score(X)
+        scores = np.asarray(estimator.anomaly_score(X))
         calibration = estimator.detector_.calibration
         if calibration is None:
-            return cls(scores=scores, y=y).plot(ax, n_bins=n_bins)
+            return cls(scores=scores, y=y).plot(ax)
         threshold, rate = -float(estimator.offset_), estimator.false_alarm_rate_
         scale = ScoreScale.of(calibration.scores)
-        return cls(scores=scores, threshold=threshold, rate=rate, y=y, scale=scale).plot(ax, n_bins=n_bins)
+        return cls(scores=scores, threshold=threshold, rate=rate, y=y, scale=scale).plot(ax)
 
-    def plot(self, ax: Any = None, *, n_bins: int = 60) -> Self:
+    def plot(self, ax: Any = None) -> Self:
         """Draw on ``ax`` or on a new figure; the score axis is logarithmic far out, where anomalies lie."""
         self.figure_, self.ax_ = one_axes(ax, (8.0, 3.6))
         ax = self.ax_
-        edges = self._edges(n_bins)
+        edges = self._edges()
         if self.y is None:
             beyond = self.scores > (np.inf if self.threshold is None else self.threshold)
             groups = [(self.scores[~beyond], NORMAL, "not flagged"), (self.scores[beyond], ANOMALY, "flagged")]
@@ -81,7 +80,7 @@ class ScoreHistogramDisplay:
             edges,
             stacked=True,
             color=[g[1] for g in groups],
-            label=[f"{g[2]}: {len(g[0]):,} rows" for g in groups],
+            label=[f"{g[2]}: {rows_text(len(g[0]))}" for g in groups],
         )
         if self.threshold is not None:
             target = "" if self.rate is None else f" (target false-alarm rate {100 * self.rate:.2g} %)"
@@ -100,7 +99,9 @@ class ScoreHistogramDisplay:
         )
         return self
 
-    def _edges(self, n_bins: int) -> np.ndarray:
+    def _edges(self) -> np.ndarray:
+        # Rice's rule: few rows in many bins look like a comb
+        n_bins = int(np.clip(np.ceil(2.0 * np.cbrt(len(self.scores))), FEWEST_BINS, MOST_BINS))
         known = [] if self.threshold is None else [self.threshold]
         places = self.scale(np.concatenate([self.scores, known]))
         margin = max(0.02 * float(np.ptp(places)), 1e-3)

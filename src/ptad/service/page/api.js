@@ -39,10 +39,9 @@ async function ask(path, options = {}) {
 
 export const get = async (path) => (await ask(path)).json();
 export const send = async (method, path, body) => {
-  const options =
-    body === undefined
-      ? { method }
-      : { method, headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) };
+  const options = body === undefined
+    ? { method }
+    : { method, headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) };
   const response = await ask(path, options);
   return response.status === 204 ? null : response.json();
 };
@@ -52,10 +51,12 @@ export function upload(file, onProgress, signal) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open('POST', `/v1/tables?name=${encodeURIComponent(file.name.slice(0, 150))}`);
-    for (const [name, value] of Object.entries(headers({ 'Content-Type': 'application/octet-stream' })))
+    for (const [name, value] of Object.entries(headers({ 'Content-Type': 'application/octet-stream' }))) {
       request.setRequestHeader(name, value);
-    request.upload.addEventListener('progress', (event) =>
-      onProgress(event.lengthComputable ? event.loaded / event.total : null),
+    }
+    request.upload.addEventListener(
+      'progress',
+      (event) => onProgress(event.lengthComputable ? event.loaded / event.total : null),
     );
     request.addEventListener('load', () => {
       let content = {};
@@ -70,8 +71,7 @@ export function upload(file, onProgress, signal) {
     request.addEventListener('error', () =>
       reject(
         new Trouble('The upload was interrupted: the service cannot be reached, or it refused a file this large.', 0),
-      ),
-    );
+      ));
     request.addEventListener('abort', () => resolve(null));
     signal.addEventListener('abort', () => request.abort());
     request.send(file);
@@ -118,10 +118,11 @@ export function follow(job, onEvent, onLost) {
         onLost(error);
         if (error.status === 404 || error.status === 401) return;
       }
-      if (!ended)
+      if (!ended) {
         await new Promise((resolve) => {
           setTimeout(resolve, 1000);
         });
+      }
     }
   })();
   return () => stop.abort();

@@ -1,17 +1,26 @@
 // Which view is shown follows from the address, so a reload or a link brings one back to the same place.
 
 import { get } from './api.js';
+import { showModelComparison, showScoringComparison } from './comparison.js';
+import { mounted } from './components.js';
 import { make } from './dom.js';
 import { showHome } from './home.js';
-import { showModel, showModels } from './models.js';
+import { showModel } from './model.js';
+import { showModels } from './models.js';
+import { showRenewal } from './renewal.js';
 import { showResult } from './result.js';
 import { showSetup } from './setup.js';
 import { attempt, hush } from './shell.js';
-import { showJob, showJobs } from './jobs.js';
+import { showJob } from './job.js';
+import { showJobs } from './jobs.js';
+import { render } from './vendor/preact.js';
 
 const main = document.getElementById('main');
 const ROUTES = [
   [/^#\/models\/([a-z0-9-]+)$/, showModel, '#/models'],
+  [/^#\/models\/([a-z0-9-]+)\/renew\/([a-z0-9-]+)$/, showRenewal, '#/models'],
+  [/^#\/models\/([a-z0-9-]+)\/compare\/([a-z0-9-]+)$/, showModelComparison, '#/models'],
+  [/^#\/results\/([a-z0-9-]+)\/compare\/([a-z0-9-]+)$/, showScoringComparison, '#/jobs'],
   [/^#\/models$/, showModels, '#/models'],
   [/^#\/tables\/([a-z0-9-]+)$/, showSetup, '#/'],
   [/^#\/jobs\/([a-z0-9-]+)$/, showJob, '#/jobs'],
@@ -32,6 +41,10 @@ class View {
     this.add(make('h1', { text, attributes: { tabindex: '-1' } }));
   }
 
+  show(component) {
+    this.add(mounted(component));
+  }
+
   // a view that was left while it was being built adds nothing any more
   add(...nodes) {
     if (this === current) main.append(...nodes.filter(Boolean));
@@ -40,22 +53,23 @@ class View {
 
 async function show() {
   current?.leave();
+  for (const node of main.querySelectorAll('.mount')) render(null, node); // components end what they listen to
   const view = new View();
   current = view;
   hush();
   main.replaceChildren();
   const hash = location.hash || '#/';
-  const [pattern, render, section] = ROUTES.find(([test]) => test.test(hash));
-  for (const link of document.querySelectorAll('nav a')) {
+  const [pattern, open, section] = ROUTES.find(([test]) => test.test(hash));
+  for (const link of document.querySelectorAll('nav a[href^="#"]')) {
     if (link.getAttribute('href') === section) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }
-  await attempt(() => render(view, pattern.exec(hash)[1]));
+  await attempt(() => open(view, ...pattern.exec(hash).slice(1)));
   if (view !== current) {
     view.leave();
     return;
   }
-  if (!main.children.length)
+  if (!main.children.length) {
     main.append(
       make(
         'p',
@@ -64,6 +78,7 @@ async function show() {
         make('a', { text: 'Go to the start', attributes: { href: '#/' } }),
       ),
     );
+  }
   if (started && !main.querySelector(':focus')) main.querySelector('h1')?.focus({ preventScroll: true });
   started = true;
   window.scrollTo(0, 0);
@@ -81,7 +96,6 @@ for (const name of ['dragover', 'drop']) window.addEventListener(name, (event) =
 show();
 get('/v1/service')
   .then((service) => {
-    document.getElementById('footer').textContent =
-      `ptad ${service.version}. This page loads nothing from elsewhere.`;
+    document.getElementById('footer').textContent = `ptad ${service.version}. This page loads nothing from elsewhere.`;
   })
   .catch(() => {});

@@ -1,109 +1,95 @@
 // The columns of a table that has just come in: which are used, and as what.
 
-import { count, heading, make, percent, scroller } from './dom.js';
+import { Name, Scroller } from './components.js';
+import { count, percent } from './dom.js';
 import { TYPE_NAMES } from './panels.js';
+import { Select } from './parts.js';
+import { html, useRef, useState } from './vendor/preact.js';
 
 const FIRST_COLUMNS = 30;
+const TYPES = Object.entries(TYPE_NAMES);
 
-export function columnTable(table) {
-  const kinds = new Map();
-  const used = new Map();
-  const body = make('tbody');
-  for (const [i, column] of table.columns.entries()) {
-    const select = make(
-      'select',
-      { attributes: { 'aria-label': `Type of ${column.name}` } },
-      ...Object.entries(TYPE_NAMES).map(([value, text]) =>
-        make('option', { text, attributes: { value, selected: value === column.kind } }),
-      ),
-    );
-    const use = make('input', {
-      id: `use-${i}`,
-      attributes: { type: 'checkbox', 'aria-label': `Use ${column.name}` },
-    });
-    use.checked = !column.problem;
-    const tr = make(
-      'tr',
-      { class: use.checked ? '' : 'out' },
-      make('td', { class: 'use' }, use),
-      make('td', { class: 'name', text: column.name }),
-      make('td', {}, column.kind ? select : make('span', { class: 'quiet', text: 'none' })),
-      make('td', { class: 'examples', text: column.examples.join(', ') || 'no value' }),
-      make('td', { class: 'number missing', text: column.missing ? percent(column.missing) : '' }),
-      make('td', { class: 'problem', text: column.problem || '' }),
-    );
-    use.addEventListener('change', () => tr.classList.toggle('out', !use.checked));
-    if (!column.kind) use.disabled = true;
-    kinds.set(column.name, select);
-    used.set(column.name, use);
-    body.append(tr);
+// What is chosen for every column before anybody has chosen anything.
+export const proposal = (columns) =>
+  Object.fromEntries(columns.map((c) => [c.name, { use: !c.problem && Boolean(c.type), type: c.type }]));
+
+export function columnChoice(columns, chosen) {
+  const types = {};
+  const drop = [];
+  for (const column of columns) {
+    const { use, type } = chosen[column.name];
+    if (!use) drop.push(column.name);
+    // naming the type keeps a column that looks like an identifier
+    else if (type !== column.type || (column.problem || '').startsWith('identifier')) types[column.name] = type;
   }
-  const find = table.columns.length > FIRST_COLUMNS ? finder(body, table.columns) : null;
-  const heads = ['Use', 'Column', 'Type', 'For example', 'Missing', 'Remark'];
-  const list = scroller(
-    'columns',
-    'Table of the columns',
-    make(
-      'table',
-      { class: 'columns' },
-      make('thead', {}, make('tr', {}, ...heads.map((text) => heading(text, text === 'Missing' ? 'number' : '')))),
-      body,
-    ),
-  );
-  const node = make('div', {}, find, list);
-  const choice = () => {
-    const given = {};
-    const drop = [];
-    for (const column of table.columns) {
-      const wanted = used.get(column.name).checked;
-      const kind = kinds.get(column.name).value;
-      if (!wanted) drop.push(column.name);
-      // naming the type keeps a column that looks like an identifier
-      else if (kind !== column.kind || (column.problem || '').startsWith('identifier')) given[column.name] = kind;
-    }
-    return { kinds: given, drop };
-  };
-  return { node, choice, used };
+  return { types, drop };
+}
+
+function ColumnRow({ column, chosen, onChange }) {
+  const { name, type, examples, missing, problem } = column;
+  const use = (event) => onChange(name, { use: event.target.checked });
+  const choice = html`
+    <${Select} label=${`Type of ${name}`} value=${chosen.type} options=${TYPES} onChange=${(t) =>
+      onChange(name, { type: t })} />
+  `;
+  return html`
+    <tr class=${chosen.use ? '' : 'out'}>
+      <td class="use">
+        <input type="checkbox" aria-label=${`Use ${name}`} checked=${chosen.use} disabled=${!type} onChange=${use} />
+      </td>
+      <td class="name">
+        <${Name} text=${name} />
+      </td>
+      <td class="type">${type ? choice : html`<span class="quiet">none</span>`}</td>
+      <td class="examples">${examples.join(', ') || 'no value'}</td>
+      <td class="number missing">${missing ? percent(missing) : ''}</td>
+      <td class="problem">${problem || ''}</td>
+    </tr>
+  `;
 }
 
 // Of many columns, the first ones and those with a remark are shown until one looks for others.
-function finder(body, columns) {
-  const lines = [...body.children];
-  const input = make('input', { id: 'find', attributes: { type: 'search', placeholder: 'part of its name' } });
-  const status = make('span', { class: 'quiet small', attributes: { role: 'status' } });
-  let few = true;
-  const all = make('button', {
-    text: 'Show all columns',
-    attributes: { type: 'button' },
-    on: {
-      click: () => {
-        few = false;
-        all.remove();
-        input.focus();
-        show();
-      },
-    },
-  });
-  const show = () => {
-    const wanted = input.value.trim().toLowerCase();
-    lines.forEach((line, i) => {
-      line.hidden = wanted
-        ? !columns[i].name.toLowerCase().includes(wanted)
-        : few && i >= FIRST_COLUMNS && !columns[i].problem;
-    });
-    status.textContent = `${count(lines.filter((line) => !line.hidden).length)} of ${count(lines.length)} shown`;
-  };
-  input.addEventListener('input', show);
-  input.addEventListener('keydown', (event) => {
-    if (event.key === 'Enter') event.preventDefault();
-  }); // it would start the fit
-  show();
-  return make(
-    'div',
-    { class: 'find' },
-    make('label', { text: 'Find a column', attributes: { for: 'find' } }),
-    input,
-    all,
-    status,
+export function ColumnTable({ columns, chosen, onChange }) {
+  const [wanted, setWanted] = useState('');
+  const [all, setAll] = useState(columns.length <= FIRST_COLUMNS);
+  const find = useRef(null);
+  const text = wanted.trim().toLowerCase();
+  const shown = columns.filter((c, i) =>
+    text ? c.name.toLowerCase().includes(text) : all || i < FIRST_COLUMNS || c.problem
   );
+  const enter = (event) => event.key === 'Enter' && event.preventDefault(); // it would start the fit
+  const more = () => {
+    setAll(true);
+    find.current.focus();
+  };
+  return html`
+    ${columns.length > FIRST_COLUMNS && html`
+      <div class="find">
+        <label for="find">Find a column</label>
+        <input id="find" type="search" placeholder="part of its name" value=${wanted} ref=${find} onKeyDown=${enter}
+          onInput=${(event) => setWanted(event.target.value)} />
+        ${!all && html`<button type="button" onClick=${more}>Show all columns</button>`}
+        <span class="quiet small" role="status">${count(shown.length)} of ${count(columns.length)} shown</span>
+      </div>
+    `}
+    <${Scroller} id="columns" label="Table of the columns">
+      <table class="columns">
+        <thead>
+          <tr>
+            <th scope="col">Use</th>
+            <th scope="col">Column</th>
+            <th scope="col">Type</th>
+            <th scope="col">For example</th>
+            <th scope="col" class="number">Missing</th>
+            <th scope="col">Remark</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${shown.map((c) =>
+            html`<${ColumnRow} key=${c.name} column=${c} chosen=${chosen[c.name]} onChange=${onChange} />`
+          )}
+        </tbody>
+      </table>
+      <//>
+  `;
 }

@@ -12,7 +12,7 @@ export function exampleFile() {
     const site = ['harbour', 'mill', 'valley'][Math.floor(random() * 3)];
     let speed = 1450 + 120 * normal();
     let flow = speed * 0.042 + 0.8 * normal();
-    let pressure = 2.1 + flow * 0.035 + 0.06 * normal();
+    const pressure = 2.1 + flow * 0.035 + 0.06 * normal();
     let temperature = 38 + (speed - 1450) * 0.02 + 1.5 * normal();
     let bearing = ['ceramic', 'steel'][site === 'mill' ? 0 : 1];
     if (i % 97 === 40) flow *= 0.55; // a leak

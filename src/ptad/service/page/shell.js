@@ -1,7 +1,7 @@
-// What all views share: messages, moving between views, uploading.
+// What all views share: messages, and moving between views.
 
-import { Trouble, setToken, token, upload } from './api.js';
-import { make, percent } from './dom.js';
+import { setToken, token, Trouble } from './api.js';
+import { make } from './dom.js';
 
 const news = document.getElementById('news');
 const main = document.getElementById('main');
@@ -86,49 +86,4 @@ function askToken() {
   setToken('');
   main.replaceChildren(form);
   input.focus();
-}
-
-// Shows the way of a file to the service in the place of the drop zone.
-export async function bringIn(zone, file, then) {
-  hush();
-  const fill = make('i');
-  const meter = make('div', { class: 'meter', attributes: { role: 'progressbar', 'aria-label': 'Upload' } }, fill);
-  const note = make('p', { text: `Sending ${file.name} …` });
-  const stop = new AbortController();
-  const box = make(
-    'div',
-    { class: 'sheet' },
-    note,
-    meter,
-    make('button', {
-      id: 'stop-upload',
-      text: 'Stop',
-      attributes: { type: 'button' },
-      on: { click: () => stop.abort() },
-    }),
-  );
-  zone.replaceWith(box);
-  // whoever leaves the view does not wait for the file any more, and must not be taken to it later
-  window.addEventListener('hashchange', () => stop.abort(), { once: true, signal: stop.signal });
-  const table = await attempt(() =>
-    upload(
-      file,
-      (share) => {
-        if (share !== null) {
-          fill.style.setProperty('--size', `${100 * share}%`);
-          meter.setAttribute('aria-valuenow', Math.round(100 * share));
-        }
-        if (share === 1) {
-          meter.removeAttribute('aria-valuenow');
-          note.textContent = `Reading ${file.name} …`;
-          meter.classList.add('unknown');
-        } else if (share !== null) note.textContent = `Sending ${file.name}, ${percent(share)} …`;
-      },
-      stop.signal,
-    ),
-  );
-  box.replaceWith(zone);
-  stop.abort(); // nothing to stop any more; this ends the listening
-  if (zone.isConnected) zone.querySelector('input').focus({ preventScroll: true }); // ready for another file
-  if (table) await attempt(() => then(table));
 }

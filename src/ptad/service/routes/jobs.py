@@ -1,4 +1,4 @@
-"""Addresses for jobs: start, watch, cancel and delete them, take their results."""
+"""Addresses for jobs: start, watch, cancel and delete them."""
 
 from __future__ import annotations
 
@@ -7,26 +7,24 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from importlib.util import find_spec
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-import pyarrow.parquet as pq
-from fastapi import APIRouter, Header, Query, Request
-from starlette.responses import FileResponse, Response, StreamingResponse
+from fastapi import APIRouter, Header, Request
+from starlette.responses import Response, StreamingResponse
 
 from ptad.engines.learning import checked_detector
 from ptad.errors import DataError, MissingExtraError, SettingError
 from ptad.service.context import Context, context_of
-from ptad.service.formats import FORMATS, PARQUET, Encoder
 from ptad.service.jobs import FINAL
-from ptad.service.messages import FitRequest, Identifier, JobInfo, ScoringRequest, problems
-from ptad.service.problems import Problem
-from ptad.service.table_scores import CONTENT, SCORED
+from ptad.service.messages import FitRequest, Identifier, JobInfo, RenewalRequest, ScoringRequest, problems
+from ptad.service.models import version_name
 from ptad.service.workers import Told
+from ptad.tables.names import did_you_mean
 
 router = APIRouter(tags=["jobs"])
 
 HEARTBEAT_SECONDS = 10.0
-_ANY = {"schema": {"type": "string", "format": "binary"}}
+TOGETHER = "'label' (a column) and 'normal' (its values for normal rows) belong together."
 _EVENT = {  # of a stream, OpenAPI 3.1 describes each event
     "type": "object",
     "required": ["event", "data"],
@@ -40,27 +38,30 @@ _EVENT = {  # of a stream, OpenAPI 3.1 describes each event
 
 @router.post("/v1/fits", status_code=202, response_model=JobInfo, responses=problems(404, 429))
 async def start_fit(request: Request, wanted: FitRequest) -> Any:
-    """Start to fit a model on an uploaded table; the answer is a job."""
+    """Start to fit a model on an uploaded table, and to score that table if ``score`` is true; the answer is a job."""
     context = context_of(request)
     table = context.uploads.get(wanted.table)
     names = [column["name"] for column in table["columns"]]
     for what, given in (
         ("label", [wanted.label] if wanted.label else []),
         ("drop", wanted.drop),
-        ("kinds", wanted.kinds),
+        ("types", wanted.types),
     ):
         for name in given:
             if name not in names:
-                raise DataError(f"{table['name']} has no column {name!r}, named in {what!r}.")
+                raise DataError(f"{table['name']} has no column {name!r}, named in {what!r}.{_meant([name], names)}")
     if (wanted.label is None) != (not wanted.normal):
-        raise SettingError("'label' (a column) and 'normal' (its values for normal rows) belong together.")
+        raise SettingError(TOGETHER)
     parameters = {
         "preset": wanted.preset,
         "false_alarm_rate": wanted.false_alarm_rate,
         "random_state": wanted.seed,
-        "kinds": dict(wanted.kinds),
+        "types": dict(wanted.types),
         "drop": list(wanted.drop),
         "missing": list(wanted.missing),
+        "decimal": wanted.decimal,
+        "thousands": wanted.thousands,
+        "strict": wanted.strict,
         "config": wanted.config,
     }
     if wanted.preset == "paper" and find_spec("torch") is None:
@@ -71,6 +72,7 @@ async def start_fit(request: Request, wanted: FitRequest) -> Any:
         "name": wanted.name,
         "label": wanted.label,
         "normal": wanted.normal,
+        "score": wanted.score,
         "parameters": parameters,
     }
     return context.jobs.public(context.jobs.add("fit", spec, wanted.name))
@@ -80,22 +82,58 @@ async def start_fit(request: Request, wanted: FitRequest) -> Any:
 async def start_scoring(request: Request, wanted: ScoringRequest) -> Any:
     """Start to score an uploaded table with a model; the answer is a job."""
     context = context_of(request)
+    table, name, rate = await _fitting(context, wanted)
+    # the rate at the time of the request: half of a table must not be flagged at another one
+    spec = {**wanted.model_dump(), "false_alarm_rate": rate}
+    return context.jobs.public(context.jobs.add("score", spec, f"{table} with {name}"))
+
+
+@router.post("/v1/updates", status_code=202, response_model=JobInfo, responses=problems(404, 409, 429))
+async def start_update(request: Request, wanted: RenewalRequest) -> Any:
+    """Start to update a model: half of the new rows join its reference rows, half give its threshold."""
+    return await _renewal(context_of(request), "update", wanted)
+
+
+@router.post("/v1/recalibrations", status_code=202, response_model=JobInfo, responses=problems(404, 409, 429))
+async def start_recalibration(request: Request, wanted: RenewalRequest) -> Any:
+    """Start to recalibrate a model: its threshold comes from rows that it was not fitted on; scores stay the same."""
+    return await _renewal(context_of(request), "recalibrate", wanted)
+
+
+async def _renewal(context: Context, kind: str, wanted: RenewalRequest) -> Any:
+    if (wanted.label is None) != (not wanted.normal):
+        raise SettingError(TOGETHER)
+    known = context.models.get(wanted.model).about.get("training_tables", ())
+    if kind == "recalibrate" and any(context.uploads.same(table, wanted.table) for table in known):
+        raise DataError("The model was fitted on this table. Recalibrate it with rows that it was not fitted on.")
+    table, name, rate = await _fitting(context, wanted)
+    spec = {
+        **wanted.model_dump(),
+        "false_alarm_rate": rate if wanted.false_alarm_rate is None else wanted.false_alarm_rate,
+    }
+    return context.jobs.public(context.jobs.add(kind, spec, f"{name} with {table}"))
+
+
+async def _fitting(context: Context, wanted: ScoringRequest | RenewalRequest) -> tuple[str, str, float | str | None]:
+    """Names of table and model and the model's rate, once it is known that the table has the model's columns."""
     context.uploads.get(wanted.table)
     schema = (await context.models.load(wanted.model)).schema_
     table, entry = context.uploads.get(wanted.table), context.models.get(wanted.model)  # neither went meanwhile
     names = [column["name"] for column in table["columns"]]
     if wanted.label is not None and wanted.label not in names:
-        raise DataError(f"{table['name']} has no column {wanted.label!r}, named as the label.")
+        meant = _meant([wanted.label], names)
+        raise DataError(f"{table['name']} has no column {wanted.label!r}, named as the label.{meant}")
     missing = [] if schema.from_array else [name for name in schema.names if name not in names]
     if missing:
         raise DataError(
-            f"{table['name']} lacks {_listed(missing)}, which the model {entry.about['name']!r} was trained with. "
-            f"It has {_listed(names)}. Add or rename columns, or choose another model."
+            f"{table['name']} lacks {_listed(missing)}, which the model {entry.about['name']!r} was trained with."
+            f"{did_you_mean(missing, names)} It has {_listed(names)}. Add or rename columns, or choose another model."
         )
-    # the rate at the time of the request: half of a table must not be flagged at another one
-    spec = {**wanted.model_dump(), "false_alarm_rate": entry.about.get("false_alarm_rate")}
-    title = f"{table['name']} with {entry.about['name']}"
-    return context.jobs.public(context.jobs.add("score", spec, title))
+    return table["name"], version_name(entry.about), entry.about.get("false_alarm_rate")
+
+
+def _meant(absent: list[str], names: list[str]) -> str:
+    return did_you_mean(absent, names) or f" Its columns are: {_listed(names)}."
 
 
 def _listed(names: list[str], most: int = 8) -> str:
@@ -172,49 +210,3 @@ async def delete_job(request: Request, job: Identifier) -> Response:
     """Delete a job and its results; a model that it made stays."""
     await context_of(request).jobs.delete(job)
     return Response(status_code=204)
-
-
-@router.get("/v1/jobs/{job}/report", response_model=dict[str, Any], responses=problems(404, 409))
-async def job_report(request: Request, job: Identifier) -> Response:
-    """What a finished scoring found: histogram, highest scores with reasons, drift, health of the model."""
-    context = context_of(request)
-    _finished_scoring(context, job)
-    return FileResponse(context.jobs.folder(job) / CONTENT, media_type="application/json")
-
-
-@router.get(
-    "/v1/jobs/{job}/scores",
-    response_class=Response,
-    responses={200: {"content": dict.fromkeys(FORMATS.values(), _ANY)}, **problems(404, 409)},
-)
-async def job_scores(
-    request: Request,
-    job: Identifier,
-    format: Annotated[Literal["csv", "parquet", "ndjson", "arrow"], Query()] = "csv",
-) -> Response:
-    """Download the table with its scores; in CSV, text that a spreadsheet would compute is made harmless."""
-    context = context_of(request)
-    _finished_scoring(context, job)
-    path = context.jobs.folder(job) / SCORED
-    if format == "parquet":
-        return FileResponse(path, media_type=PARQUET, filename="scored.parquet")
-    headers = {"Content-Disposition": f'attachment; filename="scored.{format}"'}
-    return StreamingResponse(_converted(path, FORMATS[format]), media_type=FORMATS[format], headers=headers)
-
-
-def _finished_scoring(context: Context, identifier: str) -> None:
-    job = context.jobs.get(identifier)
-    if job["kind"] != "score" or job["state"] != "done":
-        raise Problem(409, "Only a finished scoring has a report and scores. Start one with POST /v1/scorings.")
-
-
-async def _converted(path: Any, media_type: str) -> AsyncIterator[bytes]:
-    file = await asyncio.to_thread(pq.ParquetFile, path)
-    try:
-        encoder = Encoder(media_type, file.schema_arrow)
-        batches = file.iter_batches(batch_size=8192, use_threads=False)
-        while (batch := await asyncio.to_thread(next, batches, None)) is not None:
-            yield await asyncio.to_thread(encoder.write, batch)
-        yield encoder.close()
-    finally:
-        file.close()

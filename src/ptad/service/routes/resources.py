@@ -13,7 +13,7 @@ from starlette.responses import FileResponse, Response
 from ptad.errors import SettingError
 from ptad.estimator import PTAD
 from ptad.service.context import Context, context_of
-from ptad.service.messages import Identifier, ModelChange, ModelInfo, ModelLine, TableInfo, problems
+from ptad.service.messages import Identifier, Marker, ModelChange, ModelInfo, ModelLine, TableInfo, problems
 from ptad.service.problems import Problem
 from ptad.service.routes.scores import FILES, json_response, media_type
 from ptad.service.store import remove
@@ -112,18 +112,27 @@ async def list_tables(request: Request) -> Any:
     tags=["tables"],
 )
 async def add_table(
-    request: Request, name: Annotated[str, Query(max_length=200, description="What to call it")] = "table"
+    request: Request,
+    name: Annotated[str, Query(max_length=200, description="What to call it")] = "table",
+    sheet: Annotated[
+        str | None, Query(max_length=200, description="Sheet of a workbook: name, or number from 1")
+    ] = None,
 ) -> Any:
-    """Upload a table (CSV, TSV, Parquet, Arrow, JSON lines; compressed or not); the answer describes its columns."""
+    """Upload a table (CSV, TSV, Parquet, Arrow, JSON lines; compressed or not; Excel); the answer describes it."""
     if media_type(request) not in FILES:
         raise Problem(415, f"The header Content-Type must be one of: {', '.join(sorted(FILES))}.")
-    return await context_of(request).uploads.add(name, request.stream())
+    return await context_of(request).uploads.add(name, request.stream(), sheet)
 
 
 @router.get("/v1/tables/{table}", response_model=TableInfo, responses=problems(404), tags=["tables"])
-async def describe_table(request: Request, table: Identifier) -> Any:
+async def describe_table(
+    request: Request,
+    table: Identifier,
+    missing: Annotated[list[Marker] | None, Query(max_length=100, description="Markers of missing values")] = None,
+) -> Any:
     """Describe the columns of a table: types, problems, missing values, examples."""
-    return context_of(request).uploads.get(table)
+    uploads = context_of(request).uploads
+    return await uploads.described(table, missing) if missing else uploads.get(table)
 
 
 @router.delete("/v1/tables/{table}", status_code=204, responses={**_NOTHING, **problems(404, 409)}, tags=["tables"])

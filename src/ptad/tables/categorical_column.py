@@ -13,17 +13,17 @@ from ptad.tables.values import texts
 
 
 @dataclass(frozen=True)
-class CategoryColumn:
+class CategoricalColumn:
     """Codes of the values that occurred in training, in sorted order; the next code is that of unseen values."""
 
     name: str
     values: tuple[str, ...]
-    kind: str = "category"
+    type: str = "categorical"
 
     @classmethod
-    def fit(cls, name: str, kind: str, array: pa.Array) -> CategoryColumn:
+    def fit(cls, name: str, type: str, array: pa.Array) -> CategoricalColumn:
         """Learn the known values."""
-        return cls(name, tuple(sorted(v for v in pc.unique(texts(array, name)).to_pylist() if v is not None)), kind)
+        return cls(name, tuple(sorted(v for v in pc.unique(texts(array, name)).to_pylist() if v is not None)), type)
 
     @property
     def n_categories(self) -> int:
@@ -54,6 +54,6 @@ class CategoryColumn:
         return {"values": list(self.values)}
 
     @classmethod
-    def from_json(cls, name: str, kind: str, state: dict[str, Any]) -> CategoryColumn:
+    def from_json(cls, name: str, type: str, state: dict[str, Any]) -> CategoricalColumn:
         """Read back what :meth:`to_json` wrote."""
-        return cls(name, tuple(state["values"]), kind)
+        return cls(name, tuple(state["values"]), type)

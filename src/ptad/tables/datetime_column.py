@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ptad.tables.date_format import has_zone
 from ptad.tables.values import (
     DAY,
     FIRST_SECOND,
@@ -17,8 +18,8 @@ from ptad.tables.values import (
     day_times,
     decoded,
     is_text,
-    looks_like,
     moments,
+    share_like,
 )
 
 _STEPS = {"day": DAY, "week": 7, "year": 366}  # seconds of a day, days of a week, days of a year
@@ -26,7 +27,7 @@ _YEAR = 366 * DAY
 
 
 @dataclass(frozen=True)
-class MomentColumn:
+class DatetimeColumn:
     """A point in time.
 
     Attributes
@@ -40,33 +41,36 @@ class MomentColumn:
         each as a sine and a cosine.
     zoned : bool
         Whether the column has a time zone; its cycles are then those of UTC.
+    formats : tuple of str
+        How text is read: the first format that fits; ISO 8601 if there is none.
     """
 
     name: str
-    kind: str
+    type: str
     first: int
     last: int
     cycles: tuple[str, ...]
     zoned: bool = False
+    formats: tuple[str, ...] = ()
 
     @classmethod
-    def fit(cls, name: str, kind: str, array: pa.Array) -> MomentColumn:
+    def fit(cls, name: str, type: str, array: pa.Array, formats: tuple[str, ...] = ()) -> DatetimeColumn:
         """Learn the range and the cycles."""
-        if kind == "time":
-            return cls(name, kind, 0, DAY, ("day",))
-        zoned = is_zoned(decoded(array))
-        whole, _, missing = moments(array, name, 0, zoned=zoned)
+        if type == "time":
+            return cls(name, type, 0, DAY, ("day",))
+        zoned = is_zoned(decoded(array), formats)
+        whole, _, missing = moments(array, name, 0, zoned=zoned, formats=formats)
         present = whole[~missing]
         low, high = (int(np.floor(q)) for q in np.quantile(present, (0.01, 0.99)))
         reach = max(high - low, DAY)
         days = present // DAY
         cycles = {
-            "day": kind == "datetime" and np.ptp(present - days * DAY) > 0,
+            "day": type == "datetime" and np.ptp(present - days * DAY) > 0,
             "week": np.ptp((days + 3) % 7) > 0,
             "year": high - low > _YEAR,
         }
         first, last = max(low - reach, FIRST_SECOND), min(high + reach, LAST_SECOND)
-        return cls(name, kind, first, last, tuple(c for c, varied in cycles.items() if varied), zoned)
+        return cls(name, type, first, last, tuple(c for c, varied in cycles.items() if varied), zoned, formats)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -77,14 +81,14 @@ class MomentColumn:
     @property
     def resolution(self) -> np.ndarray:
         """How far apart two moments may be and still read alike; the cycles follow from the moment."""
-        return np.array([DAY / 2 if self.kind == "date" else 0.5, *np.full(2 * len(self.cycles), np.inf)])
+        return np.array([DAY / 2 if self.type == "date" else 0.5, *np.full(2 * len(self.cycles), np.inf)])
 
     def raw(self, array: pa.Array, offset: int) -> np.ndarray:
         """Seconds since ``first`` and the cycles, of shape (n_rows, 1 + 2 * n_cycles), NaN where missing."""
-        if self.kind == "time":
+        if self.type == "time":
             whole, rest, missing = day_times(array, self.name, offset)
         else:
-            whole, rest, missing = moments(array, self.name, offset, zoned=self.zoned)
+            whole, rest, missing = moments(array, self.name, offset, zoned=self.zoned, formats=self.formats)
         block = np.empty((len(whole), 1 + 2 * len(self.cycles)))
         block[:, 0] = np.clip((whole - self.first) + rest, 0.0, self.last - self.first)
         days = whole // DAY
@@ -105,10 +109,10 @@ class MomentColumn:
         """Moments from the linear coordinate, of the type that observed ones have; datetime64 without a zone."""
         span = self.last - self.first
         seconds = self.first + np.rint(np.clip(np.nan_to_num(raw[:, 0]), 0, span)).astype(np.int64)
-        if self.kind == "time":
+        if self.type == "time":
             clock = pa.array(np.minimum(seconds, DAY - 1).astype(np.int32)).cast(pa.time32("s"))
             return np.asarray(clock.to_numpy(zero_copy_only=False))
-        if self.kind == "date":
+        if self.type == "date":
             return np.asarray((seconds + DAY // 2) // DAY).astype("datetime64[D]").astype(object)  # nearest midnight
         if self.zoned:
             return np.array(pa.array(seconds, pa.timestamp("s", "UTC")).to_pylist(), dtype=object)
@@ -116,18 +120,22 @@ class MomentColumn:
 
     def to_json(self) -> dict[str, Any]:
         """Plain types for the schema file."""
-        return {"first": self.first, "last": self.last, "cycles": list(self.cycles), "zoned": self.zoned}
+        state = {"first": self.first, "last": self.last, "cycles": list(self.cycles), "zoned": self.zoned}
+        return state | ({"formats": list(self.formats)} if self.formats else {})
 
     @classmethod
-    def from_json(cls, name: str, kind: str, state: dict[str, Any]) -> MomentColumn:
+    def from_json(cls, name: str, type: str, state: dict[str, Any]) -> DatetimeColumn:
         """Read back what :meth:`to_json` wrote."""
-        return cls(name, kind, int(state["first"]), int(state["last"]), tuple(state["cycles"]), bool(state["zoned"]))
+        span, formats = (int(state["first"]), int(state["last"])), tuple(state.get("formats", ()))
+        return cls(name, type, *span, tuple(state["cycles"]), bool(state["zoned"]), formats)
 
 
-def is_zoned(array: pa.Array) -> bool:
+def is_zoned(array: pa.Array, formats: tuple[str, ...] = ()) -> bool:
     """Whether a column of dates, or of text that holds dates, has a time zone."""
+    if formats and not pa.types.is_temporal(array.type):
+        return has_zone(formats[0])
     if is_text(array.type):
-        return array.null_count < len(array) and looks_like(array, ZONED_TEXT)
+        return share_like(array, ZONED_TEXT) > 0.5  # the others cannot be read
     return pa.types.is_timestamp(array.type) and array.type.tz is not None
 
 

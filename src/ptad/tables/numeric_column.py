@@ -9,42 +9,46 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ptad.tables.number_format import PLAIN, WHOLE_TEXT, NumberFormat
 from ptad.tables.values import decoded, is_text, looks_like, numbers, truths
 
 EXACT = 2**53  # beyond it float64 skips integers
 
 
 @dataclass(frozen=True)
-class NumberColumn:
+class NumericColumn:
     """A column that is one number per cell.
 
     Attributes
     ----------
-    name, kind : str
-        Kind is "number", "boolean" (0 and 1) or "duration" (seconds).
+    name, type : str
+        Type is "numeric", "boolean" (0 and 1) or "duration" (seconds).
     integer : bool
         Whether all training values were whole numbers of an integer type: decoded values are rounded.
     origin : int
         Subtracted exactly before the conversion to float64. It is 0 unless the training integers went beyond 2**53;
         then it is their smallest value, so that neighbouring identifiers or nanosecond stamps stay distinct.
+    form : NumberFormat
+        Decimal and thousands sign of numbers that come as text.
     """
 
     name: str
-    kind: str
+    type: str
     integer: bool = False
     origin: int = 0
+    form: NumberFormat = PLAIN
 
     @classmethod
-    def fit(cls, name: str, kind: str, array: pa.Array) -> NumberColumn:
+    def fit(cls, name: str, type: str, array: pa.Array, form: NumberFormat = PLAIN) -> NumericColumn:
         """Learn whether the column is whole-numbered and needs an origin."""
         values = decoded(array)
-        if kind != "number":
-            return cls(name, kind)
+        if type != "numeric":
+            return cls(name, type)
         if is_text(values.type):
-            return cls(name, kind, integer=looks_like(values, r"^[+-]?\d+$"))
+            return cls(name, type, integer=looks_like(form.plain(values), WHOLE_TEXT), form=form)
         if not pa.types.is_integer(values.type):
-            return cls(name, kind)
-        return cls(name, kind, True, origin_of(*pc.min_max(values).as_py().values()))
+            return cls(name, type, form=form)
+        return cls(name, type, True, origin_of(*pc.min_max(values).as_py().values()), form)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -54,22 +58,22 @@ class NumberColumn:
     @property
     def resolution(self) -> float:
         """How far apart two values may be and still read alike: half a step of the values shown."""
-        if self.kind == "duration":
+        if self.type == "duration":
             return 0.5e-6
-        return 0.5 if self.integer or self.kind == "boolean" else 0.0
+        return 0.5 if self.integer or self.type == "boolean" else 0.0
 
     def raw(self, array: pa.Array, offset: int) -> np.ndarray:
         """Unscaled float64 values of shape (n_rows, 1), NaN where missing."""
-        if self.kind == "boolean":
+        if self.type == "boolean":
             return truths(array, self.name, offset)[:, None]
-        return numbers(array, self.name, offset, self.origin)[:, None]
+        return numbers(array, self.name, offset, self.origin, self.form)[:, None]
 
     def decode(self, raw: np.ndarray) -> np.ndarray:
         """Values in the table's own units from unscaled reconstructions."""
         values = raw[:, 0]
-        if self.kind == "boolean":
+        if self.type == "boolean":
             return np.asarray(values > 0.5)
-        if self.kind == "duration":
+        if self.type == "duration":
             seconds = np.clip(np.nan_to_num(values), -9e12, 9e12)
             return np.asarray(np.rint(seconds * 1e6).astype("timedelta64[us]"))
         if not self.integer:
@@ -81,14 +85,15 @@ class NumberColumn:
 
     def to_json(self) -> dict[str, Any]:
         """Plain types for the schema file."""
-        if self.kind != "number":
+        if self.type != "numeric":
             return {}
-        return {"integer": self.integer} | ({"origin": self.origin} if self.origin else {})
+        return {"integer": self.integer} | ({"origin": self.origin} if self.origin else {}) | self.form.to_json()
 
     @classmethod
-    def from_json(cls, name: str, kind: str, state: dict[str, Any]) -> NumberColumn:
+    def from_json(cls, name: str, type: str, state: dict[str, Any]) -> NumericColumn:
         """Read back what :meth:`to_json` wrote."""
-        return cls(name, kind, bool(state.get("integer", False)), int(state.get("origin", 0)))
+        form = NumberFormat.from_json(state)
+        return cls(name, type, bool(state.get("integer", False)), int(state.get("origin", 0)), form)
 
 
 def origin_of(smallest: int | None, largest: int | None) -> int:

@@ -1,0 +1,100 @@
+"""The figures of the README: a pure read of the results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ptad.benchmark.board import METRICS, make_board
+from ptad.benchmark.leaderboard import BASELINE, SAMPLE, sample_rows
+from ptad.benchmark.metrics import RATES
+from ptad.benchmark.peers import DEEP_PEERS
+from ptad.benchmark.results import Results
+from ptad.benchmark.store import ALARM_COLUMNS, Row
+from ptad.benchmark.summary import experiment_rows
+from ptad.benchmark.tables import plain_table, to_markdown
+
+DEFAULT, PAPER = "ptad", "ptad-paper"
+GROUPS = {
+    "odd": "Odd: {n} tables of macrOData, semantic anomalies",
+    "ovr": "Ovr: {n} tables of macrOData, one class against the rest",
+}
+
+
+def headline(results: Results) -> str:
+    """Return the table of the README and the sentences below it, Markdown."""
+    macro, paper = (experiment_rows(results.rows(name), "main") for name in ("macro", "paper"))
+    body = [*_macro_lines(macro), _paper_line(paper), _typed_line(results.measurement("typed-tables"))]
+    header = ["mean AUC-PR / AUC-ROC", "`default`", "first neighbour", "`paper`"]
+    return f"{to_markdown(plain_table('', header, body))}\n\n{' '.join(_sentences(macro))}"
+
+
+def _macro_lines(rows: Sequence[Row]) -> list[list[str]]:
+    board = make_board(_of(rows, DEFAULT, BASELINE), "macro")
+    lines = []
+    for group, title in GROUPS.items():
+        chosen = board.groups[group]
+        pairs = [[board.column(method, metric)[chosen].mean() for metric in METRICS] for method in (DEFAULT, BASELINE)]
+        lines.append([title.format(n=int(chosen.sum())), *map(_pair, pairs), ""])
+    return lines
+
+
+def _paper_line(rows: Sequence[Row]) -> list[str]:
+    own = _of(rows, DEFAULT, BASELINE, PAPER)
+    board = make_board(own, "paper")
+    most = [max(row[name] for row in own) for name in ("max_train", "max_test")]
+    seeds = {method: [row["seed"] for row in own if row["variant"] == method] for method in (DEFAULT, PAPER)}
+    title = (
+        f"the paper's {len(board.datasets)} tables, at most {most[0]:,} training and {most[1]:,} test rows, seeds 0 to "
+        f"{max(seeds[DEFAULT])} (`paper`: to {max(seeds[PAPER])})"
+    )
+    pairs = [[board.column(m, metric).mean() for metric in METRICS] for m in (DEFAULT, BASELINE, PAPER)]
+    return [title, *map(_pair, pairs)]
+
+
+def _typed_line(rows: Sequence[dict[str, str]]) -> list[str]:
+    most = max(int(row["n_train"]) for row in rows)
+    ours, theirs = (np.mean([float(row[name]) for row in rows]) for name in ("auc_roc", "auc_roc_knn"))
+    title = f"{len(rows)} tables of mixed type, at most {most:,} training rows, AUC-ROC"
+    return [title, f"{ours:.3f}", f"{theirs:.3f} (kNN, one-hot)", ""]
+
+
+def _sentences(rows: Sequence[Row]) -> list[str]:
+    board = make_board(rows, "macro")
+    gains = board.gains(BASELINE, "auc_pr")[:, board.methods.index(DEFAULT)]
+    won = ((gains > 0) + 0.5 * (gains == 0)).mean()
+    place = 1 + board.methods.index(DEFAULT)
+    found = [
+        f"On the {len(board.datasets)} tables of macrOData it wins against the first neighbour on {won:.0%} and has "
+        f"the {'best' if place == 1 else f'{place}. best'} mean AUC-PR of {len(board.methods)} methods "
+        "([leaderboard](docs/macro.md))."
+    ]
+    sample = sample_rows(rows)
+    if sample:
+        few = make_board(sample, "macro")
+        deep = [method for method in few.methods if method in DEEP_PEERS]
+        best = {method: _pair([few.column(method, metric).mean() for metric in METRICS]) for method in few.methods}
+        found.append(
+            f"On the fixed sample of {SAMPLE} of them that {len(deep)} deep methods were measured on too, it has "
+            f"{best[DEFAULT]}, the best deep method ({deep[0]}) {best[deep[0]]}."
+        )
+    own = _of(rows, DEFAULT)
+    alarms = [np.mean([row[name] for row in own if row[name] is not None]) for name in ALARM_COLUMNS]
+    found.append(
+        f"Flagged normal rows at target rates of {_listed([f'{rate:.2f}' for rate in RATES])}: "
+        f"{_listed([f'{share:.4f}' for share in alarms])} on average over these tables."
+    )
+    return found
+
+
+def _of(rows: Sequence[Row], *methods: str) -> list[Row]:
+    return [row for row in rows if row["variant"] in methods]
+
+
+def _pair(values: Sequence[float]) -> str:
+    return " / ".join(f"{value:.3f}" for value in values)
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return f"{', '.join(texts[:-1])} and {texts[-1]}"

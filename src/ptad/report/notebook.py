@@ -1,0 +1,197 @@
+"""What a model and an explanation look like as text and in a notebook. Whatever a cell holds is shown as text."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from ptad.explanation import Explanation
+from ptad.report.numbers import number_text, value_text
+from ptad.table_model import TableModel
+from ptad.tables.borders import as_frame
+
+SHOWN_ROWS, SHOWN_COLUMNS = 5, 5  # of an explanation; more is for the report
+TEXT_COLUMNS = 3
+SHORT = 24  # characters of a cell that is never broken
+
+# Only opacity and the page's own colours: a notebook may be light or dark.
+_STYLE = """<style>
+.ptad { font-size: 0.9em; line-height: 1.4; max-width: 60em; }
+.ptad table { border-collapse: collapse; margin: 0.2em 0 0.9em; color: inherit; }
+.ptad th, .ptad td { text-align: left; padding: 0.25em 0.9em 0.25em 0; border: 0;
+  border-bottom: 1px solid rgba(128, 128, 128, 0.35); background: none; color: inherit; vertical-align: top;
+  overflow-wrap: anywhere; }
+.ptad th { font-weight: 600; opacity: 0.75; white-space: nowrap; }
+.ptad td.short { white-space: nowrap; font-variant-numeric: tabular-nums; }
+.ptad .bar { display: inline-block; height: 0.65em; background: #d55e00; margin-right: 0.5em; }
+.ptad caption, .ptad .title { text-align: left; font-weight: 600; padding: 0.2em 0; }
+.ptad .quiet { opacity: 0.7; font-weight: 400; }
+</style>"""
+
+
+@dataclass(frozen=True)
+class RowReason:
+    """One column of one row, written for people."""
+
+    column: str
+    observed: str
+    expected: str  # empty where no term expects anything else than what was observed
+    contribution: float
+    percentage: float
+    reason: str  # empty where the column does not make the row more anomalous
+
+
+def row_reasons(explanation: Explanation, row: int, n: int) -> list[RowReason]:
+    """Return the ``n`` columns of a row with the largest contributions, the largest first."""
+    contributions = explanation.contribution_values[row]
+    percentages = explanation.percentage_values[row]
+    places = np.argsort(-contributions, kind="stable")[:n]
+    observed, expected, reasons = (
+        _cells(table, row, places) for table in (explanation.observed, explanation.expected, explanation.reasons)
+    )
+    return [
+        RowReason(
+            _printable(explanation.names[j]),
+            _printable(value_text(observed[i]) or "missing"),
+            _expected_text(observed[i], expected[i]),
+            float(contributions[j]),
+            float(percentages[j]),
+            _printable(str(reasons[i])) if contributions[j] > 0.0 else "",
+        )
+        for i, j in enumerate(places.tolist())
+    ]
+
+
+def explanation_text(explanation: Explanation) -> str:
+    """Return a few lines: the rows with their scores and strongest columns."""
+    lines = [f"Explanation of {_count(len(explanation.contribution_values), 'row')}"]
+    for row in range(min(len(explanation.contribution_values), SHOWN_ROWS)):
+        parts = [
+            f"{r.column} = {r.observed}{f' (expected {r.expected})' if r.expected else ''}, {r.reason}, "
+            + _percentage_text(r.percentage)
+            for r in row_reasons(explanation, row, TEXT_COLUMNS)
+            if r.reason
+        ]
+        score = number_text(float(explanation.score_values[row]), 4)
+        lines.append(f"  {row_text(explanation, row)}: {'; '.join([f'score {score}', *parts])}")
+    return "\n".join([*lines, *_rest(explanation)])
+
+
+def explanation_html(explanation: Explanation) -> str:
+    """Return a small table per row: column, observed, expected, contribution, reason."""
+    parts = []
+    for row in range(min(len(explanation.contribution_values), SHOWN_ROWS)):
+        score = number_text(float(explanation.score_values[row]), 4)
+        cells = []
+        for r in row_reasons(explanation, row, SHOWN_COLUMNS):
+            bar = f'<span class="bar" style="width:{0.05 * r.percentage:.2f}em"></span>'
+            bar += escape(_percentage_text(r.percentage))
+            cells.append([escape(r.column), escape(r.observed), escape(r.expected), bar, escape(r.reason)])
+        caption = f'R{escape(row_text(explanation, row)[1:])} <span class="quiet">anomaly score {score}</span>'
+        parts.append(_table(("column", "observed", "expected", "contribution", "reason"), cells, caption))
+    parts += [f'<div class="quiet">{escape(line.strip())}</div>' for line in _rest(explanation)]
+    return f'{_STYLE}<div class="ptad">{"".join(parts)}</div>'
+
+
+def model_pairs(model: TableModel) -> list[tuple[str, str]]:
+    """Return what there is to know about a fitted model at a glance, as names and values."""
+    schema, detector = model.schema_, model.detector_
+    calibration = detector.calibration
+    types = Counter(schema.types.values()).most_common()
+    pairs = [
+        ("preset", str(getattr(model, "preset", ""))),
+        ("training rows", f"{len(detector.held_out_scores):,}, {len(detector.reference):,} kept as reference rows"),
+        ("columns", f"{len(schema.names):,}: {', '.join(f'{n:,} {kind}' for kind, n in types)}"),
+    ]
+    if schema.left_out:
+        pairs.append(("excluded columns", _some([f"{name} ({why})" for name, why in schema.left_out.items()])))
+    if calibration is None:
+        return [*pairs, ("threshold", "none: fitted without calibration")]
+    return [
+        *pairs,
+        ("threshold", number_text(-model.offset_, 4)),
+        ("false-alarm rate", f"{100.0 * model.false_alarm_rate_:.3g} % (target)"),
+        ("calibration rows", f"{len(calibration.scores):,}"),
+    ]
+
+
+def model_text(model: TableModel) -> str:
+    """Return a fitted model on one line per fact."""
+    pairs = [*model_pairs(model), ("terms", ", ".join(f"{name} {weight}" for name, weight in _weights(model)))]
+    width = max(len(name) for name, _ in pairs) + 2
+    return "\n".join([f"Fitted {type(model).__name__}", *(f"  {name:<{width}}{value}" for name, value in pairs)])
+
+
+def model_html(model: TableModel) -> str:
+    """Return a fitted model as two small tables: the facts, and the terms with their weights."""
+    facts = [[f"<b>{escape(name)}</b>", escape(value)] for name, value in model_pairs(model)]
+    terms = [[escape(name), escape(weight)] for name, weight in _weights(model)]
+    title = f'<div class="title">Fitted {escape(type(model).__name__)}</div>'
+    return f'{_STYLE}<div class="ptad">{title}{_table((), facts)}{_table(("term", "weight"), terms)}</div>'
+
+
+def _weights(model: TableModel) -> list[tuple[str, str]]:
+    return [(term.title().replace("_", " "), f"{term.weight:g}") for term in model.config_.terms]
+
+
+def _expected_text(observed: Any, expected: Any) -> str:
+    """Write an expected value no more exactly than people read it: four digits, and a day where days were observed."""
+    if isinstance(expected, dt.datetime) and len(value_text(observed) or "") == len("2024-12-31"):
+        expected = expected.date()
+    text = value_text(expected, digits=4) or ""
+    return "" if text in (value_text(observed), value_text(observed, digits=4)) else _printable(text)
+
+
+def _printable(text: str) -> str:
+    """Return text that neither breaks a line nor commands a terminal."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
+def _percentage_text(percentage: float) -> str:
+    return "<1 %" if 0.0 < percentage < 0.5 else f"{percentage:.0f} %"
+
+
+def row_text(explanation: Explanation, row: int) -> str:
+    """Name a row by its number, and by the index of a pandas table where that says something else."""
+    index = getattr(explanation.contributions, "index", None)
+    label = row if index is None or callable(index) else index[row]
+    return f"row {row}" if label == row else f"row {row} (index {_printable(str(label))})"
+
+
+def _cells(table: Any, row: int, places: Iterable[int]) -> list[Any]:
+    """Return some cells of a row, whatever the library of the table."""
+    frame = as_frame(table)
+    return [frame.column(j)[row].as_py() for j in places]
+
+
+def _rest(explanation: Explanation) -> list[str]:
+    more = len(explanation.contribution_values) - SHOWN_ROWS
+    return [f"  and {_count(more, 'more row')}"] if more > 0 else []
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def _some(items: Sequence[str], most: int = 6) -> str:
+    return ", ".join(items[:most]) + (f" and {len(items) - most:,} more" if len(items) > most else "")
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
+    """Return a table of cells that are HTML already."""
+    top = f"<caption>{caption}</caption>" if caption else ""
+    if head:
+        top += f"<thead><tr>{''.join(f'<th>{name}</th>' for name in head)}</tr></thead>"
+    body = "".join(f"<tr>{''.join(_cell(cell) for cell in row)}</tr>" for row in rows)
+    return f"<table>{top}<tbody>{body}</tbody></table>"
+
+
+def _cell(content: str) -> str:
+    short = content.startswith("<span") or len(content) <= SHORT
+    return f'<td class="short">{content}</td>' if short else f"<td>{content}</td>"

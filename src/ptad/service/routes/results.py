@@ -1,0 +1,187 @@
+"""Addresses for what a scoring found: report, scores, timeline; and for comparisons of scorings and of models."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pyarrow as pa
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
+from fastapi import APIRouter, Query, Request
+from starlette.responses import FileResponse, Response, StreamingResponse
+
+from ptad.engines.bad_cell_list import COLUMNS
+from ptad.estimator import PTAD
+from ptad.report.writing import make_page
+from ptad.service.comparison import compare_models, compare_scorings
+from ptad.service.context import Context, context_of
+from ptad.service.formats import CSV, FORMATS, PARQUET, Encoder
+from ptad.service.messages import Column, Identifier, JobInfo, problems
+from ptad.service.problems import Problem
+from ptad.service.routes.scores import json_response
+from ptad.service.scored_file import ScoredFile
+from ptad.service.store import read_json
+from ptad.service.table_scores import BAD_CELLS, CONTENT, SCORED
+from ptad.service.timeline import timeline
+
+router = APIRouter(tags=["results"])
+
+_ANY = {"schema": {"type": "string", "format": "binary"}}
+_HTML = {"text/html": {"schema": {"type": "string"}}}
+
+
+@router.get("/v1/jobs/{job}/report", response_model=dict[str, Any], responses=problems(404, 409))
+async def job_report(request: Request, job: Identifier) -> Response:
+    """What a finished scoring found: histogram, highest scores with reasons, drift, health of the model."""
+    return FileResponse(_scoring(context_of(request), job) / CONTENT, media_type="application/json")
+
+
+@router.get(
+    "/v1/jobs/{job}/report.html",
+    response_class=Response,
+    responses={200: {"content": _HTML}, **problems(404, 409)},
+)
+async def job_report_page(request: Request, job: Identifier) -> Response:
+    """The same as one HTML file that needs no network: to keep, to send, to print."""
+    content = await asyncio.to_thread(read_json, _scoring(context_of(request), job) / CONTENT)
+    page = await asyncio.to_thread(make_page, content)
+    headers = {"Content-Disposition": 'attachment; filename="report.html"'}
+    return Response(page.encode("utf-8", "replace"), media_type="text/html", headers=headers)
+
+
+@router.get(
+    "/v1/jobs/{job}/scores",
+    response_class=Response,
+    responses={200: {"content": dict.fromkeys(FORMATS.values(), _ANY)}, **problems(404, 409)},
+)
+async def job_scores(
+    request: Request,
+    job: Identifier,
+    format: Annotated[Literal["csv", "parquet", "ndjson", "arrow"], Query()] = "csv",
+) -> Response:
+    """Download the table with scores, p-values, flags, and the reasons of flagged rows.
+
+    In CSV, text that a spreadsheet would compute is made harmless.
+    """
+    path = _scoring(context_of(request), job) / SCORED
+    if format == "parquet":
+        return FileResponse(path, media_type=PARQUET, filename="scored.parquet")
+    headers = {"Content-Disposition": f'attachment; filename="scored.{format}"'}
+    return StreamingResponse(_converted(path, FORMATS[format]), media_type=FORMATS[format], headers=headers)
+
+
+@router.get(
+    "/v1/jobs/{job}/bad-cells",
+    response_class=Response,
+    responses={200: {"content": {"text/csv": _ANY}}, **problems(404, 409)},
+)
+async def job_bad_cells(request: Request, job: Identifier) -> Response:
+    """The cells of the table that could not be read, as CSV: row (the header is row 1), column, value, reason."""
+    context = context_of(request)
+    path = context.jobs.folder(context.jobs.get(job)["id"]) / BAD_CELLS
+    if not path.is_file():
+        raise Problem(409, "Only a finished job has a list of cells that could not be read. Wait for its end.")
+    headers = {"Content-Disposition": f'attachment; filename="{BAD_CELLS}"'}
+    return StreamingResponse(_harmless(path), media_type=CSV, headers=headers)
+
+
+async def _harmless(path: Path) -> AsyncIterator[bytes]:
+    """A CSV file with text that a spreadsheet would compute made harmless."""
+    names = (*COLUMNS, "file")
+    convert = pcsv.ConvertOptions(column_types=dict.fromkeys(names, pa.large_string()))
+    with pcsv.open_csv(path, convert_options=convert, parse_options=pcsv.ParseOptions(newlines_in_values=True)) as rows:
+        encoder = Encoder(CSV, rows.schema)
+        while (batch := await asyncio.to_thread(next, rows, None)) is not None:
+            yield await asyncio.to_thread(encoder.write, batch)
+        yield encoder.close()
+
+
+@router.get("/v1/jobs/{job}/timeline", response_model=dict[str, Any], responses=problems(404, 409))
+async def job_timeline(
+    request: Request,
+    job: Identifier,
+    column: Annotated[Column | None, Query(description="A date column of the table; the first one if none")] = None,
+) -> Response:
+    """Scores and flag rate over time, by a date column of the scored table."""
+    folder = _scoring(context_of(request), job)
+
+    def found() -> dict[str, Any]:
+        return timeline(ScoredFile.open(folder / SCORED), read_json(folder / CONTENT)["scores"], column)
+
+    return json_response(await asyncio.to_thread(found))
+
+
+@router.get("/v1/jobs/{job}/comparison", response_model=dict[str, Any], responses=problems(404, 409))
+async def job_comparison(
+    request: Request, job: Identifier, other: Annotated[Identifier, Query(description="Another finished scoring")]
+) -> Response:
+    """Compare two scorings: quantiles and flag rates and, for the same table, flags and scores row by row."""
+    context = context_of(request)
+    paths = [_scoring(context, identifier) / SCORED for identifier in (job, other)]
+    same = context.uploads.same(context.jobs.get(job)["table"], context.jobs.get(other)["table"])
+
+    def compared() -> dict[str, Any]:
+        return compare_scorings(*map(ScoredFile.open, paths), same_table=same)
+
+    return json_response(await asyncio.to_thread(compared))
+
+
+@router.get("/v1/models/{model}/scorings", response_model=list[JobInfo], responses=problems(404))
+async def model_scorings(
+    request: Request,
+    model: Identifier,
+    versions: Annotated[bool, Query(description="Those of all versions of the model")] = False,
+) -> Any:
+    """The finished scorings with a model, the oldest first: flag rates and quantiles of scores by upload."""
+    context = context_of(request)
+    root = _root(context, model)
+    jobs = sorted(context.jobs.entries.values(), key=lambda found: found["created"])
+    shown = [context.jobs.public(found) for found in jobs if found["state"] == "done"]
+    wanted = (
+        {model} if not versions else {e.id for e in context.models.entries.values() if _root(context, e.id) == root}
+    )
+    return [found for found in shown if found["scores"] and found["model"] in wanted]
+
+
+@router.get("/v1/models/{model}/comparison", response_model=dict[str, Any], responses=problems(404, 409))
+async def model_comparison(
+    request: Request, model: Identifier, other: Annotated[Identifier, Query(description="Another model")]
+) -> Response:
+    """Compare two models, such as two versions of one: threshold, rows, columns, settings, calibration scores."""
+    models = context_of(request).models
+    described = [await models.describe(identifier) for identifier in (model, other)]
+    scores = [_calibration(await models.load(identifier)) for identifier in (model, other)]
+    return json_response(compare_models(described[0], described[1], (scores[0], scores[1])))
+
+
+def _calibration(model: PTAD) -> Any:
+    calibration = model.detector_.calibration
+    return None if calibration is None else calibration.scores
+
+
+def _root(context: Context, identifier: str) -> str:
+    root: str = context.models.get(identifier).about.get("root", identifier)
+    return root
+
+
+def _scoring(context: Context, identifier: str) -> Path:
+    """The folder of a job that has scored a table."""
+    job = context.jobs.public(context.jobs.get(identifier))
+    if job["state"] != "done" or not job["scores"]:
+        raise Problem(409, "Only a finished scoring has a report and scores. Start one with POST /v1/scorings.")
+    return context.jobs.folder(identifier)
+
+
+async def _converted(path: Any, media_type: str) -> AsyncIterator[bytes]:
+    file = await asyncio.to_thread(pq.ParquetFile, path)
+    try:
+        encoder = Encoder(media_type, file.schema_arrow)
+        batches = file.iter_batches(batch_size=8192, use_threads=False)
+        while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+            yield await asyncio.to_thread(encoder.write, batch)
+        yield encoder.close()
+    finally:
+        file.close()

@@ -1,0 +1,66 @@
+"""Scores and flagged rows over time, by any date column of a scored table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ptad.errors import DataError
+from ptad.report.over_time import TimeTally
+from ptad.report.score_histogram import ScoreScale
+from ptad.report.time_column import TimeColumn
+from ptad.service.problems import Problem
+from ptad.service.scored_file import ScoredFile
+from ptad.tables import fit_schema
+from ptad.tables.inference import read_columns
+
+PROFILE_ROWS = 2000  # of a text column, to see whether it holds dates
+BATCH_ROWS = 65536
+
+
+def date_columns(file: ScoredFile) -> list[str]:
+    """Return the columns of the table that hold dates, by their type or by the text in their first rows."""
+    return [name for name in file.own if _is_date(name, file)]
+
+
+def _is_date(name: str, file: ScoredFile) -> bool:
+    kind = file.schema.field(name).type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return True
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return False
+    try:
+        readings, _ = read_columns({name: file.start(name, PROFILE_ROWS)}, {})
+        return readings[name].type in ("date", "datetime")
+    except (DataError, pa.ArrowException):
+        return False
+
+
+def timeline(file: ScoredFile, scores: dict[str, Any], column: str | None) -> dict[str, Any]:
+    """Return what the report says of scores over time, and ``columns``, from which another one can be named.
+
+    Parameters
+    ----------
+    file : ScoredFile
+        The scored table.
+    scores : dict
+        The part of the report with the threshold and the scale of the scores.
+    column : str, optional
+        A column of :func:`date_columns`; without it the first one.
+    """
+    columns = date_columns(file)
+    if column is not None and column not in columns:
+        there = f"Its date columns are: {', '.join(map(repr, columns[:30]))}" if columns else "It has no date column"
+        raise Problem(400, f"The scored table has no date column {column!r}. {there}.")
+    if not columns:
+        return {"column": None, "columns": [], "buckets": []}
+    name = columns[0] if column is None else column
+    reader = TimeColumn(fit_schema(pa.table({name: file.start(name, PROFILE_ROWS)}), types={name: "datetime"}), name)
+    tally = TimeTally(name, float(scores["threshold"]), ScoreScale(*scores["scale"]))
+    score = f"{file.prefix}score"
+    with pq.ParquetFile(file.path) as parquet:
+        for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=[name, score], use_threads=False):
+            tally.add(*reader.read(batch), batch.column(score).to_numpy())
+    return {**tally.content(), "columns": columns}

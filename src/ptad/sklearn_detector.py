@@ -1,0 +1,139 @@
+"""What scikit-learn asks of a detector: its methods with its signs, its checks of the input, its tags."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OutlierMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ptad.errors import DataError
+from ptad.table_model import TableModel
+from ptad.tables.borders import as_frame, as_table
+
+Array = NDArray[np.float64]
+
+
+class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator):
+    """A model of a table with the face of scikit-learn.
+
+    The methods that scikit-learn knows return numpy arrays whatever the rows are; the others are those of
+    :class:`ptad.table_model.TableModel`.
+    """
+
+    def score_samples(self, X: Any) -> Array:
+        """Return the negated anomaly score: higher is more normal (scikit-learn's sign).
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to score, as for :meth:`anomaly_score`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            A numpy array whatever the rows are, as everywhere in scikit-learn.
+        """
+        return -self._scores(X)
+
+    def decision_function(self, X: Any) -> Array:
+        """Return ``score_samples - offset_``: negative for anomalies.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to score, as for :meth:`anomaly_score`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            A numpy array whatever the rows are, as everywhere in scikit-learn.
+        """
+        self._calibration()
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Return +1 for normal rows and -1 for anomalies.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to score, as for :meth:`anomaly_score`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            A numpy array whatever the rows are, as everywhere in scikit-learn.
+        """
+        return np.where(self.decision_function(X) < 0.0, -1, 1)
+
+    def transform(self, X: Any) -> Array:
+        """Return the rows as the first term sees them: residuals per column (default) or the P-space (paper).
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to transform, as for :meth:`anomaly_score`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features_out)
+            A numpy array, or what ``set_output`` asks for. A larger residual is more anomalous.
+        """
+        table = self._checked(X)
+        return self.detector_.pipeline.transform(self._encoded(table))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the columns of :meth:`transform`.
+
+        Parameters
+        ----------
+        input_features : object
+            Ignored; it is there for scikit-learn.
+
+        Returns
+        -------
+        ndarray of str
+            One name per column.
+        """
+        check_is_fitted(self)
+        names = self.detector_.pipeline.terms[0].transform_names()
+        return np.array([name.format(*self.schema_.names) for name in names], dtype=object)
+
+    def _check_fitted(self) -> None:
+        check_is_fitted(self)
+
+    def _checked(self, X: Any, *, reset: bool = False) -> Any:
+        """Return the rows as a table or an array; scikit-learn notes the columns, the schema checks the cells."""
+        if not reset:
+            check_is_fitted(self)
+        table = as_table(X)
+        if isinstance(table, np.ndarray):
+            try:
+                return validate_data(self, table, reset=reset, skip_check_array=True)
+            except ValueError as error:
+                raise DataError(f"{error} Give the columns it was fitted with, in the same order.") from error
+        if reset:
+            as_frame(table, wanted=lambda name: False)  # names a column that is there twice; scikit-learn stumbles
+            validate_data(self, table, reset=True, skip_check_array=True)
+        return table
+
+    def _repr_html_(self) -> str:
+        return self._repr_mimebundle_().get("text/html", "")
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """What a notebook shows: the model once there is one, before that scikit-learn's diagram of the parameters."""
+        if not self.__sklearn_is_fitted__():
+            return dict(super()._repr_mimebundle_(**options))
+        return {"text/plain": repr(self), "text/html": TableModel._repr_html_(self)}
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "detector_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = []  # residuals are float64 whatever comes in
+        return tags

@@ -1,0 +1,180 @@
+"""Cells that cannot be read: they count as missing, are counted and listed; in strict mode the first one is refused."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ptad.errors import DataError
+from ptad.tables.places import IN_MEMORY, Places, RowError
+
+LONGEST_VALUE = 60  # characters of a value that a reason quotes
+LONGEST_KEPT = 1000  # and that a list keeps
+
+
+class BadCellsWarning(UserWarning):
+    """Some cells of a table could not be read and count as missing."""
+
+
+class UnreadableCells(DataError):
+    """Cells of one column that are not what the column holds; raised by whatever reads a column.
+
+    Attributes
+    ----------
+    column : str
+        The column.
+    bad : ndarray of bool
+        Which cells of ``array`` cannot be read.
+    array : pyarrow.Array
+        The cells.
+    offset : int
+        Row that the first of them is in.
+    what : str
+        What they should be: "a number", "a date".
+    form : str
+        An example of how that is written, or nothing.
+    """
+
+    def __init__(
+        self, column: str, bad: NDArray[np.bool_], array: pa.Array, offset: int, what: str, form: str = ""
+    ) -> None:
+        self.column, self.bad, self.array, self.offset, self.what, self.form = column, bad, array, offset, what, form
+        super().__init__(str(self.first()))
+
+    def first(self) -> RowError:
+        """Return the error about the first of these cells."""
+        row = int(np.flatnonzero(self.bad)[0])
+        return BadCell.of(self.offset + row, self.column, self.array[row].as_py(), self.what).refusal(self.form)
+
+    def without(self) -> pa.Array:
+        """Return the cells with nulls in place of those that cannot be read."""
+        return pc.if_else(pa.array(self.bad), pa.scalar(None, self.array.type), self.array)
+
+
+@dataclass(frozen=True)
+class BadCell:
+    """One cell that could not be read.
+
+    Attributes
+    ----------
+    row : int
+        Its row, counted from 0.
+    column, value : str
+        Its column, and what it holds.
+    shown : str
+        The value as a message shows it.
+    what : str
+        What it should be: "a number", "a date".
+    """
+
+    row: int
+    column: str
+    value: str
+    shown: str
+    what: str
+
+    @classmethod
+    def of(cls, row: int, column: str, value: Any, what: str) -> BadCell:
+        """Return the cell that holds ``value``."""
+        return cls(row, column, str(value)[:LONGEST_KEPT], quoted(value), what)
+
+    @property
+    def reason(self) -> str:
+        """Why it cannot be read."""
+        return f"not {self.what}: {self.shown}"
+
+    def refusal(self, form: str = "") -> RowError:
+        """Return the error that refuses it; ``form`` is an example of what can be read."""
+        return RowError(
+            f"Column {self.column!r}, ",
+            self.row,
+            f": {self.shown} is not {self.what}{f', such as {form}' if form else ''}. Correct the value, name it as a "
+            "missing one (missing), or turn strict off: it then counts as missing.",
+        )
+
+
+class BadCells:
+    """Collects the cells of a table that cannot be read.
+
+    Parameters
+    ----------
+    strict : bool
+        Whether the first such cell is an error instead.
+    """
+
+    def __init__(self, *, strict: bool = False) -> None:
+        self.strict = strict
+        self._found: list[tuple[str, str, NDArray[np.int64], pa.Array]] = []
+
+    def add(self, error: UnreadableCells) -> None:
+        """Take in cells of a column."""
+        if self.strict:
+            raise error.first()
+        rows = np.flatnonzero(error.bad)
+        self._found.append((error.column, error.what, error.offset + rows, error.array.take(pa.array(rows))))
+
+    def add_all(self, other: BadCells, rows: NDArray[np.int64]) -> None:
+        """Take in what another collection found in these rows."""
+        self._found += [(column, what, rows[places], values) for column, what, places, values in other._found]
+
+    def __len__(self) -> int:
+        return sum(len(rows) for _, _, rows, _ in self._found)
+
+    def __iter__(self) -> Iterator[BadCell]:
+        """Yield the cells row by row."""
+        cells = [
+            BadCell.of(int(row), column, value, what)
+            for column, what, rows, values in self._found
+            for row, value in zip(rows, values.to_pylist(), strict=True)
+        ]
+        return iter(sorted(cells, key=lambda cell: cell.row))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many cells of each column could not be read, the most first."""
+        found: Counter[str] = Counter()
+        for column, _, rows, _ in self._found:
+            found[column] += len(rows)
+        return dict(found.most_common())
+
+    def warn(self) -> None:
+        """Emit one warning about all of them, if there are any; it points to the caller's own line."""
+        if self._found:
+            text = f"{summary(self.counts)}; the first: {described(next(iter(self)))}"
+            warnings.warn(text, BadCellsWarning, stacklevel=_levels_to_caller())
+
+
+def _levels_to_caller() -> int:
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("ptad", "sklearn"):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def described(cell: BadCell, places: Places = IN_MEMORY) -> str:
+    """Return column, place and reason of a cell in words."""
+    return f"column {cell.column!r}, {places.of(cell.row)}: {cell.reason}"
+
+
+def summary(counts: dict[str, int], most: int = 10) -> str:
+    """Return how many cells of which columns could not be read, in words."""
+    n = sum(counts.values())
+    shown = ", ".join(f"{column!r} ({number:,})" for column, number in list(counts.items())[:most])
+    more = f" and {len(counts) - most} more columns" if len(counts) > most else ""
+    cells = "1 cell cannot be read and counts" if n == 1 else f"{n:,} cells cannot be read and count"
+    return f"{cells} as missing: {shown}{more}"
+
+
+def quoted(value: Any) -> str:
+    """Return a value as a message shows it."""
+    text = repr(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"

@@ -1,0 +1,102 @@
+"""Cells that cannot be read: they count as missing, and every answer says so."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pcsv
+
+from ptad.tables import read_table
+from stopping import HANG
+
+SCORE, EXPLAIN = "/v1/models/tiny-model/score", "/v1/models/tiny-model/explain"
+
+
+def post(service, rows, address=SCORE, **params):
+    answer = service.http.post(address, params=params, json={"rows": rows})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_json_rows_count_them_as_missing_and_list_them(service, json_rows):
+    bad, missing = {**json_rows[1], "a": "many"}, {**json_rows[1], "a": None}
+    found = post(service, [json_rows[0], bad, missing])
+    assert found["bad_cells"] == 1
+    assert found["bad_cell_list"] == [{"row": 1, "column": "a", "reason": "not a number: 'many'"}]
+    assert found["results"][1] == found["results"][2] != found["results"][0]
+    assert post(service, [missing])["bad_cells"] == 0
+    explained = post(service, [json_rows[0], bad], EXPLAIN)
+    assert explained["bad_cell_list"] == found["bad_cell_list"]
+    strongest = explained["results"][1]["columns"][0]
+    assert (strongest["column"], strongest["reason"], strongest["observed"]) == ("a", "not a number: 'many'", None)
+
+
+def test_every_caller_hears_of_its_own_cells_only(service, json_rows):
+    def one(i):
+        with httpx.Client(base_url=service.url, timeout=HANG) as client:
+            rows = [json_rows[0]] * (i % 3) + ([{**json_rows[0], "b": f"x{i}"}] if i % 2 else [json_rows[0]])
+            return client.post(SCORE, json={"rows": rows}).json()["bad_cell_list"]
+
+    with ThreadPoolExecutor(8) as pool:
+        for i, found in enumerate(pool.map(one, range(24))):
+            expected = [{"row": i % 3, "column": "b", "reason": f"not a number: 'x{i}'"}]
+            assert found == (expected if i % 2 else [])
+
+
+def test_many_json_rows_too(service, json_rows):
+    rows = json_rows * 3
+    rows[500] = {**rows[500], "n": "?"}
+    assert post(service, rows)["bad_cell_list"] == [{"row": 500, "column": "n", "reason": "not a number: '?'"}]
+
+
+def test_markers_named_in_the_call_are_missing_and_not_bad(service, json_rows):
+    row, gap = {**json_rows[0], "a": " ? "}, {**json_rows[0], "a": None}
+    for address in (SCORE, EXPLAIN):
+        found = post(service, [row, gap], address, missing="?")
+        assert found["bad_cells"] == 0 and found["results"][0]["score"] == found["results"][1]["score"]
+
+
+def test_files_say_how_many_in_a_header(service, model, rows, csv_bytes):
+    content = csv_bytes + b"x,1,2,red,ok\n,1,2,red,ok\n?,1,2,red,ok\n"
+    answer = service.http.post(SCORE, content=content, headers={"Content-Type": "text/csv"}, params={"missing": "?"})
+    assert answer.status_code == 200 and answer.headers["Ptad-Bad-Cells"] == "1"
+    scores = pcsv.read_csv(pa.BufferReader(answer.content))["score"].to_numpy()
+    assert np.array_equal(scores[:200], model.anomaly_score(rows.drop_columns(["state"])))
+    assert scores[200] == scores[201] == scores[202] > scores[:200].mean()
+
+
+def test_jobs_count_and_list_them(service, csv_bytes, tmp_path):
+    content = csv_bytes + b'x,1,2,red,ok\n1,"=1+2",2,red,ok\n'
+    table = service.upload(content).json()["id"]
+    wish = {"table": table, "model": "tiny-model", "label": "state", "normal": ["ok"]}
+    job = service.wait(service.http.post("/v1/scorings", json=wish).json()["id"])
+    assert job["state"] == "done", job["error"]
+    assert job["summary"]["bad_cells"] == 2 and job["summary"]["columns_with_bad_cells"] == {"a": 1, "b": 1}
+    report = service.http.get(f"/v1/jobs/{job['id']}/report").json()
+    assert report["bad"] == {"cells": 2, "columns": [["a", 1], ["b", 1]]}
+    reasons = [cell["reason"] for row in report["top"]["rows"] for cell in row["cells"]]
+    assert "not a number: 'x'" in reasons
+    listed = service.http.get(f"/v1/jobs/{job['id']}/bad-cells")
+    (tmp_path / "bad.csv").write_bytes(listed.content)
+    found = read_table(tmp_path / "bad.csv").to_pydict()
+    assert found["row"] == [202, 203] and found["column"] == ["a", "b"]
+    assert found["value"] == ["x", "'=1+2"]  # harmless in a spreadsheet
+    fit = {"table": table, "label": "state", "normal": ["ok"]}
+    fitted = service.wait(service.http.post("/v1/fits", json=fit).json()["id"])
+    assert fitted["state"] == "done" and fitted["summary"]["bad_cells"] == 2
+    strict = service.wait(service.http.post("/v1/scorings", json={**wish, "strict": True}).json()["id"])
+    assert strict["state"] == "failed" and "'a', row 202 (the header is row 1): 'x' is not" in strict["error"]
+
+
+def test_names_that_were_probably_meant(service, csv_bytes):
+    table = service.upload(csv_bytes.replace(b"colour", b"Colour ", 1)).json()["id"]
+    answers = [
+        service.http.post("/v1/scorings", json={"table": table, "model": "tiny-model"}),
+        service.http.post("/v1/scorings", json={"table": table, "model": "tiny-model", "label": "stale"}),
+        service.http.post("/v1/fits", json={"table": table, "drop": ["colour"]}),
+    ]
+    for answer, meant in zip(answers, ("Colour ", "state", "Colour "), strict=True):
+        assert answer.status_code == 400 and f"Did you mean {meant!r}?" in answer.json()["detail"]

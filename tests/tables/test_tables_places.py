@@ -1,0 +1,88 @@
+"""Where a row is, in the words of whoever looks it up; and names that were probably meant."""
+
+import gzip
+import json
+
+import pyarrow as pa
+import pytest
+
+from ptad.errors import DataError
+from ptad.tables import fit_schema, read_table, scan_table, write_table
+from ptad.tables.names import closest_name, did_you_mean
+from ptad.tables.places import IN_MEMORY, RowError, located
+
+TABLE = pa.table({"a": range(10), "b": range(10)})
+
+
+def test_each_format_counts_as_people_do(tmp_path):
+    for name, said in {
+        "t.csv": "row 6 (the header is row 1)",
+        "t.tsv": "row 6 (the header is row 1)",
+        "t.csv.gz": "row 6 (the header is row 1)",
+        "t.parquet": "row 5",
+        "t.feather": "row 5",
+        "t.jsonl": "line 5",
+    }.items():
+        write_table(TABLE, tmp_path / name)
+        assert str(scan_table(tmp_path / name).places.of(4)) == said
+    assert str(IN_MEMORY.of(4)) == "row 4 (counted from 0)"
+
+
+def test_parts_and_picked_rows_keep_their_places(tmp_path):
+    write_table(TABLE, tmp_path / "t.csv")
+    places = scan_table(tmp_path / "t.csv").places
+    assert places.after(3).of(2) == places.of(5) == places.picked([9, 5]).of(1)
+
+
+def test_several_files_are_named(tmp_path):
+    (tmp_path / "1.csv").write_text("a\n1\n2\n3\n")
+    (tmp_path / "2.csv.gz").write_bytes(gzip.compress(b"a\n4\n5\n"))
+    (tmp_path / "3.jsonl").write_text(json.dumps({"a": 6}))
+    places = scan_table(tmp_path).places
+    assert str(places.of(2)) == f"{tmp_path / '1.csv'}, row 4 (the header is row 1)"
+    assert str(places.of(3)) == f"{tmp_path / '2.csv.gz'}, row 2 (the header is row 1)"
+    assert str(places.of(5)) == f"{tmp_path / '3.jsonl'}, line 1"
+
+
+def test_an_error_is_told_for_the_reader_at_hand(tmp_path):
+    write_table(TABLE, tmp_path / "t.csv")
+    with (
+        pytest.raises(DataError, match=r"^Column 'a', row 9 \(the header is row 1\): wrong$"),
+        located(scan_table(tmp_path / "t.csv").places.after(5)),
+    ):
+        raise RowError("Column 'a', ", 2, ": wrong")
+
+
+@pytest.mark.parametrize("given", ["amount", " Amount", "AMOUNT ", "Amout", "amounts", "a_mount"])
+def test_names_that_were_probably_meant(given):
+    assert closest_name(given, ["id", "Amount", "total"]) == "Amount"
+    assert did_you_mean([given], ["id", "Amount", "total"]) == " Did you mean 'Amount'?"
+
+
+def test_names_that_mean_something_else():
+    assert closest_name("price", ["id", "Amount", "total"]) is None and did_you_mean(["price"], ["id"]) == ""
+    two = did_you_mean(["amount", "Total", "x"], ["id", "Amount", "total"])
+    assert two == " Did you mean 'Amount' for 'amount', 'total' for 'Total'?"
+
+
+def test_columns_of_tables(tmp_path):
+    table = pa.table({"Amount": [1.0, 2.0, 3.0], "b": [1.0, 2.0, 5.0]})
+    schema = fit_schema(table)
+    with pytest.raises(DataError, match=r"no column 'Amount', which .* Did you mean 'amount '\?"):
+        schema.encode(table.rename_columns(["amount ", "b"]))
+    for setting in ({"drop": ["amount"]}, {"only": ["amount"]}, {"types": {"amount": "numeric"}}):
+        with pytest.raises(DataError, match=r"no column 'amount', named in .* Did you mean 'Amount'\?"):
+            fit_schema(table, **setting)
+    write_table(table, tmp_path / "t.csv")
+    with pytest.raises(DataError, match="Did you mean 'Amount'"):
+        read_table(tmp_path / "t.csv", columns=["amount"])
+
+
+@pytest.mark.parametrize("text", ["2024-01-01", "true", "12:30"])
+def test_a_cell_of_another_type_alone_is_read_as_beside_others(tmp_path, text):
+    schema = fit_schema(pa.table({"a": [1.0, 2.0, 3.5], "b": [1.0, 2.0, 5.0]}))
+    for rows in (f"{text},1\n", f"{text},1\n2.5,2\n"):
+        (tmp_path / "t.csv").write_text("a,b\n" + rows)
+        assert schema.bad_cells(read_table(tmp_path / "t.csv", schema=schema)).counts == {"a": 1}
+    (tmp_path / "t.jsonl").write_text(json.dumps({"a": text, "b": 1}))
+    assert schema.bad_cells(read_table(tmp_path / "t.jsonl", schema=schema)).counts == {"a": 1}

@@ -1,0 +1,99 @@
+"""Excel workbooks and OpenDocument spreadsheets."""
+
+import datetime as dt
+import sys
+
+import pyarrow as pa
+import pytest
+
+from ptad.errors import DataError, MissingExtraError
+from ptad.tables import TableSource, fit_schema, read_table
+from workbooks import Failed, Formula, write_ods, write_xlsx
+
+HEADER = ["n", "x", "day", "when", "word", "ok", "sum"]
+ROWS = [
+    [1, 0.5, dt.date(2014, 10, 17), dt.datetime(2014, 10, 17, 8, 30), "red", True, Formula("A2+B2", 1.5)],
+    [2, None, dt.date(2014, 10, 18), dt.datetime(2014, 10, 18, 0, 0), "00501", False, Failed("#DIV/0!")],
+]
+EXPECTED = {
+    "n": [1, 2],
+    "x": [0.5, None],
+    "day": [dt.date(2014, 10, 17), dt.date(2014, 10, 18)],
+    "when": [dt.datetime(2014, 10, 17, 8, 30), dt.datetime(2014, 10, 18)],
+    "word": ["red", "00501"],
+    "ok": [True, False],
+    "sum": [1.5, None],
+}
+
+
+def test_values_dates_formulas_and_failures(tmp_path):
+    table = read_table(write_xlsx(tmp_path / "t.xlsx", {"one": [HEADER, *ROWS]}))
+    assert table.to_pydict() == EXPECTED
+    assert table["n"].type == pa.int64() and table["day"].type == pa.date32()
+
+
+def test_ods_and_content_without_a_suffix(tmp_path):
+    rows = [[v.value if isinstance(v, Formula) else v for v in row] for row in ROWS]
+    path = write_ods(tmp_path / "t.ods", {"one": [HEADER, *rows]})
+    assert read_table(path).to_pydict() == EXPECTED
+    assert read_table(path.rename(tmp_path / "data")).to_pydict() == EXPECTED
+
+
+def test_sheets_by_name_and_number(tmp_path, caplog):
+    path = write_xlsx(tmp_path / "t.xlsx", {"old": [["a"], [1]], "new": [["a"], [2]], "2": [["a"], [3]]})
+    assert read_table(path)["a"].to_pylist() == [1]
+    assert "sheet 'old' is read, not 'new', '2'. Choose with --sheet" in caplog.text
+    caplog.clear()
+    for sheet, value in (("new", 2), ("1", 1), ("2", 3), ("3", 3)):  # a name comes before a number
+        assert read_table(TableSource(path, sheet=sheet))["a"].to_pylist() == [value]
+    assert not caplog.text
+    with pytest.raises(DataError, match=r"no sheet 'x'. Its sheets are: 1 'old', 2 'new', 3 '2'"):
+        read_table(TableSource(path, sheet="x"))
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    with pytest.raises(DataError, match=r"--sheet: .*t.csv is no workbook"):
+        read_table(TableSource(tmp_path / "t.csv", sheet="1"))
+
+
+def test_empty_rows_and_columns_around_the_table(tmp_path, caplog):
+    caplog.set_level("INFO", "ptad")
+    body = [[None, "a", None, "b"], [None, 1, None, "x"], [], [None, 2, None, "y"], []]
+    path = write_xlsx(tmp_path / "t.xlsx", {"s": [[], [], *body]})
+    table = read_table(path)
+    assert table.to_pydict() == {"a": [1, 2], "b": ["x", "y"]}
+    assert "sheet 's' begins with empty rows: the header is row 3" in caplog.text
+    assert "1 empty row between others is passed over" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("rows", "merged", "message"),
+    [
+        ([["Sales 2014"], ["a", "b"], [1, 2]], None, "no name in cell B1, above a column with values.*delete a title"),
+        ([["a", None], [1, 2]], None, "no name in cell B1"),
+        ([["a", None, "c"], [1, 2, 3]], "A1:B1", "cells A1:B1 of the header are merged. Split them"),
+        ([["a", "a"], [1, 2]], None, "duplicate column names 'a'"),
+        ([[]], None, "sheet 's' is empty"),
+        ([["a", "b"]], None, "a header but no rows"),
+    ],
+)
+def test_headers_that_cannot_be_used(tmp_path, rows, merged, message):
+    with pytest.raises(DataError, match=message):
+        read_table(write_xlsx(tmp_path / "t.xlsx", {"s": rows}, merged))
+
+
+def test_text_in_cells_goes_through_the_same_inference(tmp_path):
+    rows = [["price", "day", "g"], *([f"{i},5", f"{i % 28 + 1:02d}/10/2014", i % 3] for i in range(40))]
+    schema = fit_schema(read_table(write_xlsx(tmp_path / "t.xlsx", {"s": rows})))
+    assert schema.types == {"price": "numeric", "day": "date", "g": "numeric"}
+
+
+def test_missing_words_and_several_workbooks(tmp_path):
+    write_xlsx(tmp_path / "a.xlsx", {"s": [["x", "w"], [1, "NA"], ["?", "b"]]})
+    write_xlsx(tmp_path / "b.xlsx", {"s": [["x", "w"], [2, "c"]]})
+    assert read_table(tmp_path, missing=["?"])["w"].to_pylist() == [None, "b", "c"]
+
+
+def test_the_extra_is_named_where_it_is_missing(tmp_path, monkeypatch):
+    path = write_xlsx(tmp_path / "t.xlsx", {"s": [["a"], [1]]})
+    monkeypatch.setitem(sys.modules, "python_calamine", None)
+    with pytest.raises(MissingExtraError, match=r"needs the package 'python-calamine'. .*pip install 'ptad\[excel\]'"):
+        read_table(path)
