@@ -33,10 +33,10 @@ def without_markers(rows: list[Row], markers: Sequence[str]) -> list[Row]:
     return [{n: None if isinstance(v, str) and v.strip() in words else v for n, v in row.items()} for row in rows]
 
 
-def said_of(cells: Sequence[BadCell]) -> dict[str, Any]:
+def said_of(number: int, first: Sequence[BadCell]) -> dict[str, Any]:
     """What an answer says of cells that cannot be read: how many, and the first of them."""
-    shown = [{"row": c.row, "column": c.column, "reason": c.reason} for c in cells[:MOST_LISTED]]
-    return {"bad_cells": len(cells), "bad_cell_list": shown}
+    shown = [{"row": c.row, "column": c.column, "reason": c.reason} for c in first]
+    return {"bad_cells": number, "bad_cell_list": shown}
 
 
 def wanted_columns(schema: Schema) -> tuple[str, ...]:

@@ -28,7 +28,16 @@ from ptad.service.formats import ARROW, CSV, FORMATS, NDJSON, PARQUET, SUFFIXES,
 from ptad.service.lane import BATCH_ROWS, Pace, RowScores, score_encoded
 from ptad.service.messages import ExplainAnswer, Identifier, ScoreAnswer, problems
 from ptad.service.problems import Problem
-from ptad.service.rows import Row, encode_rows, ignored_columns, placed, said_of, typed_tables, without_markers
+from ptad.service.rows import (
+    MOST_LISTED,
+    Row,
+    encode_rows,
+    ignored_columns,
+    placed,
+    said_of,
+    typed_tables,
+    without_markers,
+)
 from ptad.service.uploads import shown_name
 from ptad.tables import BadCells
 
@@ -132,7 +141,8 @@ async def _explain_rows(
             pace.took(seconds)
     context.metrics.rows.labels("explained").inc(len(rows))
     ignored = ignored_columns(detector.schema_, rows)
-    return json_response({"model": model, "ignored": ignored, **said_of(list(bad)), "results": results})
+    said = said_of(*(await asyncio.to_thread(bad.of_parts, [len(rows)], MOST_LISTED))[0])
+    return json_response({"model": model, "ignored": ignored, **said, "results": results})
 
 
 def _with_missing(model: PTAD, missing: Sequence[str]) -> PTAD:
@@ -169,8 +179,8 @@ async def _score_rows(
                 found = await _score_many(context, model, rows)
     except TimeoutError:
         raise Problem(503, "Too many rows are being scored just now. Try again later.") from None
-    if strict and found.bad:
-        raise found.bad[0].refusal()
+    if strict and found.n_bad:
+        raise found.first_bad[0].refusal()
     results: list[dict[str, Any]]
     scores = found.scores
     calibration = model.detector_.calibration
@@ -188,7 +198,7 @@ async def _score_rows(
             "false_alarm_rate": None if calibration is None else float(model.false_alarm_rate_),
             "threshold": None if calibration is None else -float(model.offset_),
             "ignored": ignored_columns(model.schema_, rows),
-            **said_of(found.bad),
+            **said_of(found.n_bad, found.first_bad),
             "results": results,
         }
     )
@@ -197,8 +207,9 @@ async def _score_rows(
 async def _score_many(context: Context, model: PTAD, rows: Sequence[Row]) -> RowScores:
     bad = BadCells()
     x = await asyncio.to_thread(encode_rows, model.schema_, rows, bad)  # not in the lane: it takes longer than a chunk
+    ((n_bad, first_bad),) = await asyncio.to_thread(bad.of_parts, [len(rows)], MOST_LISTED)
     if model.detector_.batch_size is not None:  # scored together
-        return RowScores(await context.lane.run(partial(score_encoded, model, x)), list(bad))
+        return RowScores(await context.lane.run(partial(score_encoded, model, x)), n_bad, first_bad)
     pace, parts, start = Pace(), [], 0
     while start < len(x):
         part, seconds = await context.lane.run(
@@ -208,7 +219,7 @@ async def _score_many(context: Context, model: PTAD, rows: Sequence[Row]) -> Row
         start += len(part)
         pace.took(seconds)
     context.metrics.rows.labels("large").inc(len(x))
-    return RowScores(np.concatenate(parts), list(bad))
+    return RowScores(np.concatenate(parts), n_bad, first_bad)
 
 
 def _timed(function: Callable[[], Any]) -> tuple[Any, float]:
