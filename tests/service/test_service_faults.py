@@ -56,7 +56,7 @@ def test_jobs_end_with_the_reason_when_the_disk_is_full(service, csv_bytes):
         assert stop.pid, pattern
         assert (job["state"], job["error"], job["attempts"]) == ("failed", FULL, 1)
         left = {path.name for path in (service.store / "jobs" / job["id"]).iterdir()}
-        assert left <= {"job.json", "task.json", "result.json", "progress.jsonl", "worker.log", "lock"}
+        assert left <= {"job.json", "task.json", "result.json", "progress.jsonl", "worker.log", "lock", "bad_cells.csv"}
     done = service.wait(service.http.post("/v1/fits", json=wish).json()["id"])
     assert done["state"] == "done"
     stop = full(service, "*/tmp/*manifest.json*")
@@ -85,6 +85,36 @@ def test_a_job_that_kills_its_worker_twice_ends(service, csv_bytes):
     job = service.wait(service.http.post("/v1/fits", json={"table": table}).json()["id"])
     assert (job["state"], job["attempts"]) == ("failed", 2)
     assert job["error"].startswith("Its worker was killed (SIGKILL") and "2 times in a row" in job["error"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("how", "n", "reason"), [("full", 1, FULL), ("kill", 2, "Its worker was killed (SIGKILL")])
+def test_a_model_stays_when_its_table_cannot_be_scored(service, csv_bytes, how, n, reason):
+    for _ in range(n):
+        service.stops.add("*/jobs/*/.content.json.*", how=how, events=("open",))
+    wish = {"table": service.upload(csv_bytes).json()["id"], "drop": ["state"], "score": True}
+    job = service.wait(service.http.post("/v1/fits", json=wish).json()["id"])
+    assert (job["state"], job["scores"], job["attempts"]) == ("done", None, n)
+    assert job["summary"]["scores_error"].startswith(reason) and job["summary"]["training_rows"]
+    assert "fitted.json" not in {path.name for path in (service.store / "jobs" / job["id"]).iterdir()}
+    assert service.http.delete(f"/v1/models/{job['model']}").status_code == 204
+
+
+def test_a_table_is_described_anew_where_there_is_room_and_a_place(tmp_path, csv_bytes, monkeypatch):
+    room = [10**9]
+    monkeypatch.setattr(disk.shutil, "disk_usage", lambda _: type("Usage", (), {"free": room[0]}))
+
+    async def questions(client, context):
+        table = (await client.post("/v1/tables", content=csv_bytes, headers=KIND)).json()["id"]
+        url = f"/v1/tables/{table}?missing=red"
+        with context.uploads._small:
+            assert (await client.get(url)).status_code == 503
+        assert (await client.get(url)).status_code == 200
+        room[0] = 100
+        assert refused_for_room(await client.get(url))
+        assert (await client.get(f"/v1/tables/{table}")).status_code == 200
+
+    ask(tmp_path, Limits(disk_reserve=1000, small_uploads_running=1), questions)
 
 
 def test_a_worker_has_a_bounded_memory(tmp_path):
@@ -126,6 +156,18 @@ def test_formulas_in_disguise_are_made_harmless(text):
     encoder = Encoder(CSV, batch.schema)
     written = (encoder.write(batch) + encoder.close()).decode().splitlines()
     assert written[1:] == [f'"\'{text}"', '" -1.5"', '"a=1"']
+
+
+@pytest.mark.parametrize("what", ["scores", "report.html", "bad-cells", "report"])
+def test_downloads_of_jobs_leave_an_audit_line(tmp_path, caplog, what):
+    caplog.set_level("INFO")
+
+    async def questions(client, context):
+        assert (await client.get(f"/v1/jobs/j-1/{what}")).status_code == 404
+
+    ask(tmp_path, Limits(), questions)
+    lines = [r.getMessage() for r in caplog.records if r.name == "ptad.service.audit"]
+    assert [line.endswith(f"GET /v1/jobs/{{job}}/{what} 404") for line in lines] == [True] * (what != "report")
 
 
 def test_actions_leave_an_audit_line_without_data(tmp_path, csv_bytes, model_folder, json_rows, caplog):

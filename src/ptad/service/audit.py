@@ -16,7 +16,7 @@ from ptad.service.sparse_log import SparseLog
 logger = logging.getLogger("ptad.service.audit")
 logger.addFilter(SparseLog())
 
-DOWNLOADS = ("/download", "/scores")
+DOWNLOADS = ("/download", "/scores", "/report.html", "/bad-cells")
 _made: ContextVar[dict[str, str] | None] = ContextVar("made", default=None)
 
 

@@ -22,6 +22,7 @@ from ptad.service.settings import ServiceSettings
 from ptad.service.store import Store, new_id, read_json, remove, write_json
 from ptad.service.traces import traced
 from ptad.service.uploads import Uploads
+from ptad.service.worker import FITTED
 from ptad.service.workers import RESULT, TASK, Worker, end_of, got_further, memory_of_a_worker, tidy
 
 logger = logging.getLogger("ptad.service")
@@ -187,7 +188,7 @@ class Jobs:
             return
         if job["attempts"] >= MOST_ATTEMPTS and not got_further(folder):
             error = f"The worker ended without a result {job['attempts']} times, perhaps for want of memory. "
-            self._set(job, state="failed", ended=time.time(), error=error + "Use fewer rows or columns.")
+            self._fail(job, folder, error + "Use fewer rows or columns.")
             return
         self._set(job, state="running", started=job["started"] or time.time(), attempts=job["attempts"] + 1)
         self._write_task(folder, job)
@@ -202,7 +203,7 @@ class Jobs:
         except TimeoutError:
             await worker.kill()
             limit = self.settings.limits.job_seconds
-            self._set(job, state="failed", ended=time.time(), error=f"It took longer than {limit:g} s and was stopped.")
+            self._fail(job, folder, f"It took longer than {limit:g} s and was stopped.")
         self._close(job, folder, code)
 
     def _write_task(self, folder: Path, job: dict[str, Any]) -> None:
@@ -237,16 +238,23 @@ class Jobs:
             # it goes on from its checkpoint at the next start; that it was asked to stop counts for nothing
             self._set(job, state="waiting", attempts=job["attempts"] - 1)
         elif code == EXIT_FULL:
-            self._set(job, state="failed", ended=time.time(), error=FULL)
+            self._fail(job, folder, FULL)
         else:
             # killed by something else, such as the system when memory ran out: once more, from the checkpoint
             logger.warning("the worker of job %s %s", job["id"], end_of(code))
             deaths = 1 if got_further(folder) else job.get("deaths", 0) + 1
-            if deaths < MOST_DEATHS:
-                self._set(job, state="waiting", deaths=deaths)
-            else:
+            self._set(job, state="waiting", deaths=deaths)
+            if deaths >= MOST_DEATHS:
                 error = f"Its worker {end_of(code)}, {deaths} times in a row. Use fewer rows or columns."
-                self._set(job, state="failed", ended=time.time(), deaths=deaths, error=error)
+                self._fail(job, folder, error)
+
+    def _fail(self, job: dict[str, Any], folder: Path, error: str) -> None:
+        """End a job without a result; a model whose training table could not be scored is there, and stays."""
+        fitted = read_json(folder / FITTED) if job["spec"].get("score") else None
+        if fitted is None:
+            self._set(job, state="failed", ended=time.time(), error=error)
+        else:
+            self._publish(job, {"summary": {**fitted, "scores_error": error}})
 
     def _publish(self, job: dict[str, Any], result: dict[str, Any]) -> None:
         """Take the model that a job has made into the store."""

@@ -79,13 +79,15 @@ class Uploads:
     async def described(self, identifier: str, missing: Sequence[str]) -> dict[str, Any]:
         """What the columns of a table are when these markers stand for missing values."""
         about, data = self.get(identifier), self.data(identifier)
+        check_room(self.store.root, self.limits.disk_reserve)
         folder = self.store.scratch()
-        try:
-            folder.mkdir()
-            (folder / DATA).hardlink_to(data)
-            return {**about, **await self.read(folder / DATA, about["name"], missing=missing)}
-        finally:
-            await asyncio.to_thread(remove, folder)
+        with self._small if about["bytes"] <= self.limits.small_upload_bytes else self._large:
+            try:
+                folder.mkdir()
+                (folder / DATA).hardlink_to(data)
+                return {**about, **await self.read(folder / DATA, about["name"], missing=missing)}
+            finally:
+                await asyncio.to_thread(remove, folder)
 
     def _check_room(self) -> None:
         if len(self.entries) >= self.limits.tables:

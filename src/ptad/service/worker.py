@@ -52,16 +52,22 @@ def _result(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
     try:
         work = {"fit": _fit, "score": _score, "update": _renew, "recalibrate": _renew}[task["kind"]]
         return {"summary": work(folder, task)}
-    except PtadError as error:
-        return {"error": _words(error, task)}
-    except MemoryError:
-        return {"error": _too_little(task)}
     except Exception as error:
-        if is_full(error):
-            return {"error": FULL}
-        if "allocate memory" in str(error):  # torch has no class for it
-            return {"error": _too_little(task)}
-        sys.exit(traced(error))  # the service tries again; a traceback would quote values in the log of the worker
+        reason = _reason(error, task)
+        if reason is None:
+            sys.exit(traced(error))  # the service tries again; a traceback would quote values in the log of the worker
+        return {"error": reason}
+
+
+def _reason(error: Exception, task: dict[str, Any]) -> str | None:
+    """Why a job ends, in words for its owner; None where another attempt may get further."""
+    if is_full(error):
+        return FULL
+    if isinstance(error, PtadError):
+        return http_words(str(error).replace(task["source"], task["source_name"]))
+    if isinstance(error, MemoryError) or "allocate memory" in str(error):  # torch has no class for it
+        return _too_little(task)
+    return None
 
 
 def limit_memory(n_bytes: int) -> None:
@@ -80,10 +86,6 @@ def _too_little(task: dict[str, Any]) -> str:
     most = task.get("memory", 0)
     given = f" A job may use {most / 2**30:.1f} GiB (limit worker_memory)." if most else ""
     return f"There was not enough memory for this table.{given} Use fewer rows or columns."
-
-
-def _words(error: PtadError, task: dict[str, Any]) -> str:
-    return FULL if is_full(error) else http_words(str(error).replace(task["source"], task["source_name"]))
 
 
 def _fit(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
@@ -112,8 +114,11 @@ def _fit(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
         model = {"bundle": str(folder / "model"), "model_name": task["name"], "false_alarm_rate": None, "top": TOP_ROWS}
         try:
             summary["scores"] = _score(folder, {**task, **model, "fitted_on": own, "training_table": True}, progress)
-        except PtadError as error:  # the model is there, and stays
-            summary["scores_error"] = _words(error, task)
+        except Exception as error:
+            reason = _reason(error, task)
+            if reason is None:
+                raise
+            summary["scores_error"] = reason  # the model is there, and stays
     return summary
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from ptad.service.store import remove
 from ptad.service.table_scores import PARTS
+from ptad.service.worker import FITTED
 
 TASK, PROGRESS, RESULT, CHECKPOINT = "task.json", "progress.jsonl", "result.json", "checkpoint"
 POLL_SECONDS = 0.2
@@ -132,11 +133,11 @@ def memory_of_a_worker(given: int, n_workers: int) -> int:
 def got_further(folder: Path) -> bool:
     """Whether the last attempt left something to go on from: then it is not the job that ends its workers."""
     begun = (folder / TASK).stat().st_mtime_ns
-    left = [*(folder / CHECKPOINT).rglob("*.safetensors"), *(folder / PARTS).glob("*.arrow")]
+    left = [*(folder / CHECKPOINT).rglob("*.safetensors"), *folder.glob(FITTED), *(folder / PARTS).glob("*.arrow")]
     return any(path.stat().st_mtime_ns > begun for path in left)
 
 
 def tidy(folder: Path) -> None:
     """Remove what only an unfinished job needs."""
-    for name in (CHECKPOINT, "model", "fitted.json", PARTS):
+    for name in (CHECKPOINT, "model", FITTED, PARTS):
         remove(folder / name)
