@@ -15,7 +15,25 @@ def test_a_number_has_its_two_sided_tail_probability() -> None:
     new = np.concatenate([np.random.default_rng(1).normal(size=(30, 1)), [[99.0], [-99.0]]])
     up, down = (train[None, :, 0] <= new).sum(axis=1), (train[None, :, 0] >= new).sum(axis=1)
     p = np.minimum(2.0 * np.minimum(up, down) / 400 + 1.0 / 400, 1.0)
-    assert np.allclose(term.value(new), -np.log(p))
+    low, high = train.min(), train.max()
+    beyond = np.maximum(low - new[:, 0], 0.0) + np.maximum(new[:, 0] - high, 0.0)
+    assert np.allclose(term.value(new), -np.log(p / (1.0 + beyond / (high - low))))
+
+
+def test_an_absurd_number_stands_out_among_many_columns() -> None:
+    train, new = (np.random.default_rng(seed).normal(size=(300, 200)) for seed in (0, 1))
+    new[0, 7], new[1, 7], new[2, 7], new[3, 7] = 1e12, 9.0, 1e308, -1e308
+    values = fit_term(TailProbabilitySettings(), train, Features.numeric(200)).value(new)
+    assert np.isfinite(values).all()
+    assert values[2] > values[0] > values[4:].max() and values[3] > values[0]
+
+
+def test_the_largest_and_the_smallest_ranges_stay_finite() -> None:
+    train = np.array([[-1.7e308, 0.0], [1.7e308, 5e-324]] * 40) + np.linspace(0, 1, 80)[:, None] * [1e300, 0.0]
+    values = fit_term(TailProbabilitySettings(), train, Features.numeric(2)).value(
+        np.array([[1.79e308, 1e308], [0.0, 0.0], [-1.79e308, -1e308]])
+    )
+    assert np.isfinite(values).all()
 
 
 def test_a_category_has_the_share_of_rows_at_most_as_frequent() -> None:

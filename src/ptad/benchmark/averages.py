@@ -89,7 +89,7 @@ def full_size_table(capped: Sequence[Row], full: Sequence[Row]) -> Table:
 
 
 def twin_table(rows: Sequence[Row]) -> Table:
-    """Rows, prevalence and exact twins of every table."""
+    """Rows, prevalence and exact duplicates of every table."""
     body = []
     for name in catalogue():
         own = [row for row in rows if row["dataset"] == name and row["status"] in MEASURED]
@@ -98,7 +98,7 @@ def twin_table(rows: Sequence[Row]) -> Table:
             twins = float(np.mean([row["twin_share"] for row in own]))
             body.append([dataset_title(name), *shape, f"{own[0]['prevalence']:.4f}", f"{twins:.3f}"])
     header = ["Data set", "training rows", "test rows", "columns", "prevalence"]
-    return plain_table("The tables as they were used", [*header, "normal test rows with a twin in training"], body)
+    return plain_table("The tables as they were used", [*header, "normal test rows with a duplicate in training"], body)
 
 
 def _cell(row: Row) -> tuple[object, ...]:

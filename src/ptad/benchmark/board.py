@@ -62,7 +62,7 @@ class Board:
 def make_board(rows: Sequence[Row], collection: str, experiment: str = "main", order: Sequence[str] = ()) -> Board:
     """Gather one experiment; a table on which a method failed or ran out of time counts as chance for it.
 
-    Methods that were tried on less than half of the tables are left out.
+    Methods that were tried on less than half of the tables are excluded.
 
     Parameters
     ----------

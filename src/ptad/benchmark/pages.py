@@ -88,7 +88,7 @@ def main_blocks(results: Results) -> dict[str, str]:
         "coverage": to_markdown(coverage),
         "gaps": to_markdown(gap_table(rows)),
         "full-size": to_markdown(full_size_table(rows, results.rows("full"))),
-        "twins": to_markdown(twin_table(experiment_rows(rows, "main"))),
+        "duplicates": to_markdown(twin_table(experiment_rows(rows, "main"))),
     }
 
 

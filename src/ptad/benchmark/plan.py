@@ -101,7 +101,7 @@ def adopt_twins(
     """Write the rows of cells that another experiment has measured under another name; return what is left.
 
     The experiments overlap: the whole method is a row of four of them. A cell's scores are fixed by method, settings,
-    table, scaling, seed and kind of device, so the row of its twin is its own.
+    table, scaling, seed and kind of device, so the row of such a cell is its own.
     """
 
     def identity(row: Row, on_cpu: bool) -> tuple[Any, ...]:

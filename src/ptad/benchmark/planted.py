@@ -5,7 +5,7 @@
 * One cell per normal row is changed to a category that no training row has.
 * One column is emptied in a tenth of the normal rows and in most anomalies: a gap that tells.
 
-Rows that were flagged before the change are left out of the first two: theirs has another cause.
+Rows that were flagged before the change are not counted in the first two: theirs has another cause.
 """
 
 from __future__ import annotations

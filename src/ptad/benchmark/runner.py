@@ -1,4 +1,4 @@
-"""Measure a grid of cells: prepare the rows, hand them to workers, judge the scores, write one row per cell."""
+"""Measure a grid of cells: prepare the rows, hand them to workers, evaluate the scores, write one row per cell."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def run_grid(
     cells : iterable of Cell
         What to measure.
     store : ResultStore
-        Where rows go, one by one. Cells with a row are left out; failed ones too unless ``settings.retry``.
+        Where rows go, one by one. Cells with a row are skipped; failed ones too unless ``settings.retry``.
     loader : callable
         ``(name, seed) -> Dataset``.
     settings : RunSettings, optional

@@ -54,7 +54,7 @@ def cap_split(split: Split, y: npt.NDArray[np.bool_], seed: int, max_train: int 
 
 
 def twin_share(X: npt.NDArray[np.float32], y: npt.NDArray[np.bool_], split: Split) -> float:
-    """Share of the normal test rows that have an exact twin among the training rows."""
+    """Share of the normal test rows that have an exact duplicate among the training rows."""
     normal = split.test[~np.asarray(y, dtype=bool)[split.test]]
     if len(normal) == 0:
         return 0.0

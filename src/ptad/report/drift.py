@@ -146,7 +146,7 @@ def _halved(place: int) -> Feature:
 def _left_out_news(column: TextColumn, n_rows: int) -> NDArray[np.int64]:
     """How many of so many rows would hold a known and a new text, had each not been trained on itself.
 
-    A text is known if it occurred twice: to a row that is left out, that is three times with its own.
+    A text is known if it occurred twice: for a row that does not count itself, that is three times with its own.
     """
     known = sum(n for n in column.counts.values() if n > 2) / max(column.n_rows, 1)
     return np.array([round(known * n_rows), n_rows - round(known * n_rows)])

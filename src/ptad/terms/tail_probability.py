@@ -1,9 +1,10 @@
 """Tail probability: how far out, or how rare, every single value is among the training rows.
 
 For a number, p is its two-sided tail probability among the reference rows; for a category, and for a number that takes
-few values, the share of rows whose value is at most as frequent; for a gap, the share of rows with a gap there. The
-value of the term is the logarithm of the mean of 1 / p over the features: a few rare values dominate it, without one of
-them being needed.
+few values, the share of rows whose value is at most as frequent; for a gap, the share of rows with a gap there. Beyond
+all reference rows there is nothing to count: p falls as one over the distance to them, in units of their range, so that
+an absurd number stands out among any number of columns. The value of the term is the logarithm of the mean of 1 / p
+over the features: a few rare values dominate it, without one of them being needed.
 
 Shape
 -----
@@ -35,6 +36,7 @@ from ptad.terms.base import (
 )
 
 Matrix = NDArray[np.float64]
+EIGHTH = 0.125  # of numbers, so that differences of the largest ones stay finite
 NO_VALUE = np.finfo(np.float64).max  # fills the list of a feature that has fewer values than others
 
 
@@ -73,6 +75,12 @@ class TailProbability:
             knots[j, : len(values)] = values
             chance[j, : len(values)] = shares
         self._least = 0.5 / n_rows
+        ranges = [_range(values, features.n_categories[j] > 0) for j, (values, _, _) in enumerate(columns)]
+        low, high = np.array(ranges).T
+        bounded = EIGHTH * high - EIGHTH * low > 0.0
+        self._bounded = on_device(bounded, device)
+        self._low, self._high = on_device(EIGHTH * low, device), on_device(EIGHTH * high, device)
+        self._span = on_device(np.where(bounded, EIGHTH * high - EIGHTH * low, 1.0), device)
         self._knots, self._chance = on_device(knots, device), on_device(chance, device)
         self._discrete = on_device(np.array([listed for _, _, listed in columns]), device)
         self._count = on_device(np.array([max(len(values), 1.0) for values, _, _ in columns], dtype=np.float64), device)
@@ -102,7 +110,11 @@ class TailProbability:
         share = xp.where(gone, self._missing, xp.where(self._discrete, listed, tail))
         # Two tails: what lies beyond all reference rows has half of 1 / n on its side.
         least = self._least * (2.0 - floats(self._discrete | gone))
-        return -xp.log(xp.clip(share + least, 0.0, 1.0))
+        at = EIGHTH * xp.where(gone | ~self._bounded, 0.0, rows)
+        outside = xp.clip(self._low - at, 0.0, None) + xp.clip(at - self._high, 0.0, None)
+        beyond = xp.where(gone | ~self._bounded, 0.0, outside)
+        distance = xp.log(self._span + beyond) - xp.log(self._span)
+        return distance - xp.log(xp.clip(share + least, 0.0, 1.0))
 
     def value(self, batch: Batch) -> Array:
         """Return (n,): the logarithm of the mean inverse probability."""
@@ -135,6 +147,11 @@ class TailProbability:
         cls, state: State, reference: Reference, features: Features, settings: TailProbabilitySettings, device: str
     ) -> Self:
         return cls(reference, int(state["n_rows"][0]), features, settings, device)
+
+
+def _range(values: Matrix, category: bool) -> tuple[float, float]:
+    """Return the ends of a number's values, or twice zero where nothing lies beyond."""
+    return (0.0, 0.0) if category or not len(values) else (float(values[0]), float(values[-1]))
 
 
 def _known(values: Matrix, category: bool, few: int) -> tuple[Matrix, Matrix, bool]:

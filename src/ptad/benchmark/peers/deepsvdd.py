@@ -9,7 +9,7 @@ Departures
 * Tabular MLP 100-50-128 as in the compared library instead of the paper's image nets; no autoencoder pre-training.
 * Written here, not taken from PyOD: PyOD's class seeds the global generators, shuffles with them and has no GPU path.
   (Releases of PyOD before 3.6.3 did not train at all.)
-* The soft-boundary variant is left out; the one-class objective is what the comparison uses.
+* The soft-boundary variant is not built; the one-class objective is what the comparison uses.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def nearest_distances(train: FloatArray, rows: FloatArray, k: int, device: str) 
     Notes
     -----
     The expanded square picks the neighbours; their distances are then computed anew from differences, since the
-    expanded form gives an exact twin a distance of about 1e-7 instead of 0.
+    expanded form gives an exact duplicate a distance of about 1e-7 instead of 0.
     """
     import torch
 

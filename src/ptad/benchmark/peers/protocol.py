@@ -66,7 +66,7 @@ class Peer(ABC):
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in common}
 
     def fit(self, X: npt.ArrayLike) -> Self:
-        """Learn from normal rows."""
+        """Fit on normal rows."""
         rows = check_matrix(X, self.name)
         self.capped_ = ""
         self._n_features = rows.shape[1]
