@@ -1,4 +1,4 @@
-"""Log lines that a client can cause at will: one in a while, without tracebacks, and how many were left out."""
+"""Log lines that a client can cause at will: one in a while, without tracebacks, and how many were not written."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ SECONDS = 10.0  # between two lines of the same text
 
 
 class SparseLog(logging.Filter):
-    """Lets a line through that was not logged for a while; the next one says how many were left out.
+    """Lets a line through that was not logged for a while; the next one says how many were not.
 
     Lines are told apart by their text before arguments are filled in. Tracebacks quote values: records that carry one
-    are left out, since what is unexpected is logged without it elsewhere (see :mod:`ptad.service.traces`).
+    do not appear, since what is unexpected is logged without it elsewhere (see :mod:`ptad.service.traces`).
     """
 
     def __init__(self) -> None:
