@@ -181,3 +181,20 @@ def test_lines_that_clients_cause_are_rare(monkeypatch, caplog):
         "a client did this",
         "a client did this (499 more times since the last line)",
     ]
+
+
+def test_a_client_that_goes_on_sending_has_its_answer_before_the_connection_is_closed(service):
+    """A connection that is closed while bytes arrive is reset, and what it had to say is lost."""
+    size = 2**21
+    head = (
+        f"POST /v1/fits HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {size}\r\n\r\n"
+    )
+    with Clients(service) as clients:
+        client = clients.open(head.encode())
+        found = b""
+        while b"\r\n\r\n" not in found or not found.endswith(b"}"):
+            found += client.recv(65536)
+        assert found.startswith(b"HTTP/1.1 413") and b"connection: close" in found.lower()
+        for _ in range(32):
+            client.sendall(b" " * (size // 32))
+        assert client.recv(1) == b""

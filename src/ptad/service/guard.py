@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,7 +35,8 @@ HEADERS = [
 ]
 UPLOADS = ("/v1/tables", "/score")  # addresses that take whole files
 ROWS = ("/score", "/explain")  # addresses that take rows as JSON
-CLOSE = {"Connection": "close"}  # the rest of the body is not waited for
+CLOSE = {"Connection": "close"}  # the rest of the body is of no use
+PAUSE_SECONDS, LINGER_SECONDS = 5.0, 30.0  # for the rest of a refused body: between two parts, and in all
 
 
 class Guard:
@@ -50,18 +52,23 @@ class Guard:
             await self.app(scope, receive, send)
             return
         started, made = time.perf_counter(), audit.begin()
-        status = 0
+        status, lingers = 0, False
         is_json = dict(scope["headers"]).get(b"content-type", b"").lower().startswith(b"application/json")
         # JSON is held as a whole; of a file only the beginning, until it has a place on the disk
         body = _Body(self.settings.limits.json_bytes if is_json else self.settings.limits.small_upload_bytes)
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal status
+            nonlocal status, lingers
             if message["type"] == "http.response.start":
                 status = message["status"]
+                lingers = not body.complete and _closes(scope, message)
                 names = {name for name, _ in message["headers"]}
                 added = HEADERS if b"cache-control" in names else [*HEADERS, (b"cache-control", b"no-store")]
                 message = {**message, "headers": [*message["headers"], *added]}
+            elif lingers and not message.get("more_body", False):
+                await send({**message, "more_body": True})
+                await _take_rest(receive)
+                message = {"type": "http.response.body"}
             await send(message)
 
         try:
@@ -175,6 +182,23 @@ class _Body:
                     headers=CLOSE,
                 )
             self.window, self.window_start = 0.0, self.seen
+
+
+def _closes(scope: Message, answer: Message) -> bool:
+    """Whether an answer closes a connection on which a body is under way."""
+    waits = any(name == b"expect" for name, _ in scope["headers"])  # until it is told to send
+    return answer["status"] != 408 and not waits and (b"connection", b"close") in answer["headers"]
+
+
+async def _take_rest(receive: Receive) -> None:
+    """Take the rest of a refused body, for a while: if the connection is closed before, the client loses the answer."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_SECONDS):
+            while True:
+                async with asyncio.timeout(PAUSE_SECONDS):
+                    message = await receive()
+                if message["type"] != "http.request" or not message.get("more_body", False):
+                    return
 
 
 def too_large(most: int) -> Problem:
