@@ -208,7 +208,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         rows = np.random.default_rng(0).normal(size=(200, 3))
-        PTAD(config={"n_steps": 5}, verbose=0, device="cpu").fit(rows).save(folder / "model")
+        PTAD(verbose=0, device="cpu").fit(rows).save(folder / "model")
         to_the_service(folder, hostile)
         for what in hostile:
             to_the_command_line(folder, what)

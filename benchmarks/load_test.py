@@ -120,8 +120,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         table = make_table(2000, 0)
-        # what a row costs does not depend on the number of steps
-        PTAD(verbose=0, device="cpu", config={"n_steps": 100}).fit(table).save(folder / "load")
+        PTAD(verbose=0, device="cpu").fit(table).save(folder / "load")
         (folder / "bodies.json").write_text(json.dumps([{"rows": [row]} for row in table.slice(0, 500).to_pylist()]))
         write_table(make_table(options.upload_rows, 1), folder / "large.csv")
         run(folder, options)

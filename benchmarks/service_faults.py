@@ -2,7 +2,7 @@
 
     python benchmarks/service_faults.py [--kills 20] [--only service,worker]
 
-A fit and a judged table are asked for again and again; each time the service or the worker is killed with SIGKILL at a
+A fit and a scored table are asked for again and again; each time the service or the worker is killed with SIGKILL at a
 random moment, and started again. Nothing may be lost, half-written or different.
 """
 
@@ -31,14 +31,19 @@ import pyarrow.parquet as pq
 from ptad import PTAD
 from ptad.tables import write_table
 
-CONFIG = {
-    "embedding_dim": 4,
-    "n_heads": 1,
-    "abd_width": 8,
-    "n_steps": 400,
-    "interval": 5,
-    "batch_size": 64,
-    "n_folds": 2,
+# the paper's preset, since its training takes a while and leaves checkpoints
+FIT = {
+    "preset": "paper",
+    "config": {
+        "network.embedding_dim": 4,
+        "network.n_heads": 1,
+        "network.abd_width": 8,
+        "network.n_steps": 400,
+        "network.interval": 5,
+        "network.batch_size": 64,
+        "calibration.folds": 2,
+        "calibration.most_folds": 2,
+    },
 }
 
 
@@ -130,33 +135,33 @@ def main() -> None:
         service = Service(folder)
         upload = (folder / "table.csv").read_bytes()
         table = service.http.post("/v1/tables", content=upload, headers={"Content-Type": "text/csv"}).json()["id"]
-        fit = {"table": table, "config": CONFIG}
+        fit = {"table": table, **FIT}
         began = time.monotonic()
         first = service.ended(service.job("/v1/fits", fit))
         fit_seconds = time.monotonic() - began
         rows = make_table().slice(0, 500)
         scores = scores_of(folder, first["model"], rows)
-        judge = {"table": table, "model": first["model"]}
+        score = {"table": table, "model": first["model"]}
         began = time.monotonic()
-        job = service.ended(service.job("/v1/scorings", judge))["id"]
-        judge_seconds = time.monotonic() - began
-        judged = judged_scores(service, job)
-        print(f"undisturbed: fit {fit_seconds:.1f} s, judging {judge_seconds:.1f} s", flush=True)
-        fits, judgings = 1, 1
+        job = service.ended(service.job("/v1/scorings", score))["id"]
+        score_seconds = time.monotonic() - began
+        scored = table_scores(service, job)
+        print(f"undisturbed: fit {fit_seconds:.1f} s, scoring {score_seconds:.1f} s", flush=True)
+        fits, scorings = 1, 1
         for what in options.only.split(","):
             tries, hits, wrong = 0, 0, 0
             while hits < options.kills:  # a kill that came before or after the work does not count
                 is_fit = tries % 2 == 0
                 tries += 1
-                fits, judgings = fits + is_fit, judgings + (not is_fit)
-                moment = chance.random() * (fit_seconds if is_fit else judge_seconds)
+                fits, scorings = fits + is_fit, scorings + (not is_fit)
+                moment = chance.random() * (fit_seconds if is_fit else score_seconds)
                 ended, hit = disturbed(
-                    service, "/v1/fits" if is_fit else "/v1/scorings", fit if is_fit else judge, what, moment
+                    service, "/v1/fits" if is_fit else "/v1/scorings", fit if is_fit else score, what, moment
                 )
                 same = ended["state"] == "done" and (
                     np.array_equal(scores_of(folder, ended["model"], rows), scores)
                     if is_fit
-                    else judged_scores(service, ended["id"]) == judged
+                    else table_scores(service, ended["id"]) == scored
                 )
                 hits += hit
                 wrong += not same
@@ -164,7 +169,7 @@ def main() -> None:
                     print("DIFFERENT", what, moment, json.dumps(ended), flush=True)
             print(f"kill -9 of the {what}: {tries} times, {hits} of them under way, {wrong} wrong", flush=True)
         models, jobs = (service.http.get(f"/v1/{name}").json() for name in ("models", "jobs"))
-        print(f"models {len(models)} of {fits} fits, jobs {len(jobs)} of {fits + judgings}", flush=True)
+        print(f"models {len(models)} of {fits} fits, jobs {len(jobs)} of {fits + scorings}", flush=True)
         service.process.send_signal(signal.SIGTERM)
         assert service.process.wait(60) == 0
         left = [
@@ -180,7 +185,7 @@ def scores_of(folder: Path, model: str, rows: pa.Table) -> np.ndarray:
     return PTAD.load(folder / "store" / "models" / model / "bundle", device="cpu").anomaly_score(rows)
 
 
-def judged_scores(service: Service, job: str) -> list[float]:
+def table_scores(service: Service, job: str) -> list[float]:
     blob = service.http.get(f"/v1/jobs/{job}/scores", params={"format": "parquet"}).content
     found: list[float] = pq.read_table(io.BytesIO(blob))["score"].to_pylist()
     return found

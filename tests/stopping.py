@@ -7,6 +7,7 @@ among these stands for every moment between it and the one before.
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import json
 import os
@@ -74,7 +75,8 @@ class Stops:
     def add(self, pattern: str, count: int = 1, *, how: str = "kill", events: tuple[str, ...] = ("os.rename",)) -> Stop:
         """Stop a process just before its ``count``-th event with a path like ``pattern`` (a rename: the new name).
 
-        ``how``: ``kill`` (SIGKILL), ``interrupt`` (SIGINT) or ``hold`` (it waits until it is killed or released).
+        ``how``: ``kill`` (SIGKILL), ``interrupt`` (SIGINT), ``hold`` (it waits until it is killed or released) or
+        ``full`` (it goes on and finds the disk full, this once).
         """
         rule = self.folder / f"stop{len(list(self.folder.glob('stop*')))}.json"
         text = json.dumps({"pattern": pattern, "count": count, "how": how, "events": events})
@@ -129,6 +131,8 @@ class _Watch:
         if how == "hold":
             while not rule.with_suffix(".released").exists():
                 time.sleep(0.01)
+        elif how == "full":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/a/secret/path")
         else:
             os.kill(os.getpid(), signal.SIGKILL if how == "kill" else signal.SIGINT)
 

@@ -54,6 +54,23 @@ def test_many_json_rows_too(service, json_rows):
     assert post(service, rows)["bad_cell_list"] == [{"row": 500, "column": "n", "reason": "not a number: '?'"}]
 
 
+def test_many_of_them_are_counted_and_the_first_are_listed(service, json_rows):
+    """Also in bodies that are read beside the event loop, and beside others in one batch."""
+    for n in (200, 2000):
+        rows = [{**json_rows[i % 200], "a": f"x{i}", "b": "y" * 50, "n": "z"} for i in range(n)]
+        found = post(service, rows)
+        assert found["bad_cells"] == 3 * n and len(found["bad_cell_list"]) == 100
+        first = [(cell["row"], cell["column"]) for cell in found["bad_cell_list"]]
+        assert first == [(i // 3, "abn"[i % 3]) for i in range(100)]
+        assert found["bad_cell_list"][3]["reason"] == "not a number: 'x1'"
+        strict = service.http.post(SCORE, params={"strict": True}, json={"rows": rows})
+        assert strict.status_code == 400 and "Column 'a', row 0 (counted from 0): 'x0'" in strict.json()["detail"]
+        gaps = [{**row, "a": None} for row in rows]
+        marked = post(service, gaps, missing=["z", "y" * 50])
+        assert marked["bad_cells"] == 0
+        assert marked["results"] == post(service, [{**row, "b": None, "n": None} for row in gaps])["results"]
+
+
 def test_markers_named_in_the_call_are_missing_and_not_bad(service, json_rows):
     row, gap = {**json_rows[0], "a": " ? "}, {**json_rows[0], "a": None}
     for address in (SCORE, EXPLAIN):

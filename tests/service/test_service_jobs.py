@@ -15,7 +15,7 @@ import pytest
 
 from ptad import PTAD
 from ptad.engines.learning import fit_table
-from ptad.service.workers import Told, got_further
+from ptad.service.workers import FITTED, Told, got_further
 
 pytestmark = pytest.mark.slow
 
@@ -176,6 +176,10 @@ def test_attempts_that_get_further_are_not_counted_against_a_fit(tmp_path):
     assert not got_further(tmp_path)
     checkpoint.touch()
     os.utime(tmp_path / "task.json", (1, 1))
+    assert got_further(tmp_path)
+    checkpoint.unlink()
+    assert not got_further(tmp_path)
+    (tmp_path / FITTED).touch()  # what is left is the scoring of the table
     assert got_further(tmp_path)
 
 

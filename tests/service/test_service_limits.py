@@ -5,28 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 
-import httpx
 import pytest
+from in_process import ask
 
+from ptad.errors import SettingError
 from ptad.service import table_scores, worker
-from ptad.service.app import create_app
-from ptad.service.settings import Limits, ServiceSettings
+from ptad.service.settings import Limits
 from ptad.service.store import write_json
-
-
-def ask(tmp_path, limits, questions, models=()):
-    """Put questions to a service of this process: an async function that takes the client and the application."""
-    app = create_app(ServiceSettings(tmp_path / "s", models, device="cpu", limits=limits))
-
-    async def run():
-        transport = httpx.ASGITransport(app)
-        async with (
-            app.router.lifespan_context(app),
-            httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
-        ):
-            return await questions(client, app.state.context)
-
-    return asyncio.run(run())
 
 
 def test_json_bodies_share_a_bounded_memory(tmp_path, model_folder, json_rows):
@@ -41,21 +26,28 @@ def test_json_bodies_share_a_bounded_memory(tmp_path, model_folder, json_rows):
     ask(tmp_path, Limits(json_held=1000), questions, (model_folder,))
 
 
+KIND = {"Content-Type": "text/csv"}
+
+
+def halting(content, n):
+    """A body that halts after some bytes until it is told to go on: (body, begun, go_on)."""
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def body():
+        yield content[:n]
+        begun.set()
+        await go_on.wait()
+        yield content[n:]
+
+    return body(), begun, go_on
+
+
 def test_uploads_at_a_time_and_kept_jobs_are_bounded(tmp_path, csv_bytes):
-    kind = {"Content-Type": "text/csv"}
-
     async def questions(client, context):
-        begun, go_on = asyncio.Event(), asyncio.Event()
-
-        async def slow():
-            yield csv_bytes[:100]
-            begun.set()
-            await go_on.wait()
-            yield csv_bytes[100:]
-
-        first = asyncio.create_task(client.post("/v1/tables", content=slow(), headers=kind))
+        body, begun, go_on = halting(csv_bytes, 200)
+        first = asyncio.create_task(client.post("/v1/tables", content=body, headers=KIND))
         await begun.wait()
-        refused = await client.post("/v1/tables", content=csv_bytes, headers=kind)
+        refused = await client.post("/v1/tables", content=csv_bytes, headers=KIND)
         assert refused.status_code == 503 and "1 uploads are under way" in refused.json()["detail"]
         go_on.set()
         table = (await first).json()["id"]
@@ -65,7 +57,56 @@ def test_uploads_at_a_time_and_kept_jobs_are_bounded(tmp_path, csv_bytes):
         refused = await client.post("/v1/fits", json=wish)
         assert refused.status_code == 429 and "keeps 1 jobs" in refused.json()["detail"]
 
-    ask(tmp_path, Limits(uploads_running=1, jobs_kept=1), questions)
+    ask(tmp_path, Limits(uploads_running=1, jobs_kept=1, small_upload_bytes=100), questions)
+
+
+def test_bodies_that_do_not_arrive_keep_nobody_out(tmp_path, csv_bytes):
+    """Neither those that only begin, nor small tables beside a large one."""
+
+    async def questions(client, context):
+        held = [halting(csv_bytes, 1) for _ in range(20)]  # more than there are places
+        held.append(halting(csv_bytes * 20, len(csv_bytes) * 2))
+        waiting = [asyncio.create_task(client.post("/v1/tables", content=b, headers=KIND)) for b, _, _ in held]
+        for _, begun, _ in held:
+            await begun.wait()
+        answer = await client.post("/v1/tables", content=csv_bytes, headers=KIND)
+        assert answer.status_code == 201
+        for task in waiting:
+            task.cancel()
+        await asyncio.wait(waiting)
+        assert context.uploads._large.taken == context.uploads._small.taken == 0
+        assert list(context.store.tmp.iterdir()) == []
+
+    limits = Limits(uploads_running=1, small_uploads_running=1, small_upload_bytes=len(csv_bytes))
+    ask(tmp_path, limits, questions)
+
+
+def test_a_slow_body_is_refused_and_time_spent_by_the_service_does_not_count(tmp_path, csv_bytes):
+    async def questions(client, context):
+        body, _, _ = halting(csv_bytes, 10)
+        answer = await client.post("/v1/tables", content=body, headers=KIND)
+        assert answer.status_code == 408 and "bytes per second" in answer.json()["detail"]
+        assert answer.headers["connection"] == "close"
+        rows, _, _ = halting(b'{"rows": []}', 5)
+        answer = await client.post("/v1/models/x/score", content=rows, headers={"Content-Type": "application/json"})
+        assert answer.status_code == 408
+        assert (await client.post("/v1/tables", content=csv_bytes, headers=KIND)).status_code == 201
+
+    ask(tmp_path, Limits(body_window_seconds=0.1), questions)
+
+
+def test_limits_are_bounded_and_named():
+    limits = Limits().changed(["connections=7", "worker_memory=1.5GiB", "header_seconds=0.5"])
+    assert (limits.connections, limits.worker_memory, limits.header_seconds) == (7, 3 * 2**29, 0.5)
+    for wrong, says in (
+        ("connections=10000000", "at most 100000"),
+        ("connections=0", "at least 1"),
+        ("connexions=3", "Known settings: body_bytes"),
+        ("connections", "NAME=NUMBER"),
+        ("connections=nan", "NAME=NUMBER"),
+    ):
+        with pytest.raises(SettingError, match=says):
+            Limits().changed([wrong])
 
 
 def test_a_job_that_was_cancelled_before_its_turn_is_not_started(tmp_path, csv_bytes):

@@ -44,12 +44,12 @@ def detail(answer, status):
         (b'{"rows": [{"a": 1}]}', "has no column 'b'"),
         (b'{"rows": [{"a": 1, "b": 1, "n": 1, "Colour": "x"}]}', "has no column 'colour', which"),
         (b'{"rows": [{"a": 1, "b": 1, "n": 1, "Colour": "x"}]}', "Did you mean 'Colour'?"),
-        (b'{"rows": [{"a": NaN, "b": 1, "n": 1, "colour": "x"}]}', "not JSON"),
+        (b'{"rows": [{"a": NaN, "b": 1, "n": 1, "colour": "x"}]}', "NaN is not a JSON number, send null"),
         (b'{"rows": [{"a": 1e999, "b": 1, "n": 1, "colour": "x"}]}', "infinity"),
         (b'{"rows": [{"a": [1], "b": 1, "n": 1, "colour": "x"}]}', "not a list"),
         (b'{"rows": [{"a": {"b": 1}, "b": 1, "n": 1, "colour": "x"}]}', "not an object"),
         (b'{"rows": [{"a": 1, "b": 1, "n": 1, "colour": "\\ud800"}]}', "Unicode"),
-        (json.dumps({"rows": [{}] * 10_001}).encode(), "10001 rows"),
+        (json.dumps({"rows": [{}] * 10_001}).encode(), "more than 10,000 rows"),
     ],
 )
 def test_bad_rows(service, body, says):
@@ -97,6 +97,12 @@ def test_other_sites_are_kept_out(service):
     assert "localhost" in detail(service.http.get("/v1/models", headers={"Host": "evil.example"}), 403)
     foreign = {"Origin": "http://evil.example", **JSON}
     assert "other sites" in detail(service.http.post(SCORE, content=b"{}", headers=foreign), 403)
+    for path in ("/v1/models", "/openapi.json", "/"):
+        assert "other sites" in detail(service.http.get(path, headers={"Origin": "http://evil.example"}), 403)
+        embedded = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
+        assert "other sites" in detail(service.http.get(path, headers=embedded), 403)
+    followed = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    assert service.http.get("/", headers=followed).status_code == 200
     own = {"Origin": service.url, **JSON}
     detail(service.http.post(SCORE, content=b"{}", headers=own), 400)
 

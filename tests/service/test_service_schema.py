@@ -1,6 +1,6 @@
-"""What schemathesis makes up from the OpenAPI description never ends in an error of the service.
+"""Fuzz test: what schemathesis makes from the OpenAPI description never ends in an error of the service.
 
-A few cases per address here, all of them, DELETE and the stream of events included; ``benchmarks/made_up_requests.py``
+A few cases per address here, all of them, DELETE and the stream of events included; ``benchmarks/fuzz_requests.py``
 makes more than 2,000 and mixes in the names of real things.
 """
 
@@ -18,7 +18,7 @@ CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,re
 
 
 @pytest.mark.slow
-def test_no_made_up_request_is_an_error_of_the_service(service, tmp_path):
+def test_no_fuzzed_request_is_an_error_of_the_service(service, tmp_path):
     command = [
         str(Path(sys.executable).parent / "schemathesis"),
         "run",

@@ -2,12 +2,15 @@
 
 import datetime as dt
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ptad.errors import DataError
 from ptad.tables import BadCells, BadCellsWarning, fit_schema
@@ -151,3 +154,16 @@ def test_markers_can_be_added_to_those_of_the_model():
     found = schema.with_missing(["-"]).encode(pa.table({"n": ["?", " - ", "x", "1"]}), bad)
     assert np.isnan(found[:, 0]).tolist() == [True, True, True, False] and bad.counts == {"n": 1}
     assert schema.with_missing(()) is schema and schema.with_missing(["?", "-"]).missing == ("?", "-")
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.lists(st.sampled_from(["1", "x", "y"]), min_size=1, max_size=9), min_size=1, max_size=5))
+def test_parts_of_a_table_have_their_own_cells(parts):
+    bad = BadCells()
+    rows = [value for part in parts for value in part]
+    fit_schema(pa.table({"a": [1.0, 2.0], "b": [1.5, 3.0]})).encode(pa.table({"a": rows, "b": rows[::-1]}), bad)
+    start = 0
+    for part, (number, first) in zip(parts, bad.of_parts([*map(len, parts)], 3), strict=True):
+        own = [replace(cell, row=cell.row - start) for cell in bad if start <= cell.row < start + len(part)]
+        assert (number, first) == (len(own), own[:3])
+        start += len(part)

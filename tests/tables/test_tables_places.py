@@ -1,5 +1,6 @@
 """Where a row is, in the words of whoever looks it up; and names that were probably meant."""
 
+import difflib
 import gzip
 import json
 
@@ -86,6 +87,18 @@ def test_names_that_mean_something_else():
     assert closest_name("price", ["id", "Amount", "total"]) is None and did_you_mean(["price"], ["id"]) == ""
     two = did_you_mean(["amount", "Total", "x"], ["id", "Amount", "total"])
     assert two == " Did you mean 'Amount' for 'amount', 'total' for 'Total'?"
+
+
+def test_few_names_are_compared_letter_by_letter(monkeypatch):
+    """That takes the square of their length: whoever sends thousands of long names must not keep others waiting."""
+    compared = []
+    ratio = difflib.SequenceMatcher.ratio
+    monkeypatch.setattr(difflib.SequenceMatcher, "ratio", lambda m: compared.append(m.a) or ratio(m))
+    alike = [f"{'ab' * 40}{i:04d}" for i in range(500)]
+    assert closest_name("ba" * 40, [*alike, "ab" * 39 + "a"]) == "ab" * 39 + "a"
+    assert len(set(compared)) <= 10
+    assert closest_name("ab" * 60, ["ab" * 60 + "c"]) is None and closest_name("ab", ["ab" * 600]) is None
+    assert len(set(compared)) <= 10
 
 
 def test_columns_of_tables(tmp_path):

@@ -56,6 +56,16 @@ def serve(
     grace: Annotated[
         float, typer.Option("--grace", min=0, help="Seconds that running jobs may go on after SIGTERM.")
     ] = 20.0,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--limit",
+            help="Another limit, such as connections=1000 or worker_memory=8GiB; may be repeated. GET /v1/service "
+            "names them all.",
+            metavar="NAME=NUMBER",
+            show_default=False,
+        ),
+    ] = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Serve models over HTTP: score, explain, fit from an upload, and a page to do it all in a browser."""
@@ -64,6 +74,7 @@ def serve(
 
     set_up_logging(quiet)
     limits = Limits(body_bytes=max_upload * 2**20, table_bytes=4 * max_upload * 2**20, jobs_running=jobs)
+    limits = limits.changed(limit or ())
     run(
         ServiceSettings(
             store=store,

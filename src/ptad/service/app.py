@@ -25,6 +25,7 @@ from ptad.service.metrics import Metrics
 from ptad.service.models import Models
 from ptad.service.problems import Problem, add_handlers
 from ptad.service.routes import jobs, resources, results, scores
+from ptad.service.row_bodies import RowBodies
 from ptad.service.settings import ServiceSettings
 from ptad.service.store import Store
 from ptad.service.uploads import Uploads
@@ -55,7 +56,9 @@ def create_app(settings: ServiceSettings) -> FastAPI:
             uploads = Uploads(store, settings.limits)
             queue = Jobs(store, settings, models, uploads, metrics)
             lane = Lane(settings.limits.waiting_rows, metrics)
-            app.state.context = Context(settings, store, metrics, models, uploads, queue, lane)
+            app.state.context = Context(
+                settings, store, metrics, models, uploads, queue, lane, RowBodies(settings.limits)
+            )
             queue.start_waiting()
             logger.info("ready: %d models, store %s", len(models.entries), store.root)
             yield

@@ -11,6 +11,7 @@ from ptad.service.jobs import Jobs
 from ptad.service.lane import Lane
 from ptad.service.metrics import Metrics
 from ptad.service.models import Models
+from ptad.service.row_bodies import RowBodies
 from ptad.service.settings import ServiceSettings
 from ptad.service.store import Store
 from ptad.service.uploads import Uploads
@@ -27,6 +28,7 @@ class Context:
     uploads: Uploads
     jobs: Jobs
     lane: Lane
+    bodies: RowBodies
 
 
 def context_of(request: Request) -> Context:

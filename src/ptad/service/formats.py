@@ -19,9 +19,12 @@ ARROW, PARQUET = "application/vnd.apache.arrow.stream", "application/vnd.apache.
 FORMATS = {"csv": CSV, "ndjson": NDJSON, "arrow": ARROW, "parquet": PARQUET}
 SUFFIXES = {CSV: "csv", NDJSON: "ndjson", ARROW: "arrow", PARQUET: "parquet"}
 
-# What a spreadsheet takes for the beginning of a formula or of a command.
-_FORMULA = r"^[=+\-@\t\r\n|%]"
-_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+# What a spreadsheet takes for the beginning of a formula or of a command, also after blanks and marks that it passes
+# over, and in the full and small widths of East Asian text.
+_BLANK = r"[\s\x{00A0}\x{0085}\x{180E}\x{1680}\x{2000}-\x{200F}\x{2028}-\x{202F}\x{205F}-\x{2064}\x{3000}\x{FEFF}\x00]"
+_SIGN = r"[=+\-@|%\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}\x{FF5C}\x{FF05}\x{FE66}\x{FE62}\x{FE63}\x{FE6B}\x{FE6A}\x{2212}]"
+_FORMULA = rf"^({_BLANK}*{_SIGN}|[\t\r\n])"
+_NUMBER = r"^ *[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)? *$"
 
 
 class Encoder:

@@ -6,13 +6,15 @@ import asyncio
 import hmac
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from ptad.service import audit
 from ptad.service.metrics import Metrics
 from ptad.service.problems import MEDIA_TYPE, Problem, problem_bytes
-from ptad.service.settings import ServiceSettings, is_loopback
+from ptad.service.settings import Limits, ServiceSettings, is_loopback
 
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -32,7 +34,9 @@ HEADERS = [
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
 ]
 UPLOADS = ("/v1/tables", "/score")  # addresses that take whole files
-STALLED_SECONDS = 30.0
+ROWS = ("/score", "/explain")  # addresses that take rows as JSON
+CLOSE = {"Connection": "close"}  # the rest of the body is of no use
+PAUSE_SECONDS, LINGER_SECONDS = 5.0, 30.0  # for the rest of a refused body: between two parts, and in all
 
 
 class Guard:
@@ -47,17 +51,24 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        started = time.perf_counter()
-        status = 0
-        body = _Body(in_memory=dict(scope["headers"]).get(b"content-type", b"").lower().startswith(b"application/json"))
+        started, made = time.perf_counter(), audit.begin()
+        status, lingers = 0, False
+        is_json = dict(scope["headers"]).get(b"content-type", b"").lower().startswith(b"application/json")
+        # JSON is held as a whole; of a file only the beginning, until it has a place on the disk
+        body = _Body(self.settings.limits.json_bytes if is_json else self.settings.limits.small_upload_bytes)
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal status
+            nonlocal status, lingers
             if message["type"] == "http.response.start":
                 status = message["status"]
+                lingers = not body.complete and _closes(scope, message)
                 names = {name for name, _ in message["headers"]}
                 added = HEADERS if b"cache-control" in names else [*HEADERS, (b"cache-control", b"no-store")]
                 message = {**message, "headers": [*message["headers"], *added]}
+            elif lingers and not message.get("more_body", False):
+                await send({**message, "more_body": True})
+                await _take_rest(receive)
+                message = {"type": "http.response.body"}
             await send(message)
 
         try:
@@ -68,6 +79,8 @@ class Guard:
             await self.app(scope, self._limited(scope, receive, body), send_with_headers)
         finally:
             self._held -= body.held
+            rows_only = is_json and scope["path"].endswith(ROWS)
+            audit.write(scope, status, made, token=self._token is not None, rows_only=rows_only)
             route = getattr(scope.get("route"), "path", "other")
             method = scope["method"] if scope["method"] in ("GET", "POST", "PATCH", "DELETE", "HEAD") else "other"
             self.metrics.requests.labels(method, route, str(status)).inc()
@@ -88,44 +101,46 @@ class Guard:
         elif not is_loopback(_host_name(headers.get(b"host", b""))):
             # a page from elsewhere whose name was pointed at this machine
             return Problem(403, "This service answers to localhost only. Use http://127.0.0.1 or http://localhost.")
-        origin = headers.get(b"origin")
-        foreign = origin is not None and origin.partition(b"://")[2].lower() != headers.get(b"host", b"").lower()
-        if foreign and scope["method"] not in ("GET", "HEAD"):
+        if _is_foreign(scope["method"], headers):
             return Problem(403, "Pages of other sites may not use this service.")
+        if b"content-length" in headers and b"transfer-encoding" in headers:
+            # two ends of one body: what stands before this service may have seen the other one
+            return Problem(400, "The request has both Content-Length and Transfer-Encoding. Send one.", headers=CLOSE)
         length = headers.get(b"content-length", b"0")
-        if length.isdigit() and int(length) > self._most(path):
-            return too_large(self._most(path))
+        most = self._most(path, headers.get(b"content-type", b""))
+        if length.isdigit() and int(length) > most:
+            return too_large(most)
         return None
 
-    def _most(self, path: str) -> int:
+    def _most(self, path: str, kind: bytes) -> int:
         limits = self.settings.limits
-        return limits.body_bytes if path.endswith(UPLOADS) else limits.json_bytes
+        if path.endswith(UPLOADS) and not kind.lower().startswith(b"application/json"):
+            return limits.body_bytes
+        return limits.json_bytes if path.endswith(ROWS) else limits.message_bytes
 
     def _limited(self, scope: Message, receive: Receive, body: _Body) -> Receive:
-        most = self._most(scope["path"])
+        limits = self.settings.limits
+        most = self._most(scope["path"], dict(scope["headers"]).get(b"content-type", b""))
 
         async def limited() -> Message:
             if body.complete:  # from here on only the end of the connection is waited for
                 return await receive()
-            try:
-                message = await asyncio.wait_for(receive(), STALLED_SECONDS)
-            except TimeoutError:
-                raise Problem(408, f"Nothing arrived for {STALLED_SECONDS:g} seconds. Send it again.") from None
+            message = await body.timed(receive, limits)
             if message["type"] == "http.request":
                 n = len(message.get("body", b""))
                 body.seen += n
                 body.complete = not message.get("more_body", False)
                 if body.seen > most:
                     raise too_large(most)
-                if body.in_memory:
-                    body.held += n
-                    self._held += n
-                    if self._held > self.settings.limits.json_held:
-                        raise Problem(
-                            503,
-                            "Too many large JSON bodies are under way. Try again in a moment.",
-                            headers={"Retry-After": "1"},
-                        )
+                more = min(n, body.most_held - body.held)
+                body.held += more
+                self._held += more
+                if self._held > limits.json_held:
+                    raise Problem(
+                        503,
+                        "Too many large JSON bodies and uploads are under way. Try again in a moment.",
+                        headers={"Retry-After": "1", **CLOSE},
+                    )
             return message
 
         return limited
@@ -133,19 +148,75 @@ class Guard:
 
 @dataclass
 class _Body:
-    """What has arrived of one request."""
+    """What has arrived of one request, and how long it was waited for."""
 
-    in_memory: bool  # JSON is held as a whole; files are spooled to the disk
+    most_held: int
     seen: int = 0
     held: int = 0
     complete: bool = False
+    waited: float = 0.0  # seconds, in all
+    window: float = 0.0  # seconds since the speed was looked at
+    window_start: int = 0  # bytes that had arrived then
+
+    async def timed(self, receive: Receive, limits: Limits) -> Message:
+        """Wait for the next part; only waiting counts, not what the service does with the parts before."""
+        while True:
+            started = time.monotonic()
+            try:
+                async with asyncio.timeout(max(limits.body_window_seconds - self.window, 0.0)):
+                    message = await receive()
+            except TimeoutError:
+                message = {}
+            passed = time.monotonic() - started
+            self.window += passed
+            self.waited += passed
+            if self.waited > limits.body_seconds:
+                raise Problem(408, f"The body took longer than {limits.body_seconds:g} s to arrive.", headers=CLOSE)
+            if message:
+                return message
+            if self.seen - self.window_start < limits.body_speed * limits.body_window_seconds:
+                raise Problem(
+                    408,
+                    f"The body arrived more slowly than {limits.body_speed:,} bytes per second. Send it again over a "
+                    "faster line, or compressed.",
+                    headers=CLOSE,
+                )
+            self.window, self.window_start = 0.0, self.seen
+
+
+def _closes(scope: Message, answer: Message) -> bool:
+    """Whether an answer closes a connection on which a body is under way."""
+    waits = any(name == b"expect" for name, _ in scope["headers"])  # until it is told to send
+    return answer["status"] != 408 and not waits and (b"connection", b"close") in answer["headers"]
+
+
+async def _take_rest(receive: Receive) -> None:
+    """Take the rest of a refused body, for a while: if the connection is closed before, the client loses the answer."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_SECONDS):
+            while True:
+                async with asyncio.timeout(PAUSE_SECONDS):
+                    message = await receive()
+                if message["type"] != "http.request" or not message.get("more_body", False):
+                    return
 
 
 def too_large(most: int) -> Problem:
     """The problem of a body beyond its limit."""
     return Problem(
-        413, f"The body is larger than {most:,} bytes, the limit of this service. Send less, or raise the limit."
+        413,
+        f"The body is larger than {most:,} bytes, the limit of this service. Send less, or raise the limit.",
+        headers=CLOSE,
     )
+
+
+def _is_foreign(method: str, headers: dict[bytes, bytes]) -> bool:
+    """Whether a page of another site sent this. Following a link to this service is no such thing."""
+    origin = headers.get(b"origin")
+    if origin is not None:
+        return origin.partition(b"://")[2].lower() != headers.get(b"host", b"").lower()
+    followed = headers.get(b"sec-fetch-mode") == b"navigate" and method in ("GET", "HEAD")
+    return headers.get(b"sec-fetch-site") in (b"cross-site", b"same-site") and not followed
 
 
 def _host_name(host: bytes) -> str:

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import DataError, UserError
+from ptad.service.disk import EXIT_FULL, is_full
 from ptad.service.store import read_json, write_json
 from ptad.service.words import http_words
 from ptad.tables import BadCells, Schema, TableScan, scan_table
@@ -48,18 +49,25 @@ def main() -> None:
     logging.getLogger("ptad").addHandler(logging.NullHandler())
     try:
         result: dict[str, Any] = {"ok": _work(spec)}
-    except UserError as error:
-        result = {"error": _without_paths(str(error), spec)}
-    except (MemoryError, pa.ArrowMemoryError):
-        result = {
-            "error": f"{spec['name']} needs more memory than this service gives to one upload. Send a smaller one."
-        }
-    except Exception as error:  # the content of a file is no reason for a traceback
-        result = {
-            "error": f"{spec['name']} cannot be read ({type(error).__name__}). Check that it is a CSV, TSV, Parquet, "
-            "Arrow, JSON lines or Excel table."
-        }
-    write_json(Path(spec["result"]), result)
+    except Exception as error:
+        if is_full(error):
+            sys.exit(EXIT_FULL)
+        result = {"error": _reason(error, spec)}
+    try:
+        write_json(Path(spec["result"]), result)
+    except OSError as error:
+        sys.exit(EXIT_FULL if is_full(error) else 1)
+
+
+def _reason(error: Exception, spec: dict[str, Any]) -> str:
+    name = spec["name"]
+    if isinstance(error, UserError):
+        return _without_paths(str(error), spec)
+    if isinstance(error, MemoryError | pa.ArrowMemoryError):
+        return f"{name} needs more memory than this service gives to one upload. Send a smaller one."
+    # the content of a file is no reason for a traceback
+    formats = "a CSV, TSV, Parquet, Arrow, JSON lines or Excel table"
+    return f"{name} cannot be read ({type(error).__name__}). Check that it is {formats}."
 
 
 def _limit(spec: dict[str, Any]) -> None:
@@ -165,7 +173,7 @@ def check_header(path: Path, columns: int, *, is_json: bool | None = None) -> No
 
 def _opened(path: Path, spec: dict[str, Any], schema: Schema | None) -> TableScan:
     missing = schema.missing if schema is not None else tuple(spec["missing"])
-    scan = scan_table(path, batch_rows=BATCH_ROWS, schema=schema, missing=missing)
+    scan = scan_table(path, batch_rows=BATCH_ROWS, schema=schema, missing=missing, most_columns=spec["columns"])
     if len(scan.schema.names) > spec["columns"]:
         raise _too_wide(path, spec["columns"])
     if scan.n_rows is not None and scan.n_rows > spec["rows"]:

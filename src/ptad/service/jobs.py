@@ -13,20 +13,24 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ptad.service import audit
+from ptad.service.disk import EXIT_FULL, FULL, check_room, is_full
 from ptad.service.metrics import Metrics
 from ptad.service.models import Models, new_about, new_model_id, version_name
 from ptad.service.problems import Problem
 from ptad.service.settings import ServiceSettings
-from ptad.service.store import Store, new_id, read_json, write_json
+from ptad.service.store import Store, new_id, read_json, remove, write_json
 from ptad.service.traces import traced
 from ptad.service.uploads import Uploads
-from ptad.service.workers import RESULT, TASK, Worker, got_further, tidy
+from ptad.service.worker import FITTED
+from ptad.service.workers import RESULT, TASK, Worker, end_of, got_further, memory_of_a_worker, tidy
 
 logger = logging.getLogger("ptad.service")
 
 JOB = "job.json"
 OPEN, FINAL = ("waiting", "running"), ("done", "failed", "cancelled")
 MOST_ATTEMPTS = 5
+MOST_DEATHS = 2  # of workers of a job, one after the other, without anything to go on from
 
 
 class Jobs:
@@ -80,17 +84,24 @@ class Jobs:
             "started": None,
             "ended": None,
             "attempts": 0,
+            "deaths": 0,
             "table": spec["table"],
             "model": spec["model"] if kind == "score" else new_model_id(),
             "error": None,
             "summary": None,
             "spec": spec,
         }
+        check_room(self.store.root, self.settings.limits.disk_reserve)
         staging = self.store.scratch()
-        staging.mkdir()
-        write_json(staging / JOB, job)
-        staging.rename(self.folder(identifier))
+        try:
+            staging.mkdir()
+            write_json(staging / JOB, job)
+            staging.rename(self.folder(identifier))
+        except BaseException:
+            remove(staging)
+            raise
         self.entries[identifier] = job
+        audit.note(job=identifier)
         self._count()
         self.start_waiting()
         return job
@@ -128,7 +139,7 @@ class Jobs:
 
     def public(self, job: dict[str, Any]) -> dict[str, Any]:
         """A job as callers see it."""
-        shown = {name: value for name, value in job.items() if name != "spec"}
+        shown = {name: value for name, value in job.items() if name not in ("spec", "deaths")}
         spec, summary = job["spec"], job["summary"] or {}
         return shown | {
             "label": spec["label"],
@@ -158,7 +169,8 @@ class Jobs:
             await self._work(identifier, job)
         except Exception as error:
             logger.error("job %s could not be run: %s", identifier, traced(error))
-            self._set(job, state="failed", ended=time.time(), error="The worker could not be started.")
+            reason = FULL if is_full(error) else "The worker could not be started."
+            self._set(job, state="failed", ended=time.time(), error=reason)
         finally:
             if job["state"] in FINAL:
                 await asyncio.to_thread(tidy, self.folder(identifier))
@@ -176,7 +188,7 @@ class Jobs:
             return
         if job["attempts"] >= MOST_ATTEMPTS and not got_further(folder):
             error = f"The worker ended without a result {job['attempts']} times, perhaps for want of memory. "
-            self._set(job, state="failed", ended=time.time(), error=error + "Use fewer rows or columns.")
+            self._fail(job, folder, error + "Use fewer rows or columns.")
             return
         self._set(job, state="running", started=job["started"] or time.time(), attempts=job["attempts"] + 1)
         self._write_task(folder, job)
@@ -191,12 +203,14 @@ class Jobs:
         except TimeoutError:
             await worker.kill()
             limit = self.settings.limits.job_seconds
-            self._set(job, state="failed", ended=time.time(), error=f"It took longer than {limit:g} s and was stopped.")
+            self._fail(job, folder, f"It took longer than {limit:g} s and was stopped.")
         self._close(job, folder, code)
 
     def _write_task(self, folder: Path, job: dict[str, Any]) -> None:
         """What the worker reads: only here do identifiers become paths."""
         task = {**job["spec"], "kind": job["kind"], "device": self.settings.device}
+        limits = self.settings.limits
+        task["memory"] = memory_of_a_worker(limits.worker_memory, limits.jobs_running)
         task["source"] = str(self.uploads.data(job["table"]))
         task["source_name"] = self.uploads.get(job["table"])["name"]
         if job["kind"] != "fit":
@@ -223,10 +237,24 @@ class Jobs:
         elif self.stopping.is_set():
             # it goes on from its checkpoint at the next start; that it was asked to stop counts for nothing
             self._set(job, state="waiting", attempts=job["attempts"] - 1)
+        elif code == EXIT_FULL:
+            self._fail(job, folder, FULL)
         else:
             # killed by something else, such as the system when memory ran out: once more, from the checkpoint
-            logger.warning("the worker of job %s ended with code %s", job["id"], code)
-            self._set(job, state="waiting")
+            logger.warning("the worker of job %s %s", job["id"], end_of(code))
+            deaths = 1 if got_further(folder) else job.get("deaths", 0) + 1
+            self._set(job, state="waiting", deaths=deaths)
+            if deaths >= MOST_DEATHS:
+                error = f"Its worker {end_of(code)}, {deaths} times in a row. Use fewer rows or columns."
+                self._fail(job, folder, error)
+
+    def _fail(self, job: dict[str, Any], folder: Path, error: str) -> None:
+        """End a job without a result; a model whose training table could not be scored is there, and stays."""
+        fitted = read_json(folder / FITTED) if job["spec"].get("score") else None
+        if fitted is None:
+            self._set(job, state="failed", ended=time.time(), error=error)
+        else:
+            self._publish(job, {"summary": {**fitted, "scores_error": error}})
 
     def _publish(self, job: dict[str, Any], result: dict[str, Any]) -> None:
         """Take the model that a job has made into the store."""
@@ -270,8 +298,11 @@ class Jobs:
     def _set(self, job: dict[str, Any], **values: Any) -> None:
         job.update(values)
         folder = self.folder(job["id"])
-        if folder.is_dir():
-            write_json(folder / JOB, job)
+        try:
+            if folder.is_dir():
+                write_json(folder / JOB, job)
+        except OSError as error:  # what is in memory counts; a service that starts again would let the job go on
+            logger.error("the state of job %s could not be written: %s", job["id"], traced(error))
         self._count()
         self._tell()
 

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,7 +22,7 @@ from ptad.errors import UserError
 from ptad.estimator import PTAD
 from ptad.service.metrics import Metrics
 from ptad.service.problems import Problem
-from ptad.service.rows import Row, encode_rows
+from ptad.service.rows import MOST_LISTED, Row, encode_rows
 from ptad.tables import BadCells
 from ptad.tables.bad_cells import BadCell
 
@@ -36,10 +36,11 @@ SMALLEST_CHUNK, LARGEST_CHUNK = 8, 4096
 
 @dataclass(frozen=True, eq=False)
 class RowScores:
-    """The scores of some rows, and those of their cells that could not be read."""
+    """The scores of some rows, the number of cells that could not be read, and the first of those."""
 
     scores: Array
-    bad: list[BadCell]
+    n_bad: int
+    first_bad: list[BadCell]
 
 
 @dataclass(eq=False)
@@ -172,11 +173,10 @@ class Lane:
         if encoded:
             try:
                 scores = score_encoded(model, x)
-                cells, start = list(bad), 0
-                for call in encoded:
+                lengths, start = [len(call.rows) for call in encoded], 0
+                for call, (n_bad, first_bad) in zip(encoded, bad.of_parts(lengths, MOST_LISTED), strict=True):
                     stop = start + len(call.rows)
-                    own_cells = [replace(c, row=c.row - start) for c in cells if start <= c.row < stop]
-                    call.outcome = RowScores(scores[start:stop], own_cells)
+                    call.outcome = RowScores(scores[start:stop], n_bad, first_bad)
                     start = stop
             except Exception as error:
                 for call in encoded:

@@ -219,4 +219,4 @@ PROBLEM: dict[str, Any] = {
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The problems that an address may answer with, for OpenAPI."""
-    return dict.fromkeys((400, 401, 403, 405, 408, 413, 422, 503, *statuses), PROBLEM)
+    return dict.fromkeys((400, 401, 403, 405, 408, 413, 422, 503, 507, *statuses), PROBLEM)

@@ -9,9 +9,11 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from ptad.errors import PtadError, UserError
+from ptad.service.disk import FULL, is_full
 from ptad.service.traces import traced
 from ptad.service.words import http_words
 
@@ -32,6 +34,7 @@ TITLES = {
     429: "Too much at a time",
     500: "Something went wrong inside the service",
     503: "Not available just now",
+    507: "The disk is full",
 }
 
 
@@ -83,15 +86,36 @@ def add_handlers(app: FastAPI) -> None:
         detail = "; ".join(f"{p['where']}: {p['what']}" for p in places) + ". See /openapi.json for the right form."
         return problem_response(422, detail, errors=places)
 
+    @app.exception_handler(ClientDisconnect)
+    async def _gone(request: Request, error: ClientDisconnect) -> Response:
+        logger.debug("a client is gone: %s", type(error).__name__)
+        return Response(status_code=400)  # nobody reads it
+
+    @app.exception_handler(OSError)
+    async def _system(request: Request, error: OSError) -> Response:
+        return _full() if is_full(error) else _bug(error)
+
     @app.exception_handler(UserError)
     async def _user(request: Request, error: UserError) -> Response:
-        return problem_response(400, http_words(str(error)), kind=type(error).__name__)
+        return _full() if is_full(error) else problem_response(400, _words(request, error), kind=type(error).__name__)
 
     @app.exception_handler(PtadError)
     async def _other(request: Request, error: PtadError) -> Response:
-        return problem_response(409, http_words(str(error)), kind=type(error).__name__)
+        return _full() if is_full(error) else problem_response(409, _words(request, error), kind=type(error).__name__)
 
     @app.exception_handler(Exception)
     async def _unexpected(request: Request, error: Exception) -> Response:
+        return _bug(error)
+
+    def _bug(error: Exception) -> Response:
         logger.error("unexpected %s", traced(error))
         return problem_response(500, "This is a bug in the service. Its log says where; please report it.")
+
+    def _full() -> Response:
+        logger.warning("a request was refused: the disk is full")
+        return problem_response(507, FULL)
+
+    def _words(request: Request, error: Exception) -> str:
+        """What an error says, with no path of this machine and no word of the command line."""
+        context = request.app.state.context
+        return http_words(str(error) if context is None else context.store.without_paths(str(error)))

@@ -6,7 +6,6 @@ a type that a row alone would not have had: the encoding of a row, and its score
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -26,26 +25,6 @@ MOST_LISTED = 100  # cells that cannot be read, in one answer
 _ARROW = {str: pa.large_string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), type(None): pa.null()}
 
 
-def parse_rows(body: bytes, limit: int) -> tuple[list[Row], dict[str, Any]]:
-    """Read ``{"rows": [...], ...}``; return the rows and the other members."""
-    try:
-        content = json.loads(body, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        what = str(error) if isinstance(error, json.JSONDecodeError) else "it is not UTF-8 text, or too deep or long"
-        raise DataError(f'The body is not JSON: {what}. Send {{"rows": [{{"column": value, ...}}, ...]}}.') from error
-    if not isinstance(content, dict) or not isinstance(content.get("rows"), list):
-        raise DataError('The body has no list "rows". Send {"rows": [{"column": value, ...}, ...]}.')
-    rows = content.pop("rows")
-    if not rows:
-        raise DataError('"rows" is empty. Send at least one row.')
-    if len(rows) > limit:
-        raise DataError(f'"rows" holds {len(rows)} rows; one call takes {limit}. Send fewer, or a CSV or Parquet body.')
-    for i, row in enumerate(rows):
-        if type(row) is not dict:
-            raise DataError(f"Row {i} (counted from 0) is not an object of column names and values.")
-    return rows, content
-
-
 def without_markers(rows: list[Row], markers: Sequence[str]) -> list[Row]:
     """Rows in which text that means missing is null."""
     words = {marker.strip() for marker in markers}
@@ -54,10 +33,10 @@ def without_markers(rows: list[Row], markers: Sequence[str]) -> list[Row]:
     return [{n: None if isinstance(v, str) and v.strip() in words else v for n, v in row.items()} for row in rows]
 
 
-def said_of(cells: Sequence[BadCell]) -> dict[str, Any]:
+def said_of(number: int, first: Sequence[BadCell]) -> dict[str, Any]:
     """What an answer says of cells that cannot be read: how many, and the first of them."""
-    shown = [{"row": c.row, "column": c.column, "reason": c.reason} for c in cells[:MOST_LISTED]]
-    return {"bad_cells": len(cells), "bad_cell_list": shown}
+    shown = [{"row": c.row, "column": c.column, "reason": c.reason} for c in first]
+    return {"bad_cells": number, "bad_cell_list": shown}
 
 
 def wanted_columns(schema: Schema) -> tuple[str, ...]:
@@ -68,7 +47,7 @@ def wanted_columns(schema: Schema) -> tuple[str, ...]:
 def ignored_columns(schema: Schema, rows: Sequence[Row]) -> list[str]:
     """Columns of the rows that the model did not see in training."""
     known = set(schema.inputs)
-    return sorted({name for row in rows for name in row if name not in known})[:100]
+    return sorted(set().union(*rows) - known)[:100]
 
 
 def encode_rows(schema: Schema, rows: Sequence[Row], bad: BadCells) -> NDArray[np.float64]:
@@ -127,7 +106,3 @@ def placed(rows: Sequence[int]) -> Iterator[None]:
             yield
     except (pa.ArrowException, OverflowError, UnicodeError) as error:
         raise DataError(f"A row cannot be read: {error}. Correct it.") from error
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON; send null for a missing number")

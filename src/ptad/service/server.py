@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import signal
 import socket
@@ -13,19 +14,33 @@ from fastapi import FastAPI
 
 from ptad.errors import SettingError
 from ptad.service.app import create_app
+from ptad.service.connections import Connections, connection_class
 from ptad.service.settings import ServiceSettings
+from ptad.service.sparse_log import SparseLog
 
 logger = logging.getLogger("ptad.service")
 
+BACKLOG = 128  # connections that the system keeps until they are accepted; asyncio accepts as many at a time
 REQUEST_GRACE = 30  # seconds for answers under way after SIGTERM
 
 
 class Server(uvicorn.Server):
     """A server that tells its jobs and open event streams at once when it is asked to stop."""
 
-    def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
+    def __init__(self, config: uvicorn.Config, app: FastAPI, connections: Connections) -> None:
         super().__init__(config)
-        self._service = app
+        self._service, self._connections = app, connections
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start; from here on errors that have no caller are logged by the service."""
+        asyncio.get_running_loop().set_exception_handler(self._connections.on_loop_error)
+        await super().startup(sockets)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look after the connections once in half a second."""
+        if counter % 5 == 0:
+            self._connections.sweep()
+        return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Take SIGTERM or SIGINT."""
@@ -40,16 +55,10 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-class _NoTracebacks(logging.Filter):
-    """Tracebacks quote values; where an error came from is logged without them (see :mod:`ptad.service.traces`)."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return record.exc_info is None
-
-
 def run(settings: ServiceSettings) -> None:
     """Serve until a signal comes."""
-    logging.getLogger("uvicorn.error").addFilter(_NoTracebacks())
+    for name in ("uvicorn.error", "asyncio"):  # what clients can cause at will
+        logging.getLogger(name).addFilter(SparseLog())
     sys.setswitchinterval(0.001)  # the event loop gets its turn sooner while the lane is at work
     listener = _listen(settings)
     try:
@@ -59,8 +68,12 @@ def run(settings: ServiceSettings) -> None:
         raise
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     logger.info("http://%s:%d", host, listener.getsockname()[1])
+    connections = Connections(settings.limits)
     config = uvicorn.Config(
         app,
+        http=connection_class(connections),
+        ws="none",
+        backlog=BACKLOG,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -70,7 +83,7 @@ def run(settings: ServiceSettings) -> None:
         lifespan="on",
         h11_max_incomplete_event_size=64 * 1024,
     )
-    server = Server(config, app)
+    server = Server(config, app, connections)
     try:
         server.run(sockets=[listener])
     finally:
@@ -85,7 +98,7 @@ def _listen(settings: ServiceSettings) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((settings.host.strip("[]"), settings.port))
-        listener.listen(512)
+        listener.listen(BACKLOG)
         return listener
     except OSError as error:
         listener.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import hashlib
 import json
 import re
@@ -11,9 +12,11 @@ import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ptad.errors import DataError
+from ptad.service import audit
+from ptad.service.disk import EXIT_FULL, FULL, check_room
 from ptad.service.intake import check_header
 from ptad.service.problems import Problem
 from ptad.service.settings import Limits
@@ -32,7 +35,8 @@ class Uploads:
         self.store, self.limits = store, limits
         self.entries: dict[str, dict[str, Any]] = {}
         self._readers = asyncio.Semaphore(READERS)
-        self._running = 0
+        self._small = Places("small uploads", limits.small_uploads_running)
+        self._large = Places("uploads", limits.uploads_running)
         for folder in sorted(store.tables.iterdir()):
             about = read_json(folder / ABOUT)
             if isinstance(about, dict) and (folder / DATA).is_file():
@@ -69,18 +73,21 @@ class Uploads:
             write_json(path.parent / ABOUT, about)
             path.parent.rename(self.store.tables / identifier)
         self.entries[identifier] = about
+        audit.note(table=identifier)
         return about
 
     async def described(self, identifier: str, missing: Sequence[str]) -> dict[str, Any]:
         """What the columns of a table are when these markers stand for missing values."""
         about, data = self.get(identifier), self.data(identifier)
+        check_room(self.store.root, self.limits.disk_reserve)
         folder = self.store.scratch()
-        try:
-            folder.mkdir()
-            (folder / DATA).hardlink_to(data)
-            return {**about, **await self.read(folder / DATA, about["name"], missing=missing)}
-        finally:
-            await asyncio.to_thread(remove, folder)
+        with self._small if about["bytes"] <= self.limits.small_upload_bytes else self._large:
+            try:
+                folder.mkdir()
+                (folder / DATA).hardlink_to(data)
+                return {**about, **await self.read(folder / DATA, about["name"], missing=missing)}
+            finally:
+                await asyncio.to_thread(remove, folder)
 
     def _check_room(self) -> None:
         if len(self.entries) >= self.limits.tables:
@@ -96,33 +103,33 @@ class Uploads:
     async def spooled(self, body: AsyncIterator[bytes], name: str) -> AsyncIterator[Path]:
         """The body as a file in a folder of its own, which is gone afterwards unless it was renamed.
 
-        An endless header is refused as soon as it is known to be one, not when all of it has arrived.
+        It has a place among the uploads only once it is small and has arrived, or is known to be large: whoever sends a
+        byte now and then keeps nobody out. An endless header is refused as soon as it is known to be one.
         """
-        if self._running >= self.limits.uploads_running:
-            raise Problem(
-                503,
-                f"{self._running} uploads are under way. Try again in a moment.",
-                headers={"Retry-After": "5"},
-            )
+        check_room(self.store.root, self.limits.disk_reserve)
+        start, whole = await _beginning(body, self.limits.small_upload_bytes)
+        if not start:
+            raise Problem(400, f"{name} is empty. Send a table with a header and rows.")
         folder = self.store.scratch()
-        folder.mkdir()
         path = folder / DATA
-        self._running += 1
-        try:
-            size = 0
-            with path.open("wb") as file:
-                async for block in body:
-                    await asyncio.to_thread(file.write, block)
-                    if size < LONGEST_LINE <= size + len(block):
-                        file.flush()
-                        await asyncio.to_thread(self._check_header, path, name)
-                    size += len(block)
-            if not size:
-                raise Problem(400, f"{name} is empty. Send a table with a header and rows.")
-            yield path
-        finally:
-            self._running -= 1
-            await asyncio.to_thread(remove, folder)
+        with self._small if whole else self._large:
+            try:
+                folder.mkdir()
+                size = 0
+                with path.open("wb") as file:
+                    async for block in _continued(start, body):
+                        await asyncio.to_thread(self._write, file, block)
+                        if size < LONGEST_LINE <= size + len(block):
+                            file.flush()
+                            await asyncio.to_thread(self._check_header, path, name)
+                        size += len(block)
+                yield path
+            finally:
+                await asyncio.to_thread(remove, folder)
+
+    def _write(self, file: IO[bytes], block: bytes) -> None:
+        check_room(self.store.root, self.limits.disk_reserve)
+        file.write(block)
 
     def _check_header(self, path: Path, name: str) -> None:
         try:
@@ -166,8 +173,10 @@ class Uploads:
             await asyncio.to_thread(write_json, folder / "schema.json", schema.to_json())
         await asyncio.to_thread(write_json, folder / "spec.json", spec)
         async with self._readers:
-            await self._run(folder / "spec.json", name)
-        result = read_json(folder / "result.json")
+            code = await self._run(folder / "spec.json", name)
+        if code == EXIT_FULL:
+            raise OSError(errno.ENOSPC, FULL)
+        result = await asyncio.to_thread(read_json, folder / "result.json")
         for scrap in ("spec.json", "schema.json", "result.json", "plain"):
             remove(folder / scrap)
         if result is None:
@@ -179,7 +188,7 @@ class Uploads:
         found: dict[str, Any] = result["ok"]
         return found
 
-    async def _run(self, spec: Path, name: str) -> None:
+    async def _run(self, spec: Path, name: str) -> int:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -191,7 +200,7 @@ class Uploads:
             start_new_session=True,
         )
         try:
-            await asyncio.wait_for(process.wait(), self.limits.intake_seconds)
+            return await asyncio.wait_for(process.wait(), self.limits.intake_seconds)
         except TimeoutError:
             raise Problem(
                 400, f"Reading {name} takes longer than {self.limits.intake_seconds:g} s. Send less."
@@ -200,6 +209,39 @@ class Uploads:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
+
+
+class Places:
+    """So many at a time; a context that refuses to be entered when all places are taken."""
+
+    def __init__(self, what: str, most: int) -> None:
+        self.what, self.most, self.taken = what, most, 0
+
+    def __enter__(self) -> None:
+        if self.taken >= self.most:
+            raise Problem(
+                503, f"{self.taken} {self.what} are under way. Try again in a moment.", headers={"Retry-After": "5"}
+            )
+        self.taken += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.taken -= 1
+
+
+async def _beginning(body: AsyncIterator[bytes], most: int) -> tuple[bytes, bool]:
+    """The beginning of a body, and whether that is all of it."""
+    start = bytearray()
+    async for block in body:
+        start += block
+        if len(start) > most:
+            return bytes(start), False
+    return bytes(start), True
+
+
+async def _continued(start: bytes, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield start
+    async for block in body:
+        yield block
 
 
 def _digest(path: Path) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ptad.errors import PtadError
+from ptad.service.disk import EXIT_FULL, FULL, is_full
 from ptad.service.store import read_json, write_json
 from ptad.service.traces import traced
 from ptad.service.words import http_words
@@ -39,23 +40,52 @@ def main() -> None:
         if fcntl is not None:
             fcntl.flock(lock, fcntl.LOCK_EX)  # a worker of a killed service may need a moment to notice
         if not (folder / "result.json").exists():
-            write_json(folder / "result.json", _result(folder, read_json(folder / "task.json")))
+            task = read_json(folder / "task.json")
+            limit_memory(task.get("memory", 0))
+            try:
+                write_json(folder / "result.json", _result(folder, task))
+            except OSError as error:
+                sys.exit(EXIT_FULL if is_full(error) else traced(error))
 
 
 def _result(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
     try:
         work = {"fit": _fit, "score": _score, "update": _renew, "recalibrate": _renew}[task["kind"]]
         return {"summary": work(folder, task)}
-    except PtadError as error:
-        return {"error": _words(error, task)}
-    except MemoryError:
-        return {"error": "There was not enough memory for this table. Use fewer rows or columns."}
     except Exception as error:
-        sys.exit(traced(error))  # the service tries again; a traceback would quote values in the log of the worker
+        reason = _reason(error, task)
+        if reason is None:
+            sys.exit(traced(error))  # the service tries again; a traceback would quote values in the log of the worker
+        return {"error": reason}
 
 
-def _words(error: PtadError, task: dict[str, Any]) -> str:
-    return http_words(str(error).replace(task["source"], task["source_name"]))
+def _reason(error: Exception, task: dict[str, Any]) -> str | None:
+    """Why a job ends, in words for its owner; None where another attempt may get further."""
+    if is_full(error):
+        return FULL
+    if isinstance(error, PtadError):
+        return http_words(str(error).replace(task["source"], task["source_name"]))
+    if isinstance(error, MemoryError) or "allocate memory" in str(error):  # torch has no class for it
+        return _too_little(task)
+    return None
+
+
+def limit_memory(n_bytes: int) -> None:
+    """Bound the memory that this process may write to; beyond it, allocations fail and the job says so."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limits
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if n_bytes:
+        # not the address space: libraries for GPUs reserve far more of it than they use
+        resource.setrlimit(resource.RLIMIT_DATA, (n_bytes, n_bytes))
+
+
+def _too_little(task: dict[str, Any]) -> str:
+    most = task.get("memory", 0)
+    given = f" A job may use {most / 2**30:.1f} GiB (limit worker_memory)." if most else ""
+    return f"There was not enough memory for this table.{given} Use fewer rows or columns."
 
 
 def _fit(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
@@ -84,8 +114,11 @@ def _fit(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
         model = {"bundle": str(folder / "model"), "model_name": task["name"], "false_alarm_rate": None, "top": TOP_ROWS}
         try:
             summary["scores"] = _score(folder, {**task, **model, "fitted_on": own, "training_table": True}, progress)
-        except PtadError as error:  # the model is there, and stays
-            summary["scores_error"] = _words(error, task)
+        except Exception as error:
+            reason = _reason(error, task)
+            if reason is None:
+                raise
+            summary["scores_error"] = reason  # the model is there, and stays
     return summary
 
 

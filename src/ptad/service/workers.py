@@ -14,6 +14,7 @@ from typing import Any
 
 from ptad.service.store import remove
 from ptad.service.table_scores import PARTS
+from ptad.service.worker import FITTED
 
 TASK, PROGRESS, RESULT, CHECKPOINT = "task.json", "progress.jsonl", "result.json", "checkpoint"
 POLL_SECONDS = 0.2
@@ -106,14 +107,37 @@ def _entry(line: bytes) -> dict[str, Any]:
         return {}
 
 
+def end_of(code: int | None) -> str:
+    """How a worker ended, in words."""
+    if code is not None and code < 0:
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        cause = ", perhaps by the system because memory ran out" if -code == signal.SIGKILL else ""
+        return f"was killed ({name}{cause})"
+    return f"ended with code {code}"
+
+
+def memory_of_a_worker(given: int, n_workers: int) -> int:
+    """Bytes that a worker may use: what was given, or its part of four fifths of the machine's memory."""
+    if given:
+        return given
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows
+        return 0
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):  # of a container
+        with suppress(OSError, ValueError):
+            total = min(total, int(Path(path).read_text()))
+    return max(total * 4 // 5 // n_workers, 2**30)
+
+
 def got_further(folder: Path) -> bool:
     """Whether the last attempt left something to go on from: then it is not the job that ends its workers."""
     begun = (folder / TASK).stat().st_mtime_ns
-    left = [*(folder / CHECKPOINT).rglob("*.safetensors"), *(folder / PARTS).glob("*.arrow")]
+    left = [*(folder / CHECKPOINT).rglob("*.safetensors"), *folder.glob(FITTED), *(folder / PARTS).glob("*.arrow")]
     return any(path.stat().st_mtime_ns > begun for path in left)
 
 
 def tidy(folder: Path) -> None:
     """Remove what only an unfinished job needs."""
-    for name in (CHECKPOINT, "model", "fitted.json", PARTS):
+    for name in (CHECKPOINT, "model", FITTED, PARTS):
         remove(folder / name)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -138,6 +139,29 @@ class BadCells:
             for row, value in zip(rows, values.to_pylist(), strict=True)
         ]
         return iter(sorted(cells, key=lambda cell: cell.row))
+
+    def of_parts(self, lengths: Sequence[int], most: int) -> list[tuple[int, list[BadCell]]]:
+        """For parts of the table of these lengths, the number of such cells and the first ``most`` by their rows there.
+
+        However many cells there are, only those that are returned become objects.
+        """
+        if not self._found:
+            return [(0, [])] * len(lengths)
+        rows = np.concatenate([rows for _, _, rows, _ in self._found])
+        begins = np.cumsum([0, *(len(rows) for _, _, rows, _ in self._found)])  # of each entry, in those rows
+        order = np.argsort(rows, kind="stable")
+        first_rows = np.cumsum([0, *lengths])
+        bounds = np.searchsorted(rows[order], first_rows)
+
+        def cell(place: int, first_row: int) -> BadCell:
+            i = int(np.searchsorted(begins, place, side="right")) - 1
+            column, what, _, values = self._found[i]
+            return BadCell.of(int(rows[place]) - first_row, column, values[place - int(begins[i])].as_py(), what)
+
+        return [
+            (stop - start, [cell(place, first_row) for place in order[start : min(stop, start + most)].tolist()])
+            for first_row, (start, stop) in zip(first_rows.tolist(), pairwise(bounds.tolist()), strict=False)
+        ]
 
     @property
     def counts(self) -> dict[str, int]:

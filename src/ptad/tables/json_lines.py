@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,14 +19,25 @@ from ptad.tables.sources import DAMAGE, LONGEST_LINE, Source, endless_line
 from ptad.tables.values import without_named
 
 BLOCK_BYTES = 1 << 23
+MOST_COLUMNS = 50_000  # different keys of a file; every one of them is a column for all of its rows
+BLOCK_CELLS = 1 << 24  # rows times columns that are made of one block
+FIRST_BYTES, FEW_KEYS = 1 << 14, 40
+_KEY = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"(?=\s*:)', re.DOTALL)
 
 
 def json_batches(
-    source: Source, encoding: str, missing: Sequence[str], as_text: Sequence[str] = ()
+    source: Source,
+    encoding: str,
+    missing: Sequence[str],
+    as_text: Sequence[str] = (),
+    most_columns: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches with the types of each block; the columns named in ``as_text`` are text as it stands in the file."""
-    line = 1
-    for block in _blocks(source, encoding):
+    """Batches with the types of each block; the columns named in ``as_text`` are text as it stands in the file.
+
+    A file with more different keys than ``most_columns`` is refused before anything is made of them.
+    """
+    line, keys = 1, _Keys(source.label, most_columns or MOST_COLUMNS)
+    for block in _narrow(_blocks(source, encoding), keys):
         table = _parsed(source, block, line, as_text)
         columns = [without_named(c.combine_chunks(), missing) for c in table.columns]
         line += block.count(b"\n")
@@ -61,6 +73,47 @@ def _blocks(source: Source, encoding: str) -> Iterator[bytes]:
         raise _encoding_error(source, encoding, error) from error
     except DAMAGE as error:
         raise source.damaged(error) from error
+
+
+class _Keys:
+    """The different keys of a file at all depths, counted in its bytes before anything is parsed."""
+
+    def __init__(self, label: str, most: int) -> None:
+        self._label, self._most = label, most
+        self._seen: set[bytes] = set()
+
+    def count(self, block: bytes) -> int:
+        """Return how many keys a block may have; raise if the file now has too many."""
+        if not self._seen:
+            self._seen = set(_KEY.findall(block[:FIRST_BYTES]))
+        if self._are_known(block):
+            return len(self._seen)
+        found = set(_KEY.findall(block))
+        self._seen |= found
+        if len(self._seen) > self._most:
+            raise DataError(
+                f"{self._label} has more than {self._most:,} columns: so many different keys are in its lines. Give a "
+                "table with fewer."
+            )
+        return len(found)
+
+    def _are_known(self, block: bytes) -> bool:
+        """Whether a few keys are all that a block has: counting them is much faster than finding each."""
+        return len(self._seen) <= FEW_KEYS and sum(block.count(k + b":") for k in self._seen) == block.count(b'":')
+
+
+def _narrow(blocks: Iterator[bytes], keys: _Keys) -> Iterator[bytes]:
+    """Blocks so short that a table of all their keys is of bounded size: keys that few lines have are mostly gaps."""
+    for block in blocks:
+        parts = [block]
+        while parts:
+            part = parts.pop()
+            n_cells = keys.count(part) * part.count(b"\n")
+            middle = part.find(b"\n", len(part) // 2) + 1
+            if n_cells > BLOCK_CELLS and 0 < middle < len(part):
+                parts += [part[middle:], part[:middle]]
+            else:
+                yield part
 
 
 def _recoded(raw: Any, encoding: str) -> Any:

@@ -3,27 +3,44 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+import heapq
+from collections.abc import Iterable, Sequence
 
 CLOSE = 0.8  # of 1: about one letter in a name of five or more
 MOST = 3  # names in one message
+LONGEST = 100  # letters; a name with more is not compared
+COMPARED = 10  # names that are compared letter by letter: those that have the most letters in common
 
 
 def closest_name(name: str, names: Sequence[str]) -> str | None:
     """Return the one of ``names`` that ``name`` was probably meant to be, or None."""
-    plain = {_plain(known): known for known in reversed(names)}
-    if _plain(name) in plain:
-        return plain[_plain(name)]
-    found = difflib.get_close_matches(_plain(name), list(plain), n=1, cutoff=CLOSE)
+    if len(name) > LONGEST:
+        return None
+    wanted = _plain(name)
+    plain = {_plain(known): known for known in reversed(names) if len(known) <= LONGEST}
+    if wanted in plain:
+        return plain[wanted]
+    found = difflib.get_close_matches(wanted, _likely(wanted, plain), n=1, cutoff=CLOSE)
     if found:
         return plain[found[0]]
-    near = [known for known in plain if _one_letter_away(_plain(name), known)]
+    near = [known for known in plain if _one_letter_away(wanted, known)]
     return plain[near[0]] if len(near) == 1 else None  # of short names several may be near, such as s1 and s2
+
+
+def _likely(wanted: str, names: Iterable[str]) -> list[str]:
+    """The few names that are worth a comparison: it takes the square of their length."""
+    matcher, shares = difflib.SequenceMatcher(b=wanted), []
+    for name in names:
+        matcher.set_seq1(name)
+        if matcher.real_quick_ratio() >= CLOSE and (share := matcher.quick_ratio()) >= CLOSE:
+            shares.append((share, name))
+    return [name for _, name in heapq.nlargest(COMPARED, shares)]
 
 
 def did_you_mean(absent: Sequence[str], names: Sequence[str]) -> str:
     """Return a question that follows a sentence about names that are not there; nothing if no name is close."""
-    free = [name for name in names if name not in absent]
+    gone = set(absent)
+    free = [name for name in names if name not in gone]
     found = {name: close for name in absent[:MOST] if (close := closest_name(name, free)) is not None}
     if not found:
         return ""

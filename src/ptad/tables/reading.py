@@ -62,6 +62,7 @@ def scan_table(
     encoding: str = "utf-8",
     schema: Schema | None = None,
     skip_rows: int = 0,
+    most_columns: int | None = None,
 ) -> TableScan:
     """Read a table batch by batch, in the order of the rows.
 
@@ -84,6 +85,8 @@ def scan_table(
         text, never as numbers.
     skip_rows : int
         Rows to pass over at the start, to resume an interrupted job.
+    most_columns : int, optional
+        JSON lines, whose columns are known only at the end: the file is refused as soon as it has more.
 
     Returns
     -------
@@ -97,9 +100,8 @@ def scan_table(
         return QueryScan(wish.source, batch_rows, tuple(missing), schema, skip_rows)
     check_signs(wish.decimal, wish.thousands)
     signs = (wish.decimal, wish.thousands)
-    return TableScan(
-        find_sources(wish.source, wish.sheet), batch_rows, tuple(missing), encoding, schema, skip_rows, signs
-    )
+    sources = find_sources(wish.source, wish.sheet)
+    return TableScan(sources, batch_rows, tuple(missing), encoding, schema, skip_rows, signs, most_columns)
 
 
 class TableScan(Iterator[pa.RecordBatch]):
@@ -117,6 +119,7 @@ class TableScan(Iterator[pa.RecordBatch]):
         fitted: Schema | None,
         skip_rows: int,
         signs: tuple[str | None, str | None] = (None, None),
+        most_columns: int | None = None,
     ) -> None:
         if not sources:
             raise DataError("No file was given. Name at least one.")
@@ -129,6 +132,7 @@ class TableScan(Iterator[pa.RecordBatch]):
         self._sheets: dict[Source, pa.Table] = {}  # a workbook is read once, as a whole
         self._counts: list[int] = []  # rows of every file
         self._countings: list[Counting] = []  # how they are counted
+        self._most_columns = most_columns
         self._mixed: tuple[str, ...] = ()
         self.schema, rows = self._look()
         self.n_rows = rows
@@ -167,7 +171,7 @@ class TableScan(Iterator[pa.RecordBatch]):
                     rows += batch.num_rows
                 delimited_names.update(own)
             elif source.format == "jsonl":
-                for batch in json_batches(source, self._encoding, self._missing):
+                for batch in json_batches(source, self._encoding, self._missing, (), self._most_columns):
                     rows += batch.num_rows
                     for f in batch.schema:
                         own[f.name] = self._common(f.name, [own.get(f.name, pa.null()), f.type])
@@ -266,7 +270,7 @@ class TableScan(Iterator[pa.RecordBatch]):
             for batch in delimited.text_batches(source, self._encoding, self._missing):
                 yield delimited.typed(batch, pa.schema([self.schema.field(n) for n in batch.schema.names]))
         elif source.format == "jsonl":
-            yield from json_batches(source, self._encoding, self._missing, self._mixed)
+            yield from json_batches(source, self._encoding, self._missing, self._mixed, self._most_columns)
         elif source.format == "excel":
             for batch in self._sheets[source].to_batches():
                 columns = [without_named(c, self._missing) for c in batch.columns]

@@ -42,13 +42,14 @@ async def start_fit(request: Request, wanted: FitRequest) -> Any:
     context = context_of(request)
     table = context.uploads.get(wanted.table)
     names = [column["name"] for column in table["columns"]]
+    known = set(names)
     for what, given in (
         ("label", [wanted.label] if wanted.label else []),
         ("drop", wanted.drop),
         ("types", wanted.types),
     ):
         for name in given:
-            if name not in names:
+            if name not in known:
                 raise DataError(f"{table['name']} has no column {name!r}, named in {what!r}.{_meant([name], names)}")
     if (wanted.label is None) != (not wanted.normal):
         raise SettingError(TOGETHER)
@@ -123,7 +124,8 @@ async def _fitting(context: Context, wanted: ScoringRequest | RenewalRequest) ->
     if wanted.label is not None and wanted.label not in names:
         meant = _meant([wanted.label], names)
         raise DataError(f"{table['name']} has no column {wanted.label!r}, named as the label.{meant}")
-    missing = [] if schema.from_array else [name for name in schema.names if name not in names]
+    known = set(names)
+    missing = [] if schema.from_array else [name for name in schema.names if name not in known]
     if missing:
         raise DataError(
             f"{table['name']} lacks {_listed(missing)}, which the model {entry.about['name']!r} was trained with."

@@ -29,10 +29,10 @@ from ptad.service.lane import BATCH_ROWS, Pace, RowScores, score_encoded
 from ptad.service.messages import ExplainAnswer, Identifier, ScoreAnswer, problems
 from ptad.service.problems import Problem
 from ptad.service.rows import (
+    MOST_LISTED,
     Row,
     encode_rows,
     ignored_columns,
-    parse_rows,
     placed,
     said_of,
     typed_tables,
@@ -93,7 +93,8 @@ async def score(
     context = context_of(request)
     kind = media_type(request)
     if kind == "application/json":
-        return await _score_rows(context, model, await small_body(request, context), strict, missing)
+        async with context.bodies.read(request.stream(), context.settings.limits.json_rows) as rows:
+            return await _score_rows(context, model, rows, strict, missing)
     if kind not in FILES:
         raise Problem(415, f"The header Content-Type must be application/json or one of: {', '.join(sorted(FILES))}.")
     detector = _with_missing(await context.models.load(model), missing)
@@ -118,7 +119,14 @@ async def explain(
     if media_type(request) != "application/json":
         raise Problem(415, "The header Content-Type must be application/json.")
     limits = context.settings.limits
-    rows, _ = parse_rows(await small_body(request, context), limits.explain_rows)
+    async with context.bodies.read(request.stream(), limits.explain_rows) as rows:
+        return await _explain_rows(context, model, rows, columns, strict, missing)
+
+
+async def _explain_rows(
+    context: Context, model: str, rows: Sequence[Row], columns: int, strict: bool, missing: Sequence[str]
+) -> Response:
+    limits = context.settings.limits
     detector, bad = _with_missing(await context.models.load(model), missing), BadCells(strict=strict)
     pace, start = Pace(), 0
     results: list[dict[str, Any]] = []
@@ -133,7 +141,8 @@ async def explain(
             pace.took(seconds)
     context.metrics.rows.labels("explained").inc(len(rows))
     ignored = ignored_columns(detector.schema_, rows)
-    return json_response({"model": model, "ignored": ignored, **said_of(list(bad)), "results": results})
+    said = said_of(*(await asyncio.to_thread(bad.of_parts, [len(rows)], MOST_LISTED))[0])
+    return json_response({"model": model, "ignored": ignored, **said, "results": results})
 
 
 def _with_missing(model: PTAD, missing: Sequence[str]) -> PTAD:
@@ -150,25 +159,17 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").split(";")[0].strip().lower()
 
 
-async def small_body(request: Request, context: Context) -> bytes:
-    """A body that is held in memory."""
-    most = context.settings.limits.json_bytes
-    held = bytearray()
-    async for block in request.stream():
-        held += block
-        if len(held) > most:
-            raise Problem(413, f"A JSON body may have {most:,} bytes. Send fewer rows, or a CSV or Parquet body.")
-    return bytes(held)
-
-
 def json_response(content: Any) -> Response:
     """Plain JSON; dates and the like as text."""
     return Response(json.dumps(content, default=str), media_type="application/json")
 
 
-async def _score_rows(context: Context, identifier: str, body: bytes, strict: bool, missing: Sequence[str]) -> Response:
+async def _score_rows(
+    context: Context, identifier: str, rows: list[Row], strict: bool, missing: Sequence[str]
+) -> Response:
     limits = context.settings.limits
-    rows = without_markers(parse_rows(body, limits.json_rows)[0], missing)
+    if missing:
+        rows = await asyncio.to_thread(without_markers, rows, missing)
     model = await context.models.load(identifier)
     try:
         async with asyncio.timeout(limits.request_seconds):
@@ -178,8 +179,8 @@ async def _score_rows(context: Context, identifier: str, body: bytes, strict: bo
                 found = await _score_many(context, model, rows)
     except TimeoutError:
         raise Problem(503, "Too many rows are being scored just now. Try again later.") from None
-    if strict and found.bad:
-        raise found.bad[0].refusal()
+    if strict and found.n_bad:
+        raise found.first_bad[0].refusal()
     results: list[dict[str, Any]]
     scores = found.scores
     calibration = model.detector_.calibration
@@ -197,7 +198,7 @@ async def _score_rows(context: Context, identifier: str, body: bytes, strict: bo
             "false_alarm_rate": None if calibration is None else float(model.false_alarm_rate_),
             "threshold": None if calibration is None else -float(model.offset_),
             "ignored": ignored_columns(model.schema_, rows),
-            **said_of(found.bad),
+            **said_of(found.n_bad, found.first_bad),
             "results": results,
         }
     )
@@ -205,9 +206,10 @@ async def _score_rows(context: Context, identifier: str, body: bytes, strict: bo
 
 async def _score_many(context: Context, model: PTAD, rows: Sequence[Row]) -> RowScores:
     bad = BadCells()
-    x = await context.lane.run(partial(encode_rows, model.schema_, rows, bad))
+    x = await asyncio.to_thread(encode_rows, model.schema_, rows, bad)  # not in the lane: it takes longer than a chunk
+    ((n_bad, first_bad),) = await asyncio.to_thread(bad.of_parts, [len(rows)], MOST_LISTED)
     if model.detector_.batch_size is not None:  # scored together
-        return RowScores(await context.lane.run(partial(score_encoded, model, x)), list(bad))
+        return RowScores(await context.lane.run(partial(score_encoded, model, x)), n_bad, first_bad)
     pace, parts, start = Pace(), [], 0
     while start < len(x):
         part, seconds = await context.lane.run(
@@ -217,7 +219,7 @@ async def _score_many(context: Context, model: PTAD, rows: Sequence[Row]) -> Row
         start += len(part)
         pace.took(seconds)
     context.metrics.rows.labels("large").inc(len(x))
-    return RowScores(np.concatenate(parts), list(bad))
+    return RowScores(np.concatenate(parts), n_bad, first_bad)
 
 
 def _timed(function: Callable[[], Any]) -> tuple[Any, float]:

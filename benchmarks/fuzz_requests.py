@@ -1,10 +1,10 @@
-"""Requests that schemathesis makes up from the OpenAPI description, to every address and method of the service.
+"""Fuzz test of the service: schemathesis makes requests to every address and method from the OpenAPI description.
 
-    python benchmarks/made_up_requests.py [--max-examples 100] [--phases examples,coverage,fuzzing,stateful]
+    python benchmarks/fuzz_requests.py [--max-examples 100] [--phases examples,coverage,fuzzing,stateful]
 
 Names of real models, tables and jobs are mixed in, so that not all of them end at "there is no such thing", and rows,
-files and settings that fit them (``made_up_values.py``); what may be deleted or cancelled is kept apart from what is
-asked. Prints the counts and the share of answers 2xx; fails at an answer 5xx that is not 503.
+files and settings that fit them (``fuzz_values.py``); what may be deleted or cancelled is kept apart from what is
+asked. Prints the counts and the share of answers 2xx; fails at an answer 5xx that is not 503 or 507.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ import httpx
 import numpy as np
 import psutil
 import pyarrow as pa
-from made_up_values import COLOURS, NUMBERS, written
+from fuzz_values import COLOURS, NUMBERS, written
 
 from ptad import PTAD
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
-TINY = {"embedding_dim": 4, "n_heads": 1, "abd_width": 8, "n_steps": 20, "n_folds": 2, "n_reference": 32}
+TINY = {"reference.rows": 100, "calibration.folds": 10}
 BIN = Path(sys.executable).parent
 
 
@@ -84,7 +84,7 @@ def settings(names: dict[str, list[str]]) -> str:
     ):
         lines.append(f'[[operations]]\ninclude-name = "{operation}"')
         lines.append(f'parameters = {{ "{key}" = {{ dictionary = "{name}", probability = 0.5 }} }}')
-    hooks = Path(__file__).with_name("made_up_values.py")
+    hooks = Path(__file__).with_name("fuzz_values.py")
     return f"hooks = {json.dumps(str(hooks))}\n" + "\n".join(lines) + "\n"
 
 
@@ -131,7 +131,7 @@ def show(found: Counter[tuple[str, int]]) -> None:
 def at_the_limits(http: httpx.Client, table: str) -> None:
     """The longest lists that a fit takes, which schemathesis does not make, and the first that are too long."""
     for field, more in (("drop", 0), ("types", 0), ("drop", 1), ("types", 1)):
-        listed = [f"{i:05d}{'x' * 995}" for i in range(5000 + more)]
+        listed = [f"{i:05d}{'x' * 95}" for i in range(5000 + more)]
         body = {"table": table, field: listed if field == "drop" else dict.fromkeys(listed, "numeric")}
         answer = http.post("/v1/fits", json=body)
         expected = 422 if more else 400  # in form, but the table has no such column
@@ -179,7 +179,7 @@ def main() -> None:
             show(found)
             now = psutil.Process(service.pid).memory_info().rss
             print(f"memory of the service {memory / 2**20:.0f} MiB before, {now / 2**20:.0f} MiB after")
-            wrong = [status for _, status in found if status >= 500 and status != 503]
+            wrong = [status for _, status in found if status >= 500 and status not in (503, 507)]
             print(
                 f"answers 5xx: {wrong or 'none'}; 'unexpected' in the log: {log.read_text().count('unexpected')} times"
             )

@@ -1,6 +1,6 @@
 """What schemathesis mixes with its own inventions: rows, tables, fits and scorings that the service can work with.
 
-Loaded by schemathesis itself (``hooks`` in the settings that ``made_up_requests.py`` writes). Every body may still be
+Loaded by schemathesis itself (``hooks`` in the settings that ``fuzz_requests.py`` writes). Every body may still be
 anything that the description allows or forbids; many are made of the columns of the served models, and ``names.json``
 in the working directory names real tables and models.
 """
@@ -95,7 +95,10 @@ _wishes = {
     "drop": st.lists(_columns, max_size=2),
     "missing": st.lists(st.sampled_from(["", "?", "red"]), max_size=2),
     "seed": st.integers(0, 9),
-    "config": _some({"n_steps": st.integers(1, 60)}, {"n_folds": st.integers(2, 4), "batch_size": st.integers(16, 99)}),
+    "config": _some(
+        {"reference.rows": st.integers(50, 300)},
+        {"calibration.folds": st.integers(10, 30), "local_reconstruction.ridge": st.floats(0.01, 2)},
+    ),
 }
 _REAL: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "/v1/models/{model}/score": _rows,

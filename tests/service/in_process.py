@@ -1,0 +1,35 @@
+"""A service inside the process of a test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from ptad.service.app import create_app
+from ptad.service.context import Context
+from ptad.service.settings import Limits, ServiceSettings
+
+
+def ask(
+    tmp_path: Path,
+    limits: Limits,
+    questions: Callable[[httpx.AsyncClient, Context], Awaitable[Any]],
+    models: Sequence[Path] = (),
+    token: str | None = None,
+) -> Any:
+    """Put questions: an async function that takes a client and the parts of the service."""
+    app = create_app(ServiceSettings(tmp_path / "s", tuple(models), device="cpu", limits=limits, token=token))
+
+    async def run() -> Any:
+        transport = httpx.ASGITransport(app)
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
+        ):
+            return await questions(client, app.state.context)
+
+    return asyncio.run(run())

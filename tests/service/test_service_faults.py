@@ -1,0 +1,200 @@
+"""Full disks, workers that die or want too much memory, hostile tables; and what the log says of who did what."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+from in_process import ask
+
+from ptad.service import disk
+from ptad.service.disk import FULL
+from ptad.service.formats import CSV, Encoder
+from ptad.service.settings import Limits
+from ptad.service.workers import end_of, memory_of_a_worker
+
+KIND = {"Content-Type": "text/csv"}
+
+
+def left_over(service):
+    return [path.name for path in (service.store / "tmp").iterdir()]
+
+
+def full(service, pattern):
+    """The next file like this cannot be opened."""
+    return service.stops.add(pattern, how="full", events=("open",))
+
+
+def refused_for_room(answer):
+    assert answer.status_code == 507, answer.text[:300]
+    assert answer.json()["detail"] == FULL
+    return True
+
+
+def test_an_upload_finds_the_disk_full_and_the_next_one_room(service, csv_bytes):
+    for pattern in ("*/tmp/*/data", "*/tmp/*/.result.json.*", "*/tmp/*/.table.json.*"):  # body, intake, list of tables
+        stop = full(service, pattern)
+        assert refused_for_room(service.upload(csv_bytes))
+        assert stop.pid and left_over(service) == []
+    assert service.upload(csv_bytes).status_code == 201
+    assert "unexpected" not in service.log.read_text()
+
+
+@pytest.mark.slow
+def test_jobs_end_with_the_reason_when_the_disk_is_full(service, csv_bytes):
+    wish = {"table": service.upload(csv_bytes).json()["id"], "drop": ["state"]}
+    full(service, "*/tmp/*/.job.json.*")
+    assert refused_for_room(service.http.post("/v1/fits", json=wish)) and left_over(service) == []
+    patterns = ("*/jobs/*/.task.json.*", "*/jobs/*/.result.json.*", "*/jobs/*model*")  # service, worker, the model
+    for pattern in patterns:
+        stop = full(service, pattern)
+        job = service.wait(service.http.post("/v1/fits", json=wish).json()["id"])
+        assert stop.pid, pattern
+        assert (job["state"], job["error"], job["attempts"]) == ("failed", FULL, 1)
+        left = {path.name for path in (service.store / "jobs" / job["id"]).iterdir()}
+        assert left <= {"job.json", "task.json", "result.json", "progress.jsonl", "worker.log", "lock", "bad_cells.csv"}
+    done = service.wait(service.http.post("/v1/fits", json=wish).json()["id"])
+    assert done["state"] == "done"
+    stop = full(service, "*/tmp/*manifest.json*")
+    url = f"/v1/models/{done['model']}"
+    assert refused_for_room(service.http.get(f"{url}/download")) and stop.pid and left_over(service) == []
+    assert service.http.get(f"{url}/download").status_code == 200
+    service.http.delete(url)
+
+
+def test_a_reserve_stays_free(tmp_path, csv_bytes, monkeypatch):
+    room = [100]
+    monkeypatch.setattr(disk.shutil, "disk_usage", lambda _: type("Usage", (), {"free": room[0]}))
+
+    async def questions(client, context):
+        assert refused_for_room(await client.post("/v1/tables", content=csv_bytes, headers=KIND))
+        room[0] = 10**9
+        assert (await client.post("/v1/tables", content=csv_bytes, headers=KIND)).status_code == 201
+
+    ask(tmp_path, Limits(disk_reserve=1000), questions)
+
+
+def test_a_job_that_kills_its_worker_twice_ends(service, csv_bytes):
+    for _ in range(2):
+        service.stops.add("*/jobs/*/task.json", events=("open",))
+    table = service.upload(csv_bytes).json()["id"]
+    job = service.wait(service.http.post("/v1/fits", json={"table": table}).json()["id"])
+    assert (job["state"], job["attempts"]) == ("failed", 2)
+    assert job["error"].startswith("Its worker was killed (SIGKILL") and "2 times in a row" in job["error"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("how", "n", "reason"), [("full", 1, FULL), ("kill", 2, "Its worker was killed (SIGKILL")])
+def test_a_model_stays_when_its_table_cannot_be_scored(service, csv_bytes, how, n, reason):
+    for _ in range(n):
+        service.stops.add("*/jobs/*/.content.json.*", how=how, events=("open",))
+    wish = {"table": service.upload(csv_bytes).json()["id"], "drop": ["state"], "score": True}
+    job = service.wait(service.http.post("/v1/fits", json=wish).json()["id"])
+    assert (job["state"], job["scores"], job["attempts"]) == ("done", None, n)
+    assert job["summary"]["scores_error"].startswith(reason) and job["summary"]["training_rows"]
+    assert "fitted.json" not in {path.name for path in (service.store / "jobs" / job["id"]).iterdir()}
+    assert service.http.delete(f"/v1/models/{job['model']}").status_code == 204
+
+
+def test_a_table_is_described_anew_where_there_is_room_and_a_place(tmp_path, csv_bytes, monkeypatch):
+    room = [10**9]
+    monkeypatch.setattr(disk.shutil, "disk_usage", lambda _: type("Usage", (), {"free": room[0]}))
+
+    async def questions(client, context):
+        table = (await client.post("/v1/tables", content=csv_bytes, headers=KIND)).json()["id"]
+        url = f"/v1/tables/{table}?missing=red"
+        with context.uploads._small:
+            assert (await client.get(url)).status_code == 503
+        assert (await client.get(url)).status_code == 200
+        room[0] = 100
+        assert refused_for_room(await client.get(url))
+        assert (await client.get(f"/v1/tables/{table}")).status_code == 200
+
+    ask(tmp_path, Limits(disk_reserve=1000, small_uploads_running=1), questions)
+
+
+def test_a_worker_has_a_bounded_memory(tmp_path):
+    code = """
+import sys
+from pathlib import Path
+import numpy as np
+from ptad.service import table_scores, worker
+table_scores.score_table = lambda *_: np.ones(2**28)  # 2 GiB
+sys.argv = ["worker", sys.argv[1]]
+worker.main()
+"""
+    task = {"kind": "score", "source": "x", "source_name": "y", "memory": 2**30}
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    error = json.loads((tmp_path / "result.json").read_text())["error"]
+    assert "not enough memory" in error and "1.0 GiB (limit worker_memory)" in error
+    assert memory_of_a_worker(5, 3) == 5 and memory_of_a_worker(0, 1) >= 2 * memory_of_a_worker(0, 64)
+    assert end_of(1) == "ended with code 1" and "SIGSEGV" in end_of(-11)
+
+
+def test_countless_keys_are_refused_while_reading(tmp_path):
+    lines = b"".join(b'{"k%d": 1}\n' % i for i in range(20_000)) + b"this line is never parsed\n"
+
+    async def questions(client, context):
+        kind = {"Content-Type": "application/x-ndjson"}
+        answer = await client.post("/v1/tables?name=keys", content=lines, headers=kind)
+        assert answer.status_code == 400 and "keys has more than 5,000 columns" in answer.json()["detail"]
+
+    ask(tmp_path, Limits(), questions)
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", " =1+1", "\u00a0=1", "\u200b@SUM(1)", "\ufeff=1", "\uff1d1+1", " \uff0b1+x", "\uff0d1", "\uff20x"]
+)
+def test_formulas_in_disguise_are_made_harmless(text):
+    batch = pa.RecordBatch.from_pydict({"t": [text, " -1.5", "a=1"]})
+    encoder = Encoder(CSV, batch.schema)
+    written = (encoder.write(batch) + encoder.close()).decode().splitlines()
+    assert written[1:] == [f'"\'{text}"', '" -1.5"', '"a=1"']
+
+
+@pytest.mark.parametrize("what", ["scores", "report.html", "bad-cells", "report"])
+def test_downloads_of_jobs_leave_an_audit_line(tmp_path, caplog, what):
+    caplog.set_level("INFO")
+
+    async def questions(client, context):
+        assert (await client.get(f"/v1/jobs/j-1/{what}")).status_code == 404
+
+    ask(tmp_path, Limits(), questions)
+    lines = [r.getMessage() for r in caplog.records if r.name == "ptad.service.audit"]
+    assert [line.endswith(f"GET /v1/jobs/{{job}}/{what} 404") for line in lines] == [True] * (what != "report")
+
+
+def test_actions_leave_an_audit_line_without_data(tmp_path, csv_bytes, model_folder, json_rows, caplog):
+    caplog.set_level("INFO")
+    token = "correct-horse-battery"
+
+    async def questions(client, context):
+        assert (await client.get("/v1/models")).status_code == 401
+        client.headers["Authorization"] = f"Bearer {token}"
+        answer = await client.post("/v1/tables?name=secret.csv", content=csv_bytes, headers=KIND)
+        table = answer.json()["id"]
+        await client.post("/v1/models/tiny-model/score", json={"rows": json_rows[:1]})
+        await client.get(f"/v1/tables/{table}")
+        await client.get("/v1/models/tiny-model/download")
+        await client.delete(f"/v1/tables/{table}")
+        await client.delete("/v1/tables/t-secret")
+        return table
+
+    table = ask(tmp_path, Limits(), questions, (model_folder,), token)
+    lines = [r.getMessage() for r in caplog.records if r.name == "ptad.service.audit"]
+    moment = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+    assert all(re.search(moment, line) for line in lines)
+    assert [re.sub(rf"audit: {moment} \S+ ", "", line) for line in lines[1:]] == [
+        f"(token) POST /v1/tables table={table} 201",
+        "(token) GET /v1/models/{model}/download model=tiny-model 200",
+        f"(token) DELETE /v1/tables/{{table}} table={table} 204",
+        "(token) DELETE /v1/tables/{table} 404",
+    ]
+    assert "refused" in lines[0] and lines[0].endswith(" 401") and "token" not in lines[0]
+    assert not any(word in " ".join(lines) for word in ("secret", token, "red"))
