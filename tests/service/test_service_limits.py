@@ -99,7 +99,7 @@ def test_limits_are_bounded_and_named():
     limits = Limits().changed(["connections=7", "worker_memory=1.5GiB", "header_seconds=0.5"])
     assert (limits.connections, limits.worker_memory, limits.header_seconds) == (7, 3 * 2**29, 0.5)
     for wrong, says in (
-        ("connections=10000000", "at most 100000"),
+        ("connections=10000000", "at most 100,000"),
         ("connections=0", "at least 1"),
         ("connexions=3", "Known settings: body_bytes"),
         ("connections", "NAME=NUMBER"),

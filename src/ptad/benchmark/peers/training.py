@@ -57,15 +57,15 @@ class TrainingSettings(Settings):
 
     name: ClassVar[str] = "training"
 
-    epochs: int = setting(100, low=0)
-    steps: int | None = setting(None, low=0, optional=True)
-    batch_size: int = setting(64, low=1)
-    learning_rate: float = setting(1e-3, low=0.0, open_low=True)
-    weight_decay: float = setting(0.0, low=0.0)
-    decay: float = setting(1.0, low=0.0, open_low=True)
-    max_steps: int = setting(10_000, low=1)
+    epochs: int = setting(100, low=0, high=1_000_000)
+    steps: int | None = setting(None, low=0, high=100_000_000, optional=True)
+    batch_size: int = setting(64, low=1, high=1_000_000)
+    learning_rate: float = setting(1e-3, low=0.0, high=1e3, open_low=True)
+    weight_decay: float = setting(0.0, low=0.0, high=1e3)
+    decay: float = setting(1.0, low=0.0, high=10.0, open_low=True)
+    max_steps: int = setting(10_000, low=1, high=100_000_000)
     graph: bool = setting(True)
-    log_every: int = setting(50, low=1)
+    log_every: int = setting(50, low=1, high=1_000_000)
 
     def params(self) -> dict[str, Any]:
         """The settings that decide the result; speed settings left out."""
