@@ -51,7 +51,11 @@ def test_jobs_end_with_the_reason_when_the_disk_is_full(service, csv_bytes):
     wish = {"table": service.upload(csv_bytes).json()["id"], "drop": ["state"]}
     full(service, "*/tmp/*/.job.json.*")
     assert refused_for_room(service.http.post("/v1/fits", json=wish)) and left_over(service) == []
-    patterns = ("*/jobs/*/.task.json.*", "*/jobs/*/.result.json.*", "*/jobs/*model*")  # service, worker, the model
+    patterns = (
+        "*/jobs/*/.task.json.*",
+        "*/jobs/*/.result.json.*",
+        "*/jobs/*manifest.json*",
+    )  # service, worker, the model
     for pattern in patterns:
         stop = full(service, pattern)
         job = service.wait(service.http.post("/v1/fits", json=wish).json()["id"])
@@ -61,7 +65,7 @@ def test_jobs_end_with_the_reason_when_the_disk_is_full(service, csv_bytes):
         assert left <= {"job.json", "task.json", "result.json", "progress.jsonl", "worker.log", "lock", "bad_cells.csv"}
     done = service.wait(service.http.post("/v1/fits", json=wish).json()["id"])
     assert done["state"] == "done"
-    stop = full(service, "*/tmp/*manifest.json*")
+    stop = full(service, "*/store/tmp/*manifest.json*")
     url = f"/v1/models/{done['model']}"
     assert refused_for_room(service.http.get(f"{url}/download")) and stop.pid and left_over(service) == []
     assert service.http.get(f"{url}/download").status_code == 200

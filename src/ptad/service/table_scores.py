@@ -58,6 +58,7 @@ def score_table(folder: Path, task: dict[str, Any], progress: Progress, note: Ca
         Called once if an earlier run had got somewhere.
     """
     if (folder / SCORED).exists():  # killed after the last act
+        (folder / f".{SCORED}.lock").unlink(missing_ok=True)  # of the process that was killed
         return _summary(read_json(folder / CONTENT))
     model = load_model(
         task["bundle"],

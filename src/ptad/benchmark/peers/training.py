@@ -57,7 +57,7 @@ class TrainingSettings(Settings):
 
     name: ClassVar[str] = "training"
 
-    epochs: int = setting(100, low=0, high=1_000_000)
+    epochs: int = setting(100, low=0, high=1_000_000_000)
     steps: int | None = setting(None, low=0, high=100_000_000, optional=True)
     batch_size: int = setting(64, low=1, high=1_000_000)
     learning_rate: float = setting(1e-3, low=0.0, high=1e3, open_low=True)
