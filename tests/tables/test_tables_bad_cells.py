@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from ptad.errors import DataError
 from ptad.tables import BadCells, BadCellsWarning, fit_schema
+from ptad.tables.bad_cells import summary
 
 DAYS = [dt.datetime(2024, 1, 1 + i % 28, i % 24) for i in range(40)]
 TRAINED = {"n": np.arange(40) / 4, "flag": [i % 3 == 0 for i in range(40)], "when": DAYS, "t": [d.time() for d in DAYS]}
@@ -167,3 +168,9 @@ def test_parts_of_a_table_have_their_own_cells(parts):
         own = [replace(cell, row=cell.row - start) for cell in bad if start <= cell.row < start + len(part)]
         assert (number, first) == (len(own), own[:3])
         start += len(part)
+
+
+def test_a_summary_of_many_columns_has_the_right_plural():
+    counts = {f"c{i}": 1 for i in range(12)}
+    assert summary(counts).endswith("and 2 more columns") and summary(counts, most=11).endswith("and 1 more column")
+    assert summary({"c": 1}) == "1 cell cannot be read and counts as missing: 'c' (1)"

@@ -195,7 +195,8 @@ def summary(counts: dict[str, int], most: int = 10) -> str:
     """Return how many cells of which columns could not be read, in words."""
     n = sum(counts.values())
     shown = ", ".join(f"{column!r} ({number:,})" for column, number in list(counts.items())[:most])
-    more = f" and {len(counts) - most} more columns" if len(counts) > most else ""
+    others = len(counts) - most
+    more = f" and {others:,} more {'column' if others == 1 else 'columns'}" if others > 0 else ""
     cells = "1 cell cannot be read and counts" if n == 1 else f"{n:,} cells cannot be read and count"
     return f"{cells} as missing: {shown}{more}"
 
