@@ -65,18 +65,18 @@ class Environment:
         program = str(self.bin / command[0])
         return subprocess.Popen([program, *command[1:]], cwd=self.folder, env=variables, text=True, **options)
 
-    def run(self, *command: str) -> str:
-        """Run a program of the environment to its end; return its standard output."""
+    def run(self, *command: str, code: int = 0) -> str:
+        """Run a program of the environment to its end, which has to have this exit code; return its output."""
         process = self.start(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         output, errors = process.communicate()
-        if process.returncode:
+        if process.returncode != code:
             raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{output}{errors}")
         return output
 
     def installed(self) -> dict[str, str]:
         """Versions of the installed packages by their names."""
-        code = "from importlib.metadata import distributions as d; print(*(f'{p.name}={p.version}' for p in d()), sep='\\n')"
-        lines = self.run("python", "-c", code).split()
+        listing = "from importlib.metadata import distributions as d; print(*(f'{p.name}={p.version}' for p in d()))"
+        lines = self.run("python", "-c", listing).split()
         return {normal_name(name): version for name, _, version in (line.partition("=") for line in lines)}
 
 
