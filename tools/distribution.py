@@ -1,7 +1,7 @@
 """Build sdist and wheel, install the wheel where nothing else is, and use it: ``make dist``.
 
-Fails if the wheel misses a tracked file of the package, if the sdist builds another wheel, if the core pulls torch, or if
-the demo, the service or a file of its page does not work away from the checkout.
+Fails if the wheel misses a tracked file of the package, if the sdist builds another wheel, if the core pulls torch, or
+if the demo, the service or a file of its page does not work away from the checkout.
 """
 
 from __future__ import annotations

@@ -54,16 +54,18 @@ class Environment:
     def install(self, *requirements: str, constraints: Path = CONSTRAINTS) -> None:
         """Install with the pip of this process, from its index and cache."""
         pip = [sys.executable, "-m", "pip", "--python", str(self.bin / "python"), "--disable-pip-version-check"]
-        command = [*pip, "--quiet", "install", "--constraint", str(constraints), *requirements]
+        command = [*pip, "-qq", "install", "--no-compile", "--constraint", str(constraints), *requirements]
         done = subprocess.run(command, env=clean_variables(), capture_output=True, text=True, check=False)
         if done.returncode:
             raise SystemExit(f"pip could not install {' '.join(requirements)}:\n{done.stdout}{done.stderr}")
 
-    def start(self, *command: str, **options: Any) -> subprocess.Popen[str]:
-        """Start a program of the environment in its empty folder."""
+    def start(self, *command: str, directory: Path | None = None, **options: Any) -> subprocess.Popen[str]:
+        """Start a program of the environment in its empty folder, or in another one."""
         variables = {**clean_variables(), "PATH": f"{self.bin}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
         program = str(self.bin / command[0])
-        return subprocess.Popen([program, *command[1:]], cwd=self.folder, env=variables, text=True, **options)
+        return subprocess.Popen(
+            [program, *command[1:]], cwd=directory or self.folder, env=variables, text=True, **options
+        )
 
     def run(self, *command: str, code: int = 0) -> str:
         """Run a program of the environment to its end, which has to have this exit code; return its output."""

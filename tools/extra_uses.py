@@ -46,7 +46,7 @@ def model() -> PTAD:
 
 def torch() -> str:
     """The paper's network, tiny."""
-    sizes = {"embedding_dim": 4, "n_heads": 1, "abd_width": 8, "n_steps": 10, "batch_size": 64}
+    sizes = {"embedding_dim": 4, "n_heads": 1, "abd_width": 8, "n_steps": 100, "interval": 5, "batch_size": 64}
     config = {f"network.{name}": value for name, value in sizes.items()} | {"calibration.folds": 2}
     config["calibration.most_folds"] = 2
     scores = PTAD(preset="paper", config=config, verbose=0).fit(make_rows()).anomaly_score(make_rows())
@@ -103,10 +103,10 @@ def serve() -> str:
     with Path("log").open("w") as log:
         process = subprocess.Popen(program, stderr=log)
     try:
-        while not (found := re.search(r"ready:.*?(http://\S+)", Path("log").read_text())):
-            assert process.poll() is None, Path("log").read_text()
+        while "ready:" not in (said := Path("log").read_text()):
+            assert process.poll() is None, said
             time.sleep(0.1)
-        with urllib.request.urlopen(found[1].rstrip("/") + "/health") as answer:
+        with urllib.request.urlopen(re.findall(r"http://\S+", said)[0].rstrip("/") + "/health") as answer:
             return f"GET /health: {json.load(answer)}"
     finally:
         process.terminate()

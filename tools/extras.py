@@ -15,6 +15,18 @@ USES = Path(__file__).with_name("extra_uses.py")
 WITH_TORCH = {"torch", "bench", "onnx"}
 
 
+def try_out(extra: str, wheel: Path) -> str:
+    """Install and use one extra; say what came of it."""
+    with Environment() as environment:
+        started = time.monotonic()
+        environment.install(f"ptad[{extra}] @ {wheel.as_uri()}")
+        seconds, installed = time.monotonic() - started, environment.installed()
+        if extra not in WITH_TORCH:
+            without({"torch"}, installed)
+        said = environment.run("python", "-P", str(USES), extra).strip()
+        return f"{said}; {len(installed)} packages, installed in {seconds:.0f} s"
+
+
 def main() -> None:
     """Try one extra after the other; say which do not work."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -25,20 +37,13 @@ def main() -> None:
         raise SystemExit(f"{USES.name} has no use of: {', '.join(sorted(missing))}")
     wheel, failed = build(), []
     for extra in wanted:
-        with Environment() as environment:
-            started = time.monotonic()
-            try:
-                environment.install(f"ptad[{extra}] @ {wheel.as_uri()}")
-                seconds, installed = time.monotonic() - started, environment.installed()
-                if extra not in WITH_TORCH:
-                    without({"torch"}, installed)
-                said = environment.run("python", "-P", str(USES), extra).strip()
-                verdict = f"ok, {said}"
-            except SystemExit as error:
-                failed.append(extra)
-                verdict = f"FAILED: {error}"
-            whole = time.monotonic() - started
-            print(f"{extra}: {len(installed)} packages, installed in {seconds:.0f} s, {whole:.0f} s in all: {verdict}")
+        started = time.monotonic()
+        try:
+            verdict = try_out(extra, wheel)
+        except SystemExit as error:
+            failed.append(extra)
+            verdict = f"FAILED: {error}"
+        print(f"{extra} ({time.monotonic() - started:.0f} s): {verdict}", flush=True)
     if failed:
         raise SystemExit(f"make extras: failed: {', '.join(failed)}")
     print("make extras: every extra works alone")
