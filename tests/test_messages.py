@@ -1,0 +1,86 @@
+"""One message, three readers: each finds the options in the form that works there."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+
+import pytest
+
+from ptad.cli.console import on_command_line, set_up_logging, tear_down_logging
+from ptad.errors import DataError, MissingExtraError, UserError
+from ptad.messages import Message, Option
+
+TYPE = Option("types", ("day", "date"))
+
+
+def shouted(option: Option) -> str | None:
+    return None if option.name == "encoding" else f"<{option.name}>"
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        (Option("label"), "label="),
+        (Option("encoding", "latin-1"), "encoding='latin-1'"),
+        (Option("false_alarm_rate", 0.1), "false_alarm_rate=0.1"),
+        (TYPE, "types={'day': 'date'}"),
+    ],
+)
+def test_python_is_the_reader_unless_another_is_named(option, text):
+    assert str(Message("It is wrong.", "Give {}.", (option,))) == f"It is wrong. Give {text}."
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        (TYPE, "--type day=date"),
+        (Option("types", ("day", "datetime:%d.%m.%Y %H:%M")), "--type 'day=datetime:%d.%m.%Y %H:%M'"),
+        (Option("types"), "--type COLUMN=TYPE"),
+        (Option("settings", ("calibration.method", "auto")), "--set calibration.method=auto"),
+        (Option("false_alarm_rate", 0.1), "--false-alarm-rate 0.1"),
+        (Option("only_scores", True), "--only-scores"),
+        (Option("decimal", ","), "--decimal ,"),
+        (Option("label"), "--label"),
+    ],
+)
+def test_the_command_line_has_flags(option, text):
+    assert on_command_line(option) == text
+
+
+def test_a_logged_message_is_phrased_for_the_command_line_and_for_other_handlers(capsys, caplog):
+    set_up_logging(quiet=False)
+    try:
+        logging.getLogger("ptad").warning(Message("Two sheets.", "Choose with {}.", (Option("sheet"),)))
+    finally:
+        tear_down_logging()
+    assert capsys.readouterr().err == "warning: Two sheets. Choose with --sheet.\n"
+    assert caplog.records[0].getMessage() == "Two sheets. Choose with sheet=."
+
+
+def test_a_reader_spells_the_options():
+    assert (
+        Message("Wrong.", "Give {} or {}.", (TYPE, Option("drop"))).phrase(shouted) == "Wrong. Give <types> or <drop>."
+    )
+
+
+def test_a_reader_without_the_option_gets_the_other_remedy_or_none():
+    encoding = (Option("encoding", "latin-1"),)
+    assert (
+        Message("Not UTF-8.", "Give {}.", encoding, "Save it as UTF-8.").phrase(shouted)
+        == "Not UTF-8. Save it as UTF-8."
+    )
+    assert Message("Not UTF-8.", "Give {}.", encoding).phrase(shouted) == "Not UTF-8."
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        DataError("Wrong. Correct it."),
+        UserError("Wrong.", "Give {}.", (TYPE,), "Leave it."),
+        MissingExtraError("ray", "ray", "The cluster"),
+    ],
+)
+def test_errors_cross_processes_whole(error):
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error) and again.message == error.message and str(again) == str(error)
