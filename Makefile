@@ -8,7 +8,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile
 # torch by its exact pin and before what needs it: the pin is the CPU build, a range may pull in gigabytes of CUDA
 TORCH := $(shell grep -i '^torch==' constraints.txt)
 
-.PHONY: run test check format lint types imports fast-tests tests system-programs golden figures clean
+.PHONY: run test check format lint types imports fast-tests tests system-programs golden figures dist extras oldest audit sbom container clean
 
 run: $(VENV)/.core
 	$(BIN)/ptad demo
@@ -22,6 +22,9 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/deno fmt --check
 	$(BIN)/deno lint
+	$(BIN)/hadolint Containerfile
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format --default-filetype yaml CITATION.cff
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/idea.yml
 
 format: $(VENV)/.test
 	$(BIN)/ruff format .
@@ -52,6 +55,31 @@ golden: $(VENV)/.test
 figures: $(VENV)/.test
 	$(BIN)/ptad benchmark pages
 
+# What is published, checked as a user gets it: built, installed where nothing else is, used.
+dist: $(VENV)/.release
+	$(BIN)/python tools/distribution.py
+
+# Every extra installed alone, one after the other, and used: gigabytes, and minutes.
+extras: $(VENV)/.release
+	$(BIN)/python tools/extras.py
+
+# The fast tests with the oldest versions that pyproject.toml allows.
+oldest: $(VENV)/.release
+	$(BIN)/python tools/oldest.py
+
+# Known weaknesses of the pinned versions. --strict: a package that could not be looked up is a failure, not a pass.
+audit: $(VENV)/.release
+	$(BIN)/pip-audit --strict --progress-spinner off --no-deps --disable-pip --requirement constraints.txt || \
+	  { echo "make audit: FAILED: a finding, or the advisories could not be read (see above); nothing was skipped" >&2; exit 1; }
+
+# The parts of the core and of each extra's set as CycloneDX, in dist/sbom.
+sbom: $(VENV)/.release
+	$(BIN)/python tools/sbom.py
+
+# The service as a container image, with the builder that is there.
+container:
+	sh tools/container.sh
+
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) setuptools wheel
@@ -61,6 +89,10 @@ $(VENV)/.core: pyproject.toml constraints.txt
 $(VENV)/.test: $(VENV)/.core
 	$(PIP) "$(TORCH)"
 	$(PIP) --no-build-isolation --editable ".[test]"
+	touch $@
+
+$(VENV)/.release: $(VENV)/.core
+	$(PIP) --no-build-isolation --editable ".[release]"
 	touch $@
 
 clean:
