@@ -58,6 +58,7 @@ class Tally:
     def count(self, found: str) -> None:
         """Count a kill after which the state was ``before``, ``after`` or something else."""
         self.kills += 1
+        say(f"kill {self.kills} of {self.wanted}: {found}")
         self.before += found == "before"
         self.after += found == "after"
         if found not in ("before", "after"):
@@ -66,7 +67,7 @@ class Tally:
     def complain(self, what: str) -> None:
         """Keep and say what is wrong."""
         self.wrong.append(what)
-        say(f"WRONG after {self.kills} kills: {what}")
+        say(f"WRONG: {what}")
 
 
 def make_rows(n: int, seed: int) -> pa.Table:
@@ -101,7 +102,7 @@ class Command:
 
     folder: Path
     arguments: list[str]
-    restore: Callable[[], None]
+    restore: Callable[[], object]
     state: Callable[[], Any]
     kill: Callable[[subprocess.Popen[bytes]], None] = subprocess.Popen.kill
 
@@ -149,12 +150,8 @@ def model_command(home: Path, verb: str) -> Command:
 def score_command(home: Path) -> Command:
     """``score --out`` over a file that is there."""
     folder, out = home / "score", home / "score" / "scored.csv"
-    return Command(
-        folder,
-        ["score", str(home / "model"), "rows.csv", "--out", "scored.csv", "--quiet"],
-        lambda: out.write_text("old"),  # type: ignore[arg-type,return-value]
-        lambda: out.read_bytes(),
-    )
+    arguments = ["score", str(home / "model"), "rows.csv", "--out", "scored.csv", "--quiet"]
+    return Command(folder, arguments, partial(out.write_text, "old"), out.read_bytes)
 
 
 def database_command(home: Path, name: str, place: Place, kill: Any = subprocess.Popen.kill) -> Command:
@@ -259,7 +256,7 @@ def prepare(home: Path) -> None:
     ):
         (home / name).mkdir()
         csv.write_csv(make_rows(20_000, 1), home / name / "rows.csv")
-        csv.write_csv(make_rows(2000, 3), home / name / "new.csv")
+        csv.write_csv(make_rows(1000, 3), home / name / "new.csv")
     sqlite3.connect(home / "sqlite" / "shop.db").close()
 
 
@@ -283,6 +280,8 @@ def main() -> None:
                 found[name](tally, chance)
                 tally.seconds = time.perf_counter() - started
                 say(f"{name}: {tally.kills} kills, {len(tally.wrong)} wrong, {tally.seconds:.0f} s")
+        except KeyboardInterrupt:
+            say("interrupted: what was counted so far")
         finally:
             for server in servers:
                 server.stop()

@@ -16,7 +16,7 @@ import httpx
 import psutil
 
 # the paper's preset where it can be fitted, since its training takes a while and leaves checkpoints
-SIZES = {"embedding_dim": 4, "n_heads": 1, "abd_width": 8, "n_steps": 400, "interval": 5, "batch_size": 64}
+SIZES = {"embedding_dim": 4, "n_heads": 1, "abd_width": 8, "n_steps": 100, "interval": 5, "batch_size": 64}
 PAPER = {
     "preset": "paper",
     "config": {
@@ -31,14 +31,14 @@ TABLE = {"Content-Type": "text/csv"}
 class Service:
     """A service that can be killed and started again on the same store."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, *models: str) -> None:
+        self.folder, self.models = folder, models
         self.begin()
 
     def begin(self) -> None:
         """Start and wait until it is ready."""
         log = self.folder / f"log-{time.time_ns()}"
-        command = [sys.executable, "-m", "ptad", "serve", "--store", "store", "--port", "0"]
+        command = [sys.executable, "-m", "ptad", "serve", *self.models, "--store", "store", "--port", "0"]
         with log.open("w") as file:
             self.process = subprocess.Popen(command, stderr=file, cwd=self.folder)
         while "ready:" not in log.read_text():
@@ -92,9 +92,12 @@ def kill_service(folder: Path, tally: Any, chance: random.Random, *, worker: boo
     service = Service(folder)
     new, rows = (folder / "new.csv").read_bytes(), (folder / "rows.csv").read_bytes()
     tables = [service.http.post("/v1/tables", content=body, headers=TABLE).json()["id"] for body in (new, rows)]
-    fit = {"table": tables[0], "drop": ["key"], **(PAPER if find_spec("torch") else {})}
-    first = service.ended(service.start("/v1/fits", fit))
-    requests = [("/v1/fits", fit), ("/v1/scorings", {"table": tables[1], "model": first["model"]})]
+    plain = {"table": tables[0], "drop": ["key"]}
+    first = service.ended(service.start("/v1/fits", plain))
+    requests = [
+        ("/v1/fits", plain | (PAPER if find_spec("torch") else {})),
+        ("/v1/scorings", {"table": tables[1], "model": first["model"]}),
+    ]
     undisturbed = []
     for request in requests:
         started = time.perf_counter()

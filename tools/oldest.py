@@ -16,7 +16,26 @@ from environments import CONSTRAINTS, ROOT, Environment, normal_name, project, u
 #: Extras that pull torch.
 LEFT_OUT = {"torch", "bench", "onnx"}
 #: Tools and libraries of the tests; at the versions of constraints.txt.
-TOOLS = ["pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "httpx", "polars", "pandas", "numpydoc"]
+TOOLS = [
+    "pytest",
+    "pytest-timeout",
+    "pytest-xdist",
+    "hypothesis",
+    "httpx",
+    "polars",
+    "pandas",
+    "numpydoc",
+    "psutil",
+    "schemathesis",
+]
+#: Folders of tests that cannot even be collected without torch, or that look at the project and not at its libraries.
+IGNORED = ["paper", "benchmark", "export", "cluster", "contracts", "typing", "test_arrays_on_torch.py", "test_pyod.py"]
+OPTIONS = ["-q", "-p", "no:cacheprovider", "-p", "without_torch", "-n", "2", "--dist", "loadfile"]
+OPTIONS += ["-m", "not slow and not browser and not data", *(f"--ignore=tests/{name}" for name in IGNORED)]
+#: Starts pytest with the plugin beside this file, and without the checkout.
+PYTEST = (
+    f"import sys; sys.path.append({str(Path(__file__).parent)!r}); import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+)
 BOUND = re.compile(r"([\w.-]+)(?:\[[\w,]+\])?>=([\w.]+)$")
 
 
@@ -49,9 +68,7 @@ def main() -> None:
         tried = {name: installed[name] for name in sorted(bounds) if name in installed}
         print(f"extras {', '.join(extras)}; left out: {', '.join(sorted(LEFT_OUT))}")
         print("oldest versions:", ", ".join(f"{name} {version}" for name, version in tried.items()), flush=True)
-        marks = "not slow and not browser and not data"
-        command = ["-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadfile", "-m", marks]
-        process = environment.start("python", *command, *sys.argv[1:], directory=ROOT)
+        process = environment.start("python", "-P", "-c", PYTEST, *OPTIONS, *sys.argv[1:], directory=ROOT)
         if process.wait():
             raise SystemExit("make oldest: failed")
     print("make oldest: all is well")
