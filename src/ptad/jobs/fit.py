@@ -206,7 +206,7 @@ def _summary(detector: PTAD, target: Path, sample: Sample, bad: dict[str, int]) 
         "model": str(target),
         "rows_read": sample.rows_read,
         "rows_normal": sample.rows_normal,
-        "rows_learned": sample.table.num_rows,
+        "training_rows": sample.table.num_rows,
         "sampled": sample.is_partial,
         "columns_used": len(schema.names),
         "columns_by_type": dict(Counter(schema.types.values()).most_common()),

@@ -83,7 +83,7 @@ def score_on_cluster(
     """
     wish = as_source(source)
     if isinstance(wish.source, Query) or str(source) == "-":
-        raise SettingError("--engine ray reads files that all machines see. Write the rows to a Parquet file first.")
+        raise SettingError("A cluster reads files that all machines see. Write the rows to a Parquet file first.")
     check_explain(explain)
     folder = Path(out).resolve()
     model = load_light(model_folder, device="cpu", false_alarm_rate=false_alarm_rate, missing=missing)
