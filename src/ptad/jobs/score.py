@@ -241,7 +241,7 @@ def known_batches(model: AnyModel, scan: TableScan) -> Iterator[tuple[int, pa.Re
                 said.add(name)
                 logger.warning(
                     "column %r is excluded (%s) but now holds %r: to use it, fit again with --type",
-                    *(name, model.schema_.left_out[name], value),
+                    *(name, model.schema_.excluded[name], value),
                 )
         yield start, batch, batch.select(names)
         start += batch.num_rows

@@ -142,7 +142,7 @@ def _renew(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
 
 def _shown(found: dict[str, Any]) -> dict[str, Any]:
     """A summary in the words of this API, without a path."""
-    renamed = {"rows_learned": "training_rows", "left_out": "excluded"}
+    renamed = {"rows_learned": "training_rows"}
     return {renamed.get(name, name): value for name, value in found.items() if name != "model"}
 
 
