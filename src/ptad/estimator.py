@@ -165,7 +165,7 @@ class PTAD(SklearnDetector):
         )
         bad.warn()
         for note in schema.notes:
-            logger.log(logging.WARNING if note.doubtful else logging.INFO, "%s", note)
+            logger.log(logging.WARNING if note.doubtful else logging.INFO, note.message)
         rows = schema.encode(table, BadCells())  # told already
         text = schema.counted(table)
         opening = f"fitting on {len(rows):,} rows and {len(schema.names):,} columns"

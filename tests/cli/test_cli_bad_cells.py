@@ -192,7 +192,7 @@ def test_a_training_column_is_questioned_above_five_percent(ptad, table, tmp_pat
     cells = {(n, "count"): "many" for n in range(2, 22)}
     (tmp_path / "t.csv").write_text(changed(table, cells))
     kept = ptad("fit", tmp_path / "t.csv", "--out", tmp_path / "m", *tiny)
-    assert "column 'count' is read as text: 12 % of its values ('many') are not numbers" in kept.stderr
+    assert "Column 'count' is read as text: 12 % of its values ('many') are not numbers" in kept.stderr
     assert "--type count=numeric" in kept.stderr
     cells = dict(list(cells.items())[:8])
     (tmp_path / "t.csv").write_text(changed(table, cells))

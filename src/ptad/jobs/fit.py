@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from ptad.jobs.batches import known_names
 from ptad.jobs.sampling import MAX_ROWS, Progress, Sample, training_rows
 from ptad.paper.settings import NetworkSettings
 from ptad.storage import MANIFEST
-from ptad.tables import BadCellsWarning, TableSource
+from ptad.tables import BadCellsWarning
 from ptad.tables.places import Places, located
 from ptad.tables.table_source import as_source
 
@@ -60,7 +61,7 @@ def fit_table(
     check_target(target)
     detector = checked_detector(parameters)
     wish = as_source(source)
-    source = TableSource(wish.source, wish.sheet, detector.decimal, detector.thousands)
+    source = replace(wish, decimal=detector.decimal, thousands=detector.thousands)
     seed = detector.random_state if isinstance(detector.random_state, int) else 0
     with reading() as progress:
         sample = training_rows(
@@ -212,7 +213,7 @@ def _summary(detector: PTAD, target: Path, sample: Sample, bad: dict[str, int]) 
         "columns_dated": [name for name, type_ in schema.types.items() if type_ in ("datetime", "date")],
         "features": len(schema.features),
         "left_out": dict(schema.left_out),
-        "notes": [str(note) for note in schema.notes],
+        "notes": [note.to_json() for note in schema.notes],
         "bad_cells": sum(bad.values()),
         "columns_with_bad_cells": bad,
         "reference_rows": len(detector.detector_.reference),

@@ -33,7 +33,7 @@ def describe_model(folder: str | Path) -> dict[str, Any]:
         "features": len(model.schema_.features),
         "left_out": dict(model.schema_.left_out),
         "missing": list(model.schema_.missing),
-        "notes": [str(note) for note in model.schema_.notes],
+        "notes": [note.to_json() for note in model.schema_.notes],
         "false_alarm_rate": None if calibration is None else model.false_alarm_rate_,
         "threshold": None if calibration is None else -model.offset_,
         "smallest_rate": None if calibration is None else calibration.smallest_rate,
