@@ -20,8 +20,8 @@ from ptad.devices import resolve_device
 from ptad.errors import BundleError, SettingError
 from ptad.estimator import PTAD
 from ptad.jobs.bad_cell_list import bad_cell_list, check_list
+from ptad.jobs.batches import known_names
 from ptad.jobs.sampling import MAX_ROWS, Progress, Sample, training_rows
-from ptad.jobs.score import known_names
 from ptad.paper.settings import NetworkSettings
 from ptad.storage import MANIFEST
 from ptad.tables import BadCellsWarning

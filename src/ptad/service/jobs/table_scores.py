@@ -18,9 +18,10 @@ from ptad.devices import resolve_device
 from ptad.errors import DataError, UserError
 from ptad.estimator import PTAD
 from ptad.jobs.bad_cell_list import bad_cell_list
+from ptad.jobs.batches import load_model, rows_per_batch
 from ptad.jobs.explain import why_columns
 from ptad.jobs.resume import PartStore
-from ptad.jobs.score import added_schema, load_model, rows_per_batch
+from ptad.jobs.score import added_schema
 from ptad.report.content import ReportSettings, make_content
 from ptad.report.cross_fit import CrossFit, Scorer
 from ptad.report.survey import BatchScores, Label, Survey
