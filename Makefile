@@ -70,7 +70,7 @@ oldest: $(VENV)/.release
 # Known weaknesses of the pinned versions. --strict: a package that could not be looked up is a failure, not a pass.
 audit: $(VENV)/.release
 	$(BIN)/pip-audit --strict --progress-spinner off --no-deps --disable-pip --requirement constraints.txt || \
-	  { echo "make audit: FAILED: a finding, or the advisories could not be read (see above); nothing was skipped" >&2; exit 1; }
+	  { echo "make audit: FAILED. Above is a known weakness, or what could not be looked up: then NOTHING was audited." >&2; exit 1; }
 
 # The parts of the core and of each extra's set as CycloneDX, in dist/sbom.
 sbom: $(VENV)/.release
