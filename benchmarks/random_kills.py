@@ -206,8 +206,8 @@ def is_scoring(process: psutil.Process) -> bool:
         return False
 
 
-def targets(home: Path, servers: list[PostgresServer]) -> dict[str, Callable[[Tally, random.Random], None]]:
-    """What can be killed here, by its name."""
+def targets(home: Path, only: str, servers: list[PostgresServer]) -> dict[str, Callable[[Tally, random.Random], None]]:
+    """What can be killed here, by its name; a server of PostgreSQL is started if it is wanted."""
     found: dict[str, Callable[[Tally, random.Random], None]] = {
         "service": partial(kill_service, home / "service", worker=False),
         "worker": partial(kill_service, home / "worker", worker=True),
@@ -216,7 +216,9 @@ def targets(home: Path, servers: list[PostgresServer]) -> dict[str, Callable[[Ta
         "update": model_command(home, "update").kill_often,
         "sqlite": database_command(home, "sqlite", sqlite_place(home / "sqlite" / "shop.db")).kill_often,
     }
-    if (reason := why_not()) is None:
+    if only and "postgres" not in only:
+        pass
+    elif (reason := why_not()) is None:
         server = PostgresServer(home / "server")
         servers.append(server)
 
@@ -272,7 +274,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="ptad-kills-") as work:
         prepare(Path(work))
         try:
-            found = targets(Path(work), servers)
+            found = targets(Path(work), options.only, servers)
             names = options.only.split(",") if options.only else list(found)
             for i, name in enumerate(names):
                 tally = tallies[name] = Tally(options.kills // len(names) + (i < options.kills % len(names)))

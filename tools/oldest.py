@@ -30,7 +30,7 @@ TOOLS = [
 ]
 #: Folders of tests that cannot even be collected without torch, or that look at the project and not at its libraries.
 IGNORED = ["paper", "benchmark", "export", "cluster", "contracts", "typing", "test_arrays_on_torch.py", "test_pyod.py"]
-OPTIONS = ["-q", "-p", "no:cacheprovider", "-p", "without_torch", "-n", "2", "--dist", "loadfile"]
+OPTIONS = ["-q", "--tb=native", "-p", "no:cacheprovider", "-p", "without_torch", "-n", "2", "--dist", "loadfile"]
 OPTIONS += ["-m", "not slow and not browser and not data", *(f"--ignore=tests/{name}" for name in IGNORED)]
 #: Starts pytest with the plugin beside this file, and without the checkout.
 PYTEST = (
