@@ -38,25 +38,21 @@ class UnreadableCells(DataError):
         Which cells of ``array`` cannot be read.
     array : pyarrow.Array
         The cells.
-    offset : int
-        Row that the first of them is in.
     what : str
         What they should be: "a number", "a date".
     form : str
         An example of how that is written, or nothing.
     """
 
-    def __init__(
-        self, column: str, bad: NDArray[np.bool_], array: pa.Array, offset: int, what: str, form: str = ""
-    ) -> None:
-        self.column, self.bad, self.array, self.offset, self.what, self.form = column, bad, array, offset, what, form
+    def __init__(self, column: str, bad: NDArray[np.bool_], array: pa.Array, what: str, form: str = "") -> None:
+        self.column, self.bad, self.array, self.what, self.form = column, bad, array, what, form
         message = self.first().message
         super().__init__(message.problem, message.remedy, message.options)
 
-    def first(self) -> RowError:
-        """Return the error about the first of these cells."""
+    def first(self, offset: int = 0) -> RowError:
+        """Return the error about the first of these cells, which begin at row ``offset``."""
         row = int(np.flatnonzero(self.bad)[0])
-        return BadCell.of(self.offset + row, self.column, self.array[row].as_py(), self.what).refusal(self.form)
+        return BadCell.of(offset + row, self.column, self.array[row].as_py(), self.what).refusal(self.form)
 
     def without(self) -> pa.Array:
         """Return the cells with nulls in place of those that cannot be read."""
@@ -119,12 +115,12 @@ class BadCells:
         self.strict = strict
         self._found: list[tuple[str, str, NDArray[np.int64], pa.Array]] = []
 
-    def add(self, error: UnreadableCells) -> None:
-        """Take in cells of a column."""
+    def add(self, error: UnreadableCells, offset: int = 0) -> None:
+        """Take in cells of a column that begin at row ``offset``."""
         if self.strict:
-            raise error.first()
+            raise error.first(offset)
         rows = np.flatnonzero(error.bad)
-        self._found.append((error.column, error.what, error.offset + rows, error.array.take(pa.array(rows))))
+        self._found.append((error.column, error.what, offset + rows, error.array.take(pa.array(rows))))
 
     def add_all(self, other: BadCells, rows: NDArray[np.int64]) -> None:
         """Take in what another collection found in these rows."""

@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 from ptad.tables.bad_cells import BadCells, UnreadableCells
 from ptad.tables.column_types import Column
 from ptad.tables.datetime_column import DatetimeColumn
+from ptad.tables.moments import moment_array
 from ptad.tables.numeric_column import NumericColumn
-from ptad.tables.values import decoded, is_text, moment_array, numbers
+from ptad.tables.values import decoded, is_text, numbers
 
 
 def read_column(column: Column, array: pa.Array, offset: int, bad: BadCells) -> tuple[np.ndarray, pa.Array]:
@@ -22,9 +23,9 @@ def read_column(column: Column, array: pa.Array, offset: int, bad: BadCells) -> 
     """
     while True:  # a reader may look at its cells in several ways, one after the other
         try:
-            return column.raw(array, offset), array
+            return column.raw(array), array
         except UnreadableCells as error:
-            bad.add(error)
+            bad.add(error, offset)
             array = error.without()
 
 
@@ -37,7 +38,7 @@ def shown_values(column: Column, array: pa.Array) -> list[Any]:
     if (is_text(values.type) or column.type == "boolean") and isinstance(column, NumericColumn | DatetimeColumn):
         values = array = read_column(column, values, 0, BadCells())[1]
     if isinstance(column, DatetimeColumn) and column.formats:
-        found = moment_array(values, column.name, 0, zoned=column.zoned, formats=column.formats)
+        found = moment_array(values, column.name, zoned=column.zoned, formats=column.formats)
         if column.type == "date" and pa.types.is_timestamp(found.type):
             found = found.cast(pa.date32(), safe=False)
         return _pylist(found)

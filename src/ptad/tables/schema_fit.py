@@ -189,7 +189,7 @@ def _readable(name: str, reading: Reading, array: pa.Array, bad: BadCells) -> pa
         return array
     while array.null_count < len(array):
         try:
-            reading.fit(name, array).raw(array, 0)
+            reading.fit(name, array).raw(array)
             break
         except UnreadableCells as error:
             bad.add(error)
