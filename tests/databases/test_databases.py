@@ -52,7 +52,7 @@ def test_an_existing_table_is_refused_before_any_work(
     place: Place, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "score_table", lambda *a, **k: pytest.fail("rows were scored"))
-    with pytest.raises(SettingError, match=r"'orders'.*--replace"):
+    with pytest.raises(SettingError, match=r"'orders'.*replace=True"):
         score_into(model, Query(place.uri, QUERY), place.uri, "orders")
     place.run("CREATE VIEW seen AS SELECT key FROM orders")
     with pytest.raises(SettingError, match="'seen' is a view"):

@@ -42,7 +42,7 @@ def info(model: options.Model, as_json: options.Json = False) -> None:
 
 def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     target, threshold, smallest = found["false_alarm_rate"], found["threshold"], found["smallest_rate"]
-    trained = [("training rows", f"{found['rows_learned']:,}")] if found["rows_learned"] is not None else []
+    trained = [("training rows", f"{found['training_rows']:,}")] if found["training_rows"] is not None else []
     terms = ", ".join(f"{term['name']} (weight {term['weight']:g})" for term in found["terms"])
     together = found["batch_size"]
     scored = [] if together is None else [("rows are scored", f"together, {together:,} at a time")]

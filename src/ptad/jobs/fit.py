@@ -20,8 +20,8 @@ from ptad.devices import resolve_device
 from ptad.errors import BundleError, SettingError
 from ptad.estimator import PTAD
 from ptad.jobs.bad_cell_list import bad_cell_list, check_list
+from ptad.jobs.batches import known_names
 from ptad.jobs.sampling import MAX_ROWS, Progress, Sample, training_rows
-from ptad.jobs.score import known_names
 from ptad.paper.settings import NetworkSettings
 from ptad.storage import MANIFEST
 from ptad.tables import BadCellsWarning
@@ -206,7 +206,7 @@ def _summary(detector: PTAD, target: Path, sample: Sample, bad: dict[str, int]) 
         "model": str(target),
         "rows_read": sample.rows_read,
         "rows_normal": sample.rows_normal,
-        "rows_learned": sample.table.num_rows,
+        "training_rows": sample.table.num_rows,
         "sampled": sample.is_partial,
         "columns_used": len(schema.names),
         "columns_by_type": dict(Counter(schema.types.values()).most_common()),

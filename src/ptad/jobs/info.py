@@ -21,7 +21,7 @@ def describe_model(folder: str | Path) -> dict[str, Any]:
         "preset": model.preset,
         "terms": [{"name": term.title(), "weight": term.weight} for term in config.terms],
         "batch_size": detector.batch_size,
-        "rows_learned": manifest.get("n_rows"),
+        "training_rows": manifest.get("n_rows"),
         "columns": [
             {
                 name: entry[name]

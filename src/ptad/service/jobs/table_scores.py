@@ -18,9 +18,10 @@ from ptad.devices import resolve_device
 from ptad.errors import DataError, UserError
 from ptad.estimator import PTAD
 from ptad.jobs.bad_cell_list import bad_cell_list
+from ptad.jobs.batches import load_model, rows_per_batch
 from ptad.jobs.explain import why_columns
 from ptad.jobs.resume import PartStore
-from ptad.jobs.score import added_schema, load_model, rows_per_batch
+from ptad.jobs.score import added_schema
 from ptad.report.content import ReportSettings, make_content
 from ptad.report.cross_fit import CrossFit, Scorer
 from ptad.report.survey import BatchScores, Label, Survey
@@ -169,9 +170,10 @@ def _scorer(task: dict[str, Any], model: PTAD, scan: TableScan) -> Scorer:
         start = 0
         for batch in scan:
             normal_rows = np.ones(batch.num_rows, bool) if label is None else ~label.anomalous(batch)
+            own = np.flatnonzero(normal_rows)
             with located(scan.places.after(start)):
-                encoded = model.schema_.encode(reader.known(batch), BadCells(strict=task.get("strict", False)))
-            yield encoded[normal_rows], start + np.flatnonzero(normal_rows)
+                model.schema_.encode(reader.known(batch), BadCells(strict=task.get("strict", False)))
+            yield reader.known(batch).take(pa.array(own)), start + own
             start += batch.num_rows
 
     return CrossFit.fit(model, training_rows())
