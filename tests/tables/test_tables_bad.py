@@ -48,6 +48,32 @@ def test_type(values, type_):
     assert np.isfinite(x[:, schema.features.column == 1]).any() and np.isfinite(x[0]).sum() >= 1
 
 
+AMOUNTS = np.random.default_rng(0).lognormal(11, 1, 200).astype(int)
+IDENTIFIERS = {
+    "in the order of the rows": np.sort(AMOUNTS),
+    "counting down": np.sort(AMOUNTS)[::-1],
+    "shuffled": np.random.default_rng(1).permutation(200),
+    "drawn from a range": np.random.default_rng(2).choice(10**9, 200, replace=False),
+    "a sample of running numbers": np.random.default_rng(3).choice(15_000, 200, replace=False),
+    "in two blocks": np.random.default_rng(4).permutation([*range(1000, 1150), *range(900_000, 900_050)]),
+    "moments": 1_700_000_000_000 + np.random.default_rng(5).permutation(np.cumsum(AMOUNTS)),
+}
+
+
+def test_amounts_that_are_all_different_are_no_identifiers():
+    assert len(set(AMOUNTS.tolist())) == len(AMOUNTS)
+    schema = fit_schema(two(AMOUNTS))
+    assert schema.types["c"] == "numeric"
+    (note,) = schema.notes
+    assert note.doubtful and "taken for an amount" in note.text and str(note).endswith("fit with drop=['c'].")
+    assert fit_schema(two(AMOUNTS), types={"c": "numeric"}).notes == ()
+
+
+@pytest.mark.parametrize("values", IDENTIFIERS.values(), ids=IDENTIFIERS)
+def test_integers_that_number_or_point_stay_identifiers(values):
+    assert fit_schema(two(values)).excluded == {"c": "identifier: every value is different"}
+
+
 def test_declared_categories_stay_categories():
     codes = pd.DataFrame({"c": pd.Categorical([1, 2, 3] * 8), "g": range(0, 48, 2)})
     schema = fit_schema(codes, types={"g": "numeric"})
@@ -72,7 +98,7 @@ def test_declared_categories_stay_categories():
         ([str(i) for i in range(N)], "identifier: every value is different"),
     ],
 )
-def test_columns_without_information_are_left_out(values, reason):
+def test_columns_without_information_are_excluded(values, reason):
     schema = fit_schema(two(values))
     assert schema.names == ("good",) and schema.excluded == {"c": reason}
     assert schema.encode(two([None] * N)).shape == (N, 1)  # and never looked at again

@@ -111,7 +111,6 @@ def test_rows_are_encoded_one_by_one(schema, table):
 def test_small_blocks_change_nothing(schema, table, monkeypatch):
     whole = schema.encode(table)
     monkeypatch.setattr("ptad.tables.schema.CELLS_AT_ONCE", 100)
-    monkeypatch.setattr("ptad.tables.schema_fit.CELLS_AT_ONCE", 100)
     assert np.array_equal(bits(schema.encode(table)), bits(whole))
     assert fit_schema(table).to_json() == schema.to_json()
 
@@ -331,12 +330,12 @@ def test_settings_are_judged(table):
 
 def test_choice_of_columns(table):
     assert fit_schema(table, only=["count", "flag"]).names == ("count", "flag")
-    schema = fit_schema(table, drop=["size"], numeric_only=True)
+    schema = fit_schema(table, drop=["size"], only=["count", "flag", "took", "size"])
     assert schema.names == ("count", "flag", "took")
     assert schema.excluded["size"] == "dropped by the user"
-    assert schema.excluded["color"] == "categorical: only numbers are used"
+    assert schema.excluded["color"] == "not among the columns chosen by the user"
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # columns left out in training are neither needed nor extra
+        warnings.simplefilter("error")  # columns excluded in training are neither needed nor extra
         schema.encode(table)
         schema.encode(table.select(["count", "flag", "took"]))
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ptad.errors import DataError
-from ptad.messages import Option
+from ptad.messages import Message, Option
 from ptad.tables.places import IN_MEMORY, Places, RowError
 
 LONGEST_VALUE = 60  # characters of a value that a reason quotes
@@ -114,6 +114,7 @@ class BadCells:
     def __init__(self, *, strict: bool = False) -> None:
         self.strict = strict
         self._found: list[tuple[str, str, NDArray[np.int64], pa.Array]] = []
+        self.unread: dict[str, Message] = {}  # columns none of whose values can be read
 
     def add(self, error: UnreadableCells, offset: int = 0) -> None:
         """Take in cells of a column that begin at row ``offset``."""
@@ -131,12 +132,7 @@ class BadCells:
 
     def __iter__(self) -> Iterator[BadCell]:
         """Yield the cells row by row."""
-        cells = [
-            BadCell.of(int(row), column, value, what)
-            for column, what, rows, values in self._found
-            for row, value in zip(rows, values.to_pylist(), strict=True)
-        ]
-        return iter(sorted(cells, key=lambda cell: cell.row))
+        return iter(self.of_parts([sys.maxsize], len(self))[0][1])
 
     def of_parts(self, lengths: Sequence[int], most: int) -> list[tuple[int, list[BadCell]]]:
         """For parts of the table of these lengths, the number of such cells and the first ``most`` by their rows there.
@@ -173,6 +169,7 @@ class BadCells:
         """Emit one warning about all of them, if there are any; it points to the caller's own line."""
         if self._found:
             text = f"{summary(self.counts)}; the first: {described(next(iter(self)))}"
+            text = " ".join([*map(str, self.unread.values()), text])
             warnings.warn(text, BadCellsWarning, stacklevel=levels_to_caller())
 
 

@@ -64,6 +64,12 @@ def without_named(array: pa.Array, missing: Sequence[str]) -> pa.Array:
     return cleaned.dictionary_encode() if pa.types.is_dictionary(array.type) else cleaned
 
 
+def cleaned(batch: pa.RecordBatch, missing: Sequence[str]) -> pa.RecordBatch:
+    """A batch with text that equals one of ``missing`` turned into nulls."""
+    columns = [without_named(column, missing) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
 def numbers(
     array: pa.Array, name: str, origin: int = 0, form: NumberFormat = PLAIN, what: str = "a number"
 ) -> np.ndarray:
