@@ -24,7 +24,7 @@ from ptad.service.metrics import Metrics
 from ptad.service.models import Models
 from ptad.service.problems import Problem, add_handlers
 from ptad.service.routes import jobs, resources, results, scores
-from ptad.service.row_bodies import RowBodies
+from ptad.service.sandbox import Sandbox
 from ptad.service.security import Guard
 from ptad.service.settings import ServiceSettings
 from ptad.service.store import Store
@@ -53,17 +53,17 @@ def create_app(settings: ServiceSettings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         try:
-            uploads = Uploads(store, settings.limits)
+            sandbox = Sandbox(settings.limits)
+            uploads = Uploads(store, settings.limits, sandbox)
             queue = Jobs(store, settings, models, uploads, metrics)
             batcher = Batcher(settings.limits.waiting_rows, metrics)
-            app.state.context = Context(
-                settings, store, metrics, models, uploads, queue, batcher, RowBodies(settings.limits)
-            )
+            app.state.context = Context(settings, store, metrics, models, uploads, queue, batcher, sandbox)
             queue.start_waiting()
             logger.info("ready: %d models, store %s", len(models.entries), store.root)
             yield
             await queue.stop()
             batcher.close()
+            sandbox.close()
         finally:
             app.state.context = None
             store.close()
