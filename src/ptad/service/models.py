@@ -19,7 +19,7 @@ from ptad.jobs.info import describe_model
 from ptad.parallel import n_processors
 from ptad.service.problems import Problem
 from ptad.service.settings import ServiceSettings
-from ptad.service.spelling import over_http
+from ptad.service.spelling import in_words_of_http, over_http
 from ptad.service.store import Store, new_id, read_json, write_json
 from ptad.storage import MANIFEST
 
@@ -175,9 +175,7 @@ class Models:
         model = await self.load(identifier)
         found = self._described.get(identifier)
         if found is None:
-            found = await asyncio.to_thread(describe_model, entry.bundle)
-            found.pop("model")
-            found["training_rows"], found["excluded"] = found.pop("rows_learned"), found.pop("left_out")
+            found = in_words_of_http(await asyncio.to_thread(describe_model, entry.bundle))
             self._described[identifier] = found
         if model.detector_.calibration is not None:  # the rate may have been changed since
             found = found | {"false_alarm_rate": float(model.false_alarm_rate_), "threshold": -float(model.offset_)}

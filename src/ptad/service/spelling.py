@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from ptad.messages import Option
 
@@ -21,3 +22,12 @@ def over_http(option: Option) -> str | None:
         return f"'{option.name}'"
     value = dict([option.value]) if isinstance(option.value, tuple) else option.value
     return f'"{option.name}": {json.dumps([value] if option.name in _LISTS else value, ensure_ascii=False)}'
+
+
+def in_words_of_http(found: dict[str, Any]) -> dict[str, Any]:
+    """Return what the library says of a model, without a path, and its notes with options as requests have them."""
+    from ptad.tables.notes import Note
+
+    notes = [Note.from_json(note).message.phrase(over_http) for note in found["notes"]]
+    renamed = {"left_out": "excluded"}
+    return {renamed.get(name, name): value for name, value in found.items() if name != "model"} | {"notes": notes}

@@ -17,7 +17,7 @@ from ptad.errors import PtadError
 from ptad.service.disk import EXIT_FULL, FULL, is_full
 from ptad.service.jobs.progress import ProgressFile
 from ptad.service.logs import traced
-from ptad.service.spelling import over_http
+from ptad.service.spelling import in_words_of_http, over_http
 from ptad.service.store import read_json, write_json
 
 try:
@@ -104,7 +104,7 @@ def _fit(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str
             checkpoint=folder / CHECKPOINT,
             bad_cells=folder / BAD_CELLS,
         )
-        summary = _shown(found)
+        summary = in_words_of_http(found)
         write_json(folder / FITTED, summary)
     if task.get("score"):  # a job of an older store has no such wish
         own = {name: task[name] for name in ("table", "label", "normal")}
@@ -134,13 +134,7 @@ def _renew(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[s
         false_alarm_rate=task["false_alarm_rate"],
         device=task["device"],
     )
-    return _shown(found)
-
-
-def _shown(found: dict[str, Any]) -> dict[str, Any]:
-    """A summary in the words of this API, without a path."""
-    renamed = {"rows_learned": "training_rows", "left_out": "excluded"}
-    return {renamed.get(name, name): value for name, value in found.items() if name != "model"}
+    return in_words_of_http(found)
 
 
 def _score(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str, Any]:
