@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from fastapi import FastAPI, Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from ptad._version import __version__
 from ptad.config import PRESETS
@@ -141,7 +141,7 @@ def _add_page(app: FastAPI) -> None:
 
     @app.get("/docs", include_in_schema=False)
     async def api_page() -> Response:
-        return answer("docs.html")
+        return RedirectResponse("/#/api")
 
     @app.get("/page/{name:path}", include_in_schema=False)
     async def page_file(name: str) -> Response:

@@ -103,10 +103,12 @@ def _fit(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str
             normal=task["normal"],
             checkpoint=folder / CHECKPOINT,
             bad_cells=folder / BAD_CELLS,
+            reading=progress.reading,
         )
         summary = in_words_of_http(found)
         write_json(folder / FITTED, summary)
     if task.get("score"):  # a job of an older store has no such wish
+        progress.stage("held-out scores", 0, 0, "rows")
         own = {name: task[name] for name in ("table", "label", "normal")}
         model = {"bundle": str(folder / "model"), "model_name": task["name"], "false_alarm_rate": None, "top": TOP_ROWS}
         try:
@@ -133,6 +135,7 @@ def _renew(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[s
         normal=task["normal"],
         false_alarm_rate=task["false_alarm_rate"],
         device=task["device"],
+        reading=progress.reading,
     )
     return in_words_of_http(found)
 

@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,11 @@ class ProgressFile(logging.Handler):
                 yield
         finally:
             logger.removeHandler(self)
+
+    @contextmanager
+    def reading(self) -> Iterator[Callable[[int, int | None], None]]:
+        """Yield what is told of the rows that were read."""
+        yield lambda done, total: self.stage("reading", done, total or 0, "rows")
 
     def stage(self, name: str, done: int, total: int, unit: str) -> None:
         """Note how much of a stage is done, a few times a second."""
