@@ -240,7 +240,7 @@ def test_bytes_that_are_not_utf8(tmp_path, content):
         ("a,b\n1,2\n".encode("utf-16"), "bad.csv is not utf-8 text .* encoding='utf-16'"),
         (b"\x89PNG\r\n\x1a\n\0\0", "bad.csv is not a table, but a binary file"),
         ("a,b,a\n1,2,3\n", "bad.csv: duplicate column names 'a'"),
-        (42 * ("x" * 100_000 + ",") + "a\n1\n", "bad.csv: the header is longer than 4,194,304 bytes"),
+        (42 * ("x" * 100_000 + ",") + "a\n1\n", "bad.csv: a line is longer than 4,194,304 bytes"),
     ],
 )
 def test_bad_csv(tmp_path, content, message):

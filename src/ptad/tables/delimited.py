@@ -83,17 +83,17 @@ def delimiter(source: Source, encoding: str) -> str:
     """What separates the cells of a delimited file."""
     if source.format == "tsv":
         return "\t"
-    with _opened(source, encoding) as text:
-        first = next((line for line in text if line.strip()), "")
+    with _opened(source, encoding) as lines:
+        first = next((line for line in lines if line.strip()), "")
     outside = "".join(first.split('"')[::2])  # delimiters inside quotes do not count
     return max(",;\t|", key=outside.count)  # of equal counts the comma, which comes first
 
 
 def header(source: Source, encoding: str) -> list[str]:
     """Column names of a delimited file."""
-    with _opened(source, encoding) as text:
+    with _opened(source, encoding) as lines:
         try:
-            rows = csv.reader(text, delimiter=delimiter(source, encoding))
+            rows = csv.reader(lines, delimiter=delimiter(source, encoding))
             names: list[str] = next((row for row in rows if row), [])
         except csv.Error as error:
             raise DataError(
@@ -101,7 +101,7 @@ def header(source: Source, encoding: str) -> list[str]:
                 "shorten the names."
             ) from error
     if sum(map(len, names)) + len(names) > BLOCK_BYTES:  # the reader would take the file for empty
-        raise _too_long(source, "the header")
+        raise _too_long(source)
     if names and names[0].lower().startswith("sep="):
         raise DataError(f"{source.label}: the first line, 'sep=...', is a note to Excel. Remove it.")
     unnamed = [i for i, name in enumerate(names, start=1) if not name.strip()]
@@ -173,11 +173,18 @@ def _errors(source: Source, encoding: str) -> Iterator[None]:
 
 
 @contextmanager
-def _opened(source: Source, encoding: str) -> Iterator[io.TextIOWrapper]:
-    """The text of a file, without a byte order mark."""
+def _opened(source: Source, encoding: str) -> Iterator[Iterator[str]]:
+    """The lines of a file, without a byte order mark; none of them fills the memory."""
     plain = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
     with _errors(source, encoding), source.open() as stream, io.TextIOWrapper(stream, plain, newline="") as text:
-        yield text
+        yield _lines(source, text)
+
+
+def _lines(source: Source, text: io.TextIOWrapper) -> Iterator[str]:
+    while line := text.readline(BLOCK_BYTES + 1):
+        if len(line) > BLOCK_BYTES:
+            raise _too_long(source)
+        yield line
 
 
 _OTHER_FILES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF-")  # pictures and documents
@@ -207,22 +214,22 @@ def _explained(source: Source, encoding: str, error: Exception) -> DataError:
             "holds the delimiter needs quotes."
         )
     if "straddl" in message:
-        return _too_long(source, "a row")
+        return _too_long(source)
     if "Empty CSV" in message:
         return DataError(f"{source.label} has no rows. Give a file with a header and rows.")
     return DataError(f"{source.label} cannot be read: {message}. Correct the file.")
 
 
-def _too_long(source: Source, what: str) -> DataError:
+def _too_long(source: Source) -> DataError:
     return DataError(
-        f"{source.label}: {what} is longer than {BLOCK_BYTES:,} bytes. Look for a quote that is never closed, or "
-        "shorten its cells."
+        f"{source.label}: a line is longer than {BLOCK_BYTES:,} bytes. Look for a quote that is never closed, or "
+        "shorten its cells; otherwise it is not a table."
     )
 
 
 def _ragged_line(source: Source, encoding: str) -> tuple[int, int, int]:
-    with _opened(source, encoding) as text:
-        rows = csv.reader(text, delimiter=delimiter(source, encoding))
+    with _opened(source, encoding) as lines:
+        rows = csv.reader(lines, delimiter=delimiter(source, encoding))
         wanted = len(next(rows))
         start = rows.line_num + 1
         with suppress(csv.Error):  # a cell too long for this reader

@@ -159,7 +159,6 @@ class TableScan(Iterator[pa.RecordBatch]):
             own: dict[str, pa.DataType] = {}
             metadata: Mapping[bytes, bytes] | None = None
             before = rows
-            source.check_first_line()
             if source.format in ("csv", "tsv"):
                 own = dict.fromkeys(delimited.header(source, self._encoding), pa.null())
                 finder.semicolons |= delimited.delimiter(source, self._encoding) == ";"

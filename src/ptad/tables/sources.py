@@ -88,22 +88,6 @@ class Source:
         if not same:
             raise DataError(f"{self.label} changed while it was read. Wait until it is complete, or read a copy of it.")
 
-    def check_first_line(self) -> None:
-        """Raise if text has no end of a line within reach: no memory would be enough to read on."""
-        if self.format not in TEXT_FORMATS:
-            return
-        seen = 0
-        try:
-            with self.open() as stream:
-                while seen < LONGEST_LINE and (piece := bytes(stream.read(1 << 16))):
-                    if b"\n" in piece or b"\r" in piece:
-                        return
-                    seen += len(piece)
-        except DAMAGE as error:
-            raise self.damaged(error) from error
-        if seen >= LONGEST_LINE:
-            raise endless_line(self.label)
-
     @contextmanager
     def open(self, *, native: bool = False) -> Iterator[IO[bytes]]:
         """The decompressed content as a stream of bytes.
