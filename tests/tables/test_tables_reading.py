@@ -386,3 +386,10 @@ def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, name):
         assert rows == 5000 * parts
         peaks.append(peak)
     assert peaks[1] < max(1.5 * peaks[0], 1 << 19)  # of 5 MB
+
+
+def test_numbers_of_a_text_column_stay_numbers_where_the_file_says_so(tmp_path):
+    schema = fit_schema(pa.table({"c": ["1", "x", "y"] * 8, "n": [0.5, 1.5, 2.5] * 8}))
+    pq.write_table(pa.table({"c": [1, 2], "n": [0.5, 1.5]}), tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet", schema=schema)["c"].type == pa.int64()
+    assert schema.encode(read_table(tmp_path / "t.parquet", schema=schema)).tolist() == [[0.0, 0.5], [3.0, 1.5]]

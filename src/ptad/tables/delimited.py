@@ -44,7 +44,7 @@ class TypeFinder:
     """
 
     def __init__(self, as_text: Sequence[str] = (), decimal: str | None = None, thousands: str | None = None) -> None:
-        self._types: dict[str, pa.DataType | None] = dict.fromkeys(as_text, pa.large_string())
+        self._types: dict[str, pa.DataType | None] = {}
         self._as_text, self._chosen = frozenset(as_text), (decimal, thousands)
         self._tallies: dict[str, NumberTally] = {}
         self.semicolons = False
@@ -52,7 +52,7 @@ class TypeFinder:
     def look(self, batch: pa.RecordBatch) -> None:
         """Take the values of a batch of text into account."""
         for name, array in zip(batch.schema.names, batch.columns, strict=True):
-            known = self._types.setdefault(name, None)
+            known = self._types.setdefault(name, pa.large_string() if name in self._as_text else None)
             if name in self._as_text or array.null_count == len(array):
                 continue
             if known != pa.large_string():

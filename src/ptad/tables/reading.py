@@ -152,56 +152,51 @@ class TableScan(Iterator[pa.RecordBatch]):
         formatted = () if self._fitted is None else self._fitted.formatted
         finder = delimited.TypeFinder((*self._text, *formatted), *self._signs)
         fields: dict[str, list[pa.DataType]] = {}
-        first: tuple[Source, list[str]] | None = None
-        delimited_names: dict[str, pa.DataType] = {}
-        rows = 0
+        first: set[str] = set()
         for source in self.sources:
-            own: dict[str, pa.DataType] = {}
-            metadata: Mapping[bytes, bytes] | None = None
-            before = rows
-            if source.format in ("csv", "tsv"):
-                own = dict.fromkeys(delimited.header(source, self._encoding), pa.null())
-                finder.semicolons |= delimited.delimiter(source, self._encoding) == ";"
-                for batch in delimited.text_batches(source, self._encoding, self._missing):
-                    finder.look(batch)
-                    rows += batch.num_rows
-                delimited_names.update(own)
-            elif source.format == "jsonl":
-                for batch in json_batches(source, self._encoding, (), self._most_columns):
-                    rows += batch.num_rows
-                    for f in batch.schema:
-                        own[f.name] = self._common(f.name, [own.get(f.name, pa.null()), f.type])
-                        self._keep_text(f)
-            elif source.format == "excel":
-                table = self._sheets[source] = read_sheet(source)
-                own = {f.name: f.type for f in table.schema}
-                metadata = table.schema.metadata
-                rows += table.num_rows
-            else:
-                count, shape = arrow_shape(source)
-                own = {f.name: f.type for f in shape}
-                metadata = shape.metadata
-                rows += count
+            own, n_rows, metadata = self._look_at(source, finder)
             source.check_unchanged()
-            self._counts.append(rows - before)
+            self._counts.append(n_rows)
             self._countings.append(counting_of(source.format, metadata))
-            if first is None:
-                first = source, list(own)
-            elif set(own) != set(first[1]) and source.format != "jsonl":
-                odd = sorted(set(own) ^ set(first[1]))
+            first = first or set(own)
+            if source.format != "jsonl" and (odd := sorted(set(own) ^ first)):
                 raise DataError(
-                    f"{source.label} and {first[0].label} do not have the same columns: {', '.join(map(repr, odd))} is "
-                    "only in one of them. Give files of one table."
+                    f"{source.label} and {self.sources[0].label} do not have the same columns: "
+                    f"{', '.join(map(repr, odd))} is only in one of them. Give files of one table."
                 )
             for name, kind in own.items():
                 fields.setdefault(name, []).append(kind)
-        found = finder.types()  # only now it has seen all files
-        for name in delimited_names:
-            kind = found.get(name, pa.null())
+        for name, kind in finder.types().items():  # only now it has seen all files
             fields[name].append(pa.large_string() if is_foreign(self._types.get(name), kind) else kind)
         self._warn_of_signs(finder)
         schema = pa.schema([(name, self._common(name, kinds)) for name, kinds in fields.items()])
-        return schema.with_metadata({delimited.DELIMITER: b";"} if finder.semicolons else None), rows
+        return schema.with_metadata({delimited.DELIMITER: b";"} if finder.semicolons else None), sum(self._counts)
+
+    def _look_at(
+        self, source: Source, finder: delimited.TypeFinder
+    ) -> tuple[dict[str, pa.DataType], int, Mapping[bytes, bytes] | None]:
+        """The types of a file's columns as far as they are known, its number of rows, and its metadata."""
+        rows = 0
+        if source.format in ("csv", "tsv"):
+            finder.semicolons |= delimited.delimiter(source, self._encoding) == ";"
+            for batch in delimited.text_batches(source, self._encoding, self._missing):
+                finder.look(batch)
+                rows += batch.num_rows
+            return dict.fromkeys(delimited.header(source, self._encoding), pa.null()), rows, None
+        if source.format == "jsonl":
+            own: dict[str, pa.DataType] = {}
+            for batch in json_batches(source, self._encoding, (), self._most_columns):
+                rows += batch.num_rows
+                for f in batch.schema:
+                    own[f.name] = self._common(f.name, [own.get(f.name, pa.null()), f.type])
+                    self._keep_text(f)
+            return own, rows, None
+        if source.format == "excel":
+            table = self._sheets[source] = read_sheet(source)
+            rows, schema = table.num_rows, table.schema
+        else:
+            rows, schema = arrow_shape(source)
+        return {f.name: f.type for f in schema}, rows, schema.metadata
 
     def _warn_of_signs(self, finder: delimited.TypeFinder) -> None:
         """Say that numbers of the model have another decimal sign here: they would all be unreadable."""

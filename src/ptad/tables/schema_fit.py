@@ -18,7 +18,7 @@ from ptad.tables.encoding import raw_block
 from ptad.tables.frame import Frame
 from ptad.tables.inference import read_columns
 from ptad.tables.names import did_you_mean
-from ptad.tables.notes import doubt_of
+from ptad.tables.notes import Note, doubt_of
 from ptad.tables.numeric_column import NumericColumn, origin_of
 from ptad.tables.schema import Schema
 from ptad.tables.values import decoded, is_text, without_missing, without_named
@@ -95,38 +95,26 @@ def fit_schema(
         semicolons=has_semicolons(table),
     )
     found = BadCells() if bad is None else bad
-    excluded: dict[str, str] = {}
+    excluded = {
+        name: "dropped by the user" if name in dropped else "not among the columns chosen by the user"
+        for name in frame.names
+        if name in unused
+    }
     columns: list[Column] = []
     places: list[int] = []
     for i, name in enumerate(frame.names):
-        reason: str | None = None
-        if name in dropped:
-            reason = "dropped by the user"
-        elif only is not None and name not in only:
-            reason = "not among the columns chosen by the user"
-        elif name not in readings:
+        if name in excluded:
+            continue
+        if name not in readings:
             assert frame.array is not None
-            columns.append(_array_column(name, frame.array[:, i]))
+            fitted: Column | str = _array_column(name, frame.array[:, i])
         else:
-            whole, reading = without_missing(cells[name], ()), readings[name]
-            array = _readable(name, reading, whole, found)
-            if name in chosen and array.null_count == len(array) > whole.null_count:
-                examples = ", ".join(map(quoted, decoded(whole).drop_null().unique()[:3].to_pylist()))
-                raise DataError(
-                    f"Column {name!r} cannot be of type {chosen[name]!r}: none of its values ({examples}) can be read "
-                    "so.",
-                    "Choose another type or format with {}.",
-                    (Option("types"),),
-                )
-            if (doubt := doubt_of(name, reading, whole, array, chosen=name in chosen)) is not None:
-                notes.append(doubt)
-            reason = reason_to_exclude(array, reading, identifiers=name not in chosen)
-            if reason is None:
-                columns.append(reading.fit(name, array))
-        if reason is None:
+            fitted = _fitted(name, readings[name], cells[name], chosen.get(name), found, notes)
+        if isinstance(fitted, str):
+            excluded[name] = fitted
+        else:
+            columns.append(fitted)
             places.append(i)
-        else:
-            excluded[name] = reason
     if not columns:
         reasons = "; ".join(f"{name!r} ({reason})" for name, reason in list(excluded.items())[:30])
         raise DataError(
@@ -174,6 +162,24 @@ def _array_column(name: str, values: np.ndarray) -> NumericColumn:
     if values.dtype.kind not in "iu":
         return NumericColumn(name, "numeric")
     return NumericColumn(name, "numeric", True, origin_of(int(values.min()), int(values.max())))
+
+
+def _fitted(
+    name: str, reading: Reading, cells: pa.Array, chosen: str | None, bad: BadCells, notes: list[Note]
+) -> Column | str:
+    """The encoder of a column, or the reason why it is excluded; what is questionable goes to ``notes``."""
+    whole = without_missing(cells, ())
+    array = _readable(name, reading, whole, bad)
+    if chosen is not None and array.null_count == len(array) > whole.null_count:
+        examples = ", ".join(map(quoted, decoded(whole).drop_null().unique()[:3].to_pylist()))
+        raise DataError(
+            f"Column {name!r} cannot be of type {chosen!r}: none of its values ({examples}) can be read so.",
+            "Choose another type or format with {}.",
+            (Option("types"),),
+        )
+    if (doubt := doubt_of(name, reading, whole, array, chosen=chosen is not None)) is not None:
+        notes.append(doubt)
+    return reason_to_exclude(array, reading, identifiers=chosen is None) or reading.fit(name, array)
 
 
 def _readable(name: str, reading: Reading, array: pa.Array, bad: BadCells) -> pa.Array:
