@@ -201,27 +201,6 @@ def test_a_training_column_is_questioned_above_five_percent(ptad, table, tmp_pat
     assert "8 cells count as missing: count 5 % (8 of 160 cells)" in " ".join(few.stdout.split())
 
 
-@pytest.mark.parametrize("command", ["score", "evaluate"])
-def test_a_column_of_which_nothing_can_be_read_is_warned_of(ptad, model, table, tmp_path, command):
-    rows = read_table(table)
-    place = rows.column_names.index("count")
-    write_table(rows.set_column(place, "count", [["many"] * rows.num_rows]), tmp_path / "t.csv")
-    more = ("--out", tmp_path / "s.csv") if command == "score" else ("--label", "status", "--normal", "ok")
-    done = ptad(command, model, tmp_path / "t.csv", *more)
-    assert done.exit_code == 0, done.stderr
-    said = f"warning: Column 'count' counts as missing in every row: none of its {rows.num_rows} values can be read"
-    assert done.stderr.count(said) == 1 and "give --decimal and --thousands." in done.stderr
-
-
-def test_nothing_reaches_standard_output_before_the_table_can_be_read(ptad, model, table, tmp_path):
-    write_table(read_table(table).drop_columns(["b"]), tmp_path / "t.csv")
-    absent = ptad("score", model, tmp_path / "t.csv")
-    assert absent.exit_code == 2 and absent.stdout == ""
-    (tmp_path / "t.csv").write_text(changed(table, {(3, "a"): "inf"}))
-    infinite = ptad("score", model, tmp_path / "t.csv")
-    assert infinite.exit_code == 2 and infinite.stdout == "" and "column 'a', row 3 (the header" in infinite.stderr
-
-
 def test_markers_of_the_model_and_of_the_command(ptad, table, tmp_path, tiny):
     marked = tmp_path / "t.csv"
     marked.write_text(changed(table, {(3, "a"): "?", (5, "b"): "-", (7, "count"): "?"}))
