@@ -23,6 +23,7 @@ from ptad.jobs.bad_cell_list import bad_cell_list, check_list
 from ptad.jobs.batches import known_names
 from ptad.jobs.sampling import MAX_ROWS, Progress, Sample, training_rows
 from ptad.paper.settings import NetworkSettings
+from ptad.parameters import check_parameters
 from ptad.storage import MANIFEST
 from ptad.tables import BadCellsWarning
 from ptad.tables.places import Places, located
@@ -237,12 +238,6 @@ def checked_detector(parameters: Mapping[str, Any]) -> PTAD:
     check_parameters(detector)
     resolve_device(detector.device)
     return detector
-
-
-def check_parameters(detector: PTAD) -> None:
-    """Raise if a parameter or a setting is out of its range."""
-    detector._check_parameters()
-    make_config(detector.preset, detector.config)
 
 
 def check_target(target: Path) -> None:
