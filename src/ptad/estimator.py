@@ -208,9 +208,6 @@ class PTAD(SklearnDetector):
         self._adopt(detector, rate=self._rate_to_keep())
         return self
 
-    def _note_rate(self, rate: float | str) -> None:
-        self.false_alarm_rate = rate
-
     def _rate_to_keep(self) -> float | str:
         """The rate in force, which no update may loosen; "auto" where there is none yet."""
         return self.false_alarm_rate_ if self.detector_.calibration is not None else self.false_alarm_rate

@@ -76,7 +76,6 @@ def score(
 ) -> None:
     """Add the columns score, p_value and anomaly to a table of any size."""
     from ptad.cli.settings import on_cluster, parse_rate, parse_target
-    from ptad.jobs.database import score_into
     from ptad.jobs.score import score_table
 
     set_up_logging(quiet)
@@ -97,6 +96,8 @@ def score(
             **reading.job,
         }
         if into is not None:
+            from ptad.jobs.database import score_into
+
             summary = score_into(model, source, *parse_target(db, into, out), replace=replace, **settings)
         elif cluster:
             from ptad.jobs.ray.scoring import score_on_cluster

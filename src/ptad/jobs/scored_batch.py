@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ptad.errors import DataError
-from ptad.explanation import Explanation, make_explanation
+from ptad.explanation import make_explanation
 from ptad.jobs.bad_cell_list import LIST, bad_cell_list, to_bytes
 from ptad.jobs.batches import known_batches
 from ptad.jobs.explain import why_columns
@@ -145,34 +145,26 @@ class ScoredBatch:
         The cells that cannot be read.
     encoded : ndarray of shape (n_rows, n_features)
         The rows as the model sees them.
-    explanation : Explanation or None
-        What the strongest columns were taken from.
     """
 
     columns: dict[str, pa.Array]
     cells: CellCounts
     bad: BadCells
     encoded: NDArray[np.float64]
-    explanation: Explanation | None
 
     def notes(self) -> dict[bytes, bytes]:
         """Return counts and bad cells in a compact form, to be kept beside the scores."""
         return {CELLS: self.cells.to_bytes(), LIST: to_bytes(self.bad)}
 
 
-def score_batch(
-    model: TableModel, rows: Any, explain: int = 0, *, strict: bool = False, bad: BadCells | None = None
-) -> ScoredBatch:
-    """Score rows and name their ``explain`` strongest columns.
-
-    ``strict`` refuses a cell that cannot be read; otherwise ``bad``, if given, takes it in.
-    """
-    bad = BadCells(strict=strict) if bad is None else bad
+def score_batch(model: TableModel, rows: Any, explain: int = 0, *, strict: bool = False) -> ScoredBatch:
+    """Score rows and name their ``explain`` strongest columns; ``strict`` refuses a cell that cannot be read."""
+    bad = BadCells(strict=strict)
     encoded = model.schema_.encode(rows, bad)
     explanation = make_explanation(rows, model.schema_, model.detector_, bad, encoded) if explain else None
     scores = model.detector_.scores(encoded) if explanation is None else explanation.score_values
     found = decisions(model, scores) | ({} if explanation is None else why_columns(explanation, explain))
-    return ScoredBatch(found, CellCounts.of(encoded, model.schema_, bad), bad, encoded, explanation)
+    return ScoredBatch(found, CellCounts.of(encoded, model.schema_, bad), bad, encoded)
 
 
 def decisions(model: TableModel, scores: NDArray[np.float64]) -> dict[str, pa.Array]:

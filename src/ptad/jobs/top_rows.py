@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from ptad.errors import SettingError
+from ptad.explanation import make_explanation
 from ptad.jobs.batches import known_names, rows_per_batch, scan_for
 from ptad.jobs.explain import row_reasons
-from ptad.jobs.scored_batch import CellCounts, score_batch, scored_batches
+from ptad.jobs.scored_batch import CellCounts, decisions, scored_batches
 from ptad.messages import Option
 from ptad.table_model import TableModel
 from ptad.tables import BadCells
@@ -72,8 +73,7 @@ def explained_rows(
     model: TableModel, rows: pa.Table, numbers: list[int], columns: int, bad: BadCells | None = None
 ) -> list[dict[str, Any]]:
     """Return one entry per row, as in :class:`TopRows`; ``bad`` collects the cells that cannot be read."""
-    scored = score_batch(model, rows, max(columns, 1), bad=bad)
-    assert scored.explanation is not None
-    said = pa.table({name: scored.columns[name] for name in ("score", "p_value", "anomaly")}).to_pylist()
-    reasons = row_reasons(scored.explanation, columns)
+    explanation = make_explanation(rows, model.schema_, model.detector_, bad)
+    said = pa.table(decisions(model, explanation.score_values)).to_pylist()
+    reasons = row_reasons(explanation, columns)
     return [{"row": number, **said[i], "columns": reasons[i]} for i, number in enumerate(numbers)]
