@@ -77,7 +77,7 @@ def known_batches(model: TableModel, scan: TableScan) -> Iterator[tuple[int, pa.
         for name, value in model.schema_.changed_constants(batch).items():
             if name not in said:
                 said.add(name)
-                found = f"column {name!r} is excluded ({model.schema_.left_out[name]}) but now holds {value!r}."
+                found = f"column {name!r} is excluded ({model.schema_.excluded[name]}) but now holds {value!r}."
                 logger.warning(Message(found, "To use it, fit again with {}.", (Option("types", (name, "TYPE")),)))
         yield start, batch, batch.select(names)
         start += batch.num_rows

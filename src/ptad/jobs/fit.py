@@ -84,7 +84,7 @@ def fit_table(
     with _located(sample.places):
         detector = (learn or _fit)(detector, sample.table, checkpoint)
     if label is not None:
-        detector.schema_.left_out[label] = "label column"
+        detector.schema_.excluded[label] = "label column"
     bad = _listed(detector, sample.table, sample.places, bad_cells)
     detector.save(target)
     if checkpoint is not None:
@@ -213,7 +213,7 @@ def _summary(detector: PTAD, target: Path, sample: Sample, bad: dict[str, int]) 
         "columns_by_type": dict(Counter(schema.types.values()).most_common()),
         "columns_dated": [name for name, type_ in schema.types.items() if type_ in ("datetime", "date")],
         "features": len(schema.features),
-        "left_out": dict(schema.left_out),
+        "excluded": dict(schema.excluded),
         "notes": [note.to_json() for note in schema.notes],
         "bad_cells": sum(bad.values()),
         "columns_with_bad_cells": bad,

@@ -27,7 +27,7 @@ from ptad.service.disk import EXIT_FULL, is_full
 from ptad.service.store import read_json, write_json
 from ptad.service.words import http_words
 from ptad.tables import BadCells, Schema, TableScan, scan_table
-from ptad.tables.column_types import Reading, reason_to_leave_out, type_of_array
+from ptad.tables.column_types import Reading, reason_to_exclude, type_of_array
 from ptad.tables.inference import read_columns
 from ptad.tables.places import located
 from ptad.tables.schema_fit import has_semicolons
@@ -254,7 +254,7 @@ def _column(name: str, array: pa.Array, reading: Reading | None) -> dict[str, An
         entry["problem"] = f"values of type {array.type} cannot be used"
     else:
         entry["type"] = reading.type
-        entry["problem"] = reason_to_leave_out(array, reading, identifiers=True)
+        entry["problem"] = reason_to_exclude(array, reading, identifiers=True)
     entry["missing"] = array.null_count / max(len(array), 1)
     present = array.drop_null()
     entry["examples"] = [_text(v) for v in _some(present)]

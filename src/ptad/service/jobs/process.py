@@ -142,8 +142,7 @@ def _renew(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
 
 def _shown(found: dict[str, Any]) -> dict[str, Any]:
     """A summary in the words of this API, without a path."""
-    renamed = {"left_out": "excluded"}
-    return {renamed.get(name, name): value for name, value in found.items() if name != "model"}
+    return {name: value for name, value in found.items() if name != "model"}
 
 
 def _score(folder: Path, task: dict[str, Any], progress: Progress | None = None) -> dict[str, Any]:
