@@ -18,8 +18,7 @@ from ptad.devices import resolve_device
 from ptad.errors import DataError, TrainingError
 from ptad.layout import require
 from ptad.paper.encoding import Encoding
-from ptad.paper.network import Network, context_rows
-from ptad.paper.network_layout import empty_network, network_layouts
+from ptad.paper.network import Network, context_rows, empty_network, network_layouts
 from ptad.paper.scorer import Scorer
 from ptad.paper.scores import PARTS, Cells, Scores
 from ptad.paper.settings import NetworkSettings
