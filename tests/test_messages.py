@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import pickle
 import re
@@ -103,3 +104,9 @@ def test_no_table_knows_the_command_line():
 def test_errors_cross_processes_whole(error):
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error) and again.message == error.message and str(again) == str(error)
+
+
+@pytest.mark.parametrize("options", [(), (TYPE, Option("drop")), (Option("false_alarm_rate", 0.1),)])
+def test_messages_cross_processes_as_json(options):
+    message = Message("Wrong.", "Give {} or {}."[: 5 + 3 * len(options)], options, "Leave it.")
+    assert Message.from_json(json.loads(json.dumps(message.to_json()))) == message

@@ -26,7 +26,7 @@ from ptad.jobs.ray.connection import connected, worker_share
 from ptad.jobs.ray.plan import Unit, make_units, parquet_files, read_unit
 from ptad.jobs.score import ScoreJob, ScoreOptions, ScoreSummary
 from ptad.jobs.scored_batch import CELLS, CellCounts, score_batch
-from ptad.messages import Option
+from ptad.messages import Message
 from ptad.model import Model
 from ptad.tables import TableWriter
 from ptad.tables.places import Places, RowError
@@ -104,22 +104,20 @@ def score_on_cluster(
 
 
 def _sent(error: UserError, start: int) -> list[Any]:
-    """An error of a worker whose rows begin at ``start``, as plain types."""
-    options = [[o.name, o.value] for o in error.message.options]
+    """An error of a worker whose rows begin at ``start``, as plain types: the row that it is about, if any, first."""
     if isinstance(error, RowError):
-        before, row, after, remedy, *_ = error.args
-        return [before, start + row, after, remedy, options]
-    return [error.message.problem, error.message.remedy, options]
+        before, row, after, *_ = error.args
+        return [[before, start + row, after], error.message.to_json()]
+    return [None, error.message.to_json()]
 
 
 def _raised(words: list[Any], places: Places) -> DataError:
     """The error that a worker has sent, for a reader who finds the rows at these places."""
-    *what, remedy, named = words
-    options = tuple(Option(name, tuple(value) if isinstance(value, list) else value) for name, value in named)
-    if len(what) == 1:
-        return DataError(what[0], remedy, options)
-    before, row, after = what
-    return RowError(before, row, after, remedy, options, places)
+    place, message = words[0], Message.from_json(words[1])
+    if place is None:
+        return DataError(message.problem, message.remedy, message.options, message.otherwise)
+    before, row, after = place
+    return RowError(before, row, after, message.remedy, message.options, places)
 
 
 def _only_writer(folder: Path) -> OutputLock:
