@@ -24,7 +24,7 @@ from ptad.errors import DataError
 from ptad.estimator import PTAD
 from ptad.files import OutputLock, refused, write_whole
 from ptad.jobs.bad_cell_list import bad_cell_list
-from ptad.jobs.batches import rows_per_batch
+from ptad.jobs.batches import is_read_again, rows_per_batch
 from ptad.messages import Option
 from ptad.report.bundle import STYLE, asset, script
 from ptad.report.content import ReportSettings, make_content
@@ -133,10 +133,7 @@ def _content(
 
 def _is_read_again(table: Any) -> bool:
     """Whether a table is still there after it was read: standard input is not."""
-    if not _is_path(table):
-        return True
-    source = as_source(table).source
-    return "-" not in (source if isinstance(source, list | tuple) else [source])
+    return not _is_path(table) or is_read_again(table)
 
 
 def _held_out(survey: Survey, batches: Callable[[], Iterable[pa.RecordBatch]], progress: Progress | None) -> Survey:

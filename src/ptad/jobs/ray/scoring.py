@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from ptad.errors import DataError, SettingError, UserError
 from ptad.files import OutputLock, refused, write_whole
 from ptad.jobs.bad_cell_list import LIST, bad_cell_list, from_bytes
-from ptad.jobs.batches import known_names, load_light
+from ptad.jobs.batches import is_read_again, known_names, load_light
 from ptad.jobs.ray.connection import connected, worker_share
 from ptad.jobs.ray.plan import Unit, make_units, parquet_files, read_unit
 from ptad.jobs.score import ScoreJob, ScoreOptions, ScoreSummary
@@ -58,9 +58,9 @@ def score_on_cluster(
         Those of :class:`ptad.jobs.score.ScoreOptions`.
     """
     chosen = ScoreOptions(**options)
-    plan = ScoreJob(model_folder, source, chosen, "cpu")
-    if not plan.is_read_again:
+    if not is_read_again(source):
         raise SettingError("A cluster reads files that all machines see. Write the rows to a Parquet file first.")
+    plan = ScoreJob(model_folder, source, chosen, "cpu")
     model, scan, folder = plan.model, plan.scan, Path(out).resolve()
     known_names(model, scan.schema.names)  # names the columns that are ignored, once
     with _only_writer(folder):
