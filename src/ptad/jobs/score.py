@@ -155,7 +155,7 @@ class ScoreJob:
             "sources": [[str(s.path.resolve()), *s.state] for s in self.scan.sources],
             "device": model.detector_.pipeline.reference.device,
             "false_alarm_rate": None if model.detector_.calibration is None else model.false_alarm_rate_,
-            "columns": self.schema.names,
+            "columns": self.added.names,
             "batch_rows": self.step,
             "encoding": options.encoding,
             "reading": [self.wish.sheet, self.wish.decimal, self.wish.thousands],
