@@ -64,8 +64,8 @@ def score_on_cluster(
     model, scan, folder = plan.model, plan.scan, Path(out).resolve()
     known_names(model, scan.schema.names)  # names the columns that are ignored, once
     with _only_writer(folder):
-        # the parts hold the table's own columns too, and workers may have other devices than this machine
-        _open_folder(folder, plan.belongs_to() | {"columns": plan.schema.names, "device": chosen.device})
+        # parts hold whole rows; workers may have other devices than the driver
+        _open_folder(folder, plan.belongs_to() | {"columns": plan.schema.names, "device": None})
         job = {
             "model": str(Path(model_folder).resolve()),
             "device": chosen.device,
