@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import socket
@@ -35,6 +36,8 @@ class Server(uvicorn.Server):
         """Start; from here on errors that have no caller are logged by the service."""
         asyncio.get_running_loop().set_exception_handler(self._connections.on_loop_error)
         await super().startup(sockets)
+        gc.collect()
+        gc.freeze()  # what is there now stays: looking through it would hold up every answer now and then
 
     async def on_tick(self, counter: int) -> bool:
         """Look after the connections once in half a second."""
