@@ -14,6 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from ptad.errors import SettingError
+from ptad.messages import Option
 from ptad.service.app import create_app
 from ptad.service.connections import Connections, connection_class
 from ptad.service.logs import SparseLog
@@ -106,6 +107,7 @@ def _listen(settings: ServiceSettings) -> socket.socket:
     except OSError as error:
         listener.close()
         raise SettingError(
-            f"The service cannot listen on {settings.host} port {settings.port}: {error.strerror or error}. "
-            "Choose another with --host and --port."
+            f"The service cannot listen on {settings.host} port {settings.port}: {error.strerror or error}.",
+            "Choose another with {} and {}.",
+            (Option("host"), Option("port")),
         ) from error
