@@ -1,0 +1,70 @@
+"""The site: ``make docs`` builds it into build/docs, without a network; a warning is an error."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import matplotlib
+
+from ptad import __version__
+
+matplotlib.use("agg")
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
+
+project = "ptad"
+author = "The ptad developers"
+copyright = author
+version = release = __version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+    "generated",
+]
+exclude_patterns = ["generated/gallery/*.ipynb", "generated/gallery/*.md5", "generated/gallery/*.py"]
+nitpicky = False
+html_math_renderer = "mathjax"
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 4
+
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc says them in words
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "generated/gallery",
+    "filename_pattern": r"\.py$",
+    "min_reported_time": 1000,
+    "show_memory": False,
+    "download_all_examples": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+    "abort_on_example_error": True,
+    "capture_repr": ("_repr_html_", "__repr__"),
+    "matplotlib_animations": False,
+}
+
+templates_path = ["_templates"]
+html_theme = "pydata_sphinx_theme"
+html_title = "ptad"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "header_links_before_dropdown": 7,
+    "navbar_align": "left",
+    "show_toc_level": 2,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "show_prev_next": False,
+}
