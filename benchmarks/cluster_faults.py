@@ -35,16 +35,16 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "cluster"))
 from faults import NODE, kill_worker, worker_pids
 
 from ptad import PTAD
-from ptad.benchmark.cell import Cell
 from ptad.benchmark.loading import Dataset
+from ptad.benchmark.measurement import Cell
 from ptad.benchmark.plan import RunSettings
 from ptad.benchmark.ray_workers import cluster_executor
 from ptad.benchmark.runner import run_grid
 from ptad.benchmark.store import ResultStore
-from ptad.engines.learning import fit_table
-from ptad.engines.local import score_table
-from ptad.engines.ray.scoring import score_on_cluster
-from ptad.engines.ray.training import cluster_learner
+from ptad.jobs.fit import fit_table
+from ptad.jobs.ray.scoring import score_on_cluster
+from ptad.jobs.ray.training import cluster_learner
+from ptad.jobs.score import score_table
 from ptad.tables import read_table, write_table
 
 chance = random.Random(0)

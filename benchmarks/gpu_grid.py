@@ -33,12 +33,12 @@ from typing import Any
 import numpy as np
 
 from ptad.benchmark.catalogue import DatasetInfo, catalogue
-from ptad.benchmark.cell import Cell
 from ptad.benchmark.collections import load_dataset, open_collection
 from ptad.benchmark.experiments import EXPERIMENTS, MEASUREMENTS
 from ptad.benchmark.experiments.anomaly_types import synthetic_loader
 from ptad.benchmark.experiments.variants import make_cells
 from ptad.benchmark.loading import Dataset, load_file
+from ptad.benchmark.measurement import Cell
 from ptad.benchmark.peers import make_peer
 from ptad.benchmark.plan import RunSettings, make_grid
 from ptad.benchmark.runner import Loader, run_grid

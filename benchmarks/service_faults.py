@@ -82,7 +82,9 @@ class Service:
 
     def kill_worker(self) -> bool:
         workers = [
-            p for p in psutil.Process(self.process.pid).children() if "ptad.service.worker" in " ".join(p.cmdline())
+            p
+            for p in psutil.Process(self.process.pid).children()
+            if "ptad.service.jobs.process" in " ".join(p.cmdline())
         ]
         for worker in workers:
             worker.kill()

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from ptad import PTAD
-from ptad.benchmark.cell import peak_memory_mb, reset_peak_memory
+from ptad.benchmark.measurement import peak_memory_mb, reset_peak_memory
 
 TRAIN, TEST, COLUMNS = 18_000, 23_000, 62
 Matrix = np.ndarray[Any, np.dtype[np.float64]]

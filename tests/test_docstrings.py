@@ -34,7 +34,10 @@ def faults(place: str) -> list[str]:
 @pytest.mark.parametrize("cls", [*CLASSES, Plots], ids=lambda cls: cls.__name__)
 def test_every_public_class_and_method_is_documented(cls: Any) -> None:
     place = f"{cls.__module__}.{cls.__qualname__}"
-    found = [*faults(place), *(fault for name in own_methods(cls) for fault in faults(f"{place}.{name}"))]
+    own = faults(place)
+    if issubclass(cls, ptad.PtadError) and "__init__" not in vars(cls):
+        own = [fault for fault in own if "PR01" not in fault]  # the parameters of PtadError, documented there
+    found = [*own, *(fault for name in own_methods(cls) for fault in faults(f"{place}.{name}"))]
     assert not found, "\n".join(found)
 
 

@@ -11,13 +11,36 @@
     │   └── MissingExtraError       an optional package is not installed (also an ImportError)
     └── TrainingError (RuntimeError) the data are fine, yet training came to nothing
 
-Every message names the culprit and the remedy. The command line maps ``UserError`` to exit code 2, everything else
-to 1; the service maps it to HTTP 400.
+Every message names the culprit and the remedy; who shows it spells the options of the remedy for the reader. The
+command line maps ``UserError`` to exit code 2, everything else to 1; the service maps it to HTTP 400.
 """
+
+from __future__ import annotations
+
+from ptad.messages import Message, Option
 
 
 class PtadError(Exception):
-    """Base of all errors raised by ptad."""
+    """Base of all errors raised by ptad.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong and where.
+    remedy : str
+        What to do, if the problem does not say so itself; ``{}`` stands for every option.
+    options : tuple of Option
+        What the remedy names.
+    otherwise : str
+        The remedy for readers who do not have all of these options.
+    """
+
+    def __init__(self, problem: str, remedy: str = "", options: tuple[Option, ...] = (), otherwise: str = "") -> None:
+        super().__init__(problem, remedy, options, otherwise)
+        self.message = Message(problem, remedy, options, otherwise)
+
+    def __str__(self) -> str:
+        return str(self.message)
 
 
 class UserError(PtadError, ValueError):
@@ -54,7 +77,8 @@ class MissingExtraError(UserError, ImportError):
     """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs the package '{package}'. Install it with: pip install 'ptad[{extra}]'")
+        super().__init__(f"{purpose} needs the package '{package}'.", f"Install it with: pip install 'ptad[{extra}]'")
+        self.args = (package, extra, purpose)
 
 
 class TrainingError(PtadError, RuntimeError):

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ptad.errors import DataError
 from ptad.table_model import TableModel
-from ptad.tables.borders import as_frame, as_table
+from ptad.tables.conversion import as_frame, as_table
 
 Array = NDArray[np.float64]
 

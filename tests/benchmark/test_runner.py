@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from ptad.benchmark import runner, workers
-from ptad.benchmark.cell import Cell, Task, config_hash, measure
 from ptad.benchmark.loading import Dataset
+from ptad.benchmark.measurement import Cell, Task, config_hash, measure
 from ptad.benchmark.plan import RunSettings, make_grid
 from ptad.benchmark.runner import run_grid
 from ptad.benchmark.store import ResultStore

@@ -11,7 +11,7 @@ import numpy as np
 import psutil
 import pytest
 
-from ptad.benchmark.cell import Outcome, Task
+from ptad.benchmark.measurement import Outcome, Task
 from ptad.benchmark.workers import MOST_TRIES, run_tasks
 from stopping import HANG
 

@@ -62,7 +62,7 @@ def test_score_goes_on_counts_lists_and_gives_the_reason(ptad, model, table, bad
 
 
 def test_the_list_is_whole_after_an_interruption(model, bad, tmp_path):
-    from ptad.engines.local import score_table
+    from ptad.jobs.score import score_table
 
     def stop(done, total):
         if done == 60:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ptad.engines import local
+from ptad.jobs import score
 from ptad.tables import read_table, write_table
 
 HEADER = "a,b\n"
@@ -185,14 +185,14 @@ def test_full_disk(ptad, table, model, tmp_path, tiny):
 def test_input_that_changes_while_it_is_read(ptad, model, table, tmp_path, monkeypatch):
     changing = tmp_path / "t.csv"
     changing.write_bytes(table.read_bytes())
-    plain = local.score_batch
+    plain = score.score_batch
 
     def meanwhile(*args, **more):
         with changing.open("a") as file:
             file.write("1,1,1,1,red,kg,ok\n")
         return plain(*args, **more)
 
-    monkeypatch.setattr(local, "score_batch", meanwhile)
+    monkeypatch.setattr(score, "score_batch", meanwhile)
     result = ptad("score", model, changing, "--out", tmp_path / "o.csv", "--batch-rows", 20, "--json", "--quiet")
     message = refused(result)
     assert "t.csv changed while it was read" in message and "read a copy" in message

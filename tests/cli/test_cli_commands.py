@@ -10,8 +10,8 @@ import pytest
 
 from ptad import PTAD, __version__
 from ptad.cli.console import print_top_rows
-from ptad.engines.evaluation import exact_interval
 from ptad.errors import TrainingError
+from ptad.jobs.evaluate import exact_interval
 from ptad.tables import read_table, write_table
 
 COMMANDS = ["fit", "update", "recalibrate", "score", "explain", "evaluate", "info", "demo"]
@@ -149,7 +149,7 @@ def test_exit_codes_of_what_is_not_the_users_mistake(ptad, model, monkeypatch):
         def describe(folder):
             raise error
 
-        monkeypatch.setattr("ptad.engines.inspection.describe_model", describe)
+        monkeypatch.setattr("ptad.jobs.info.describe_model", describe)
         return ptad("info", model)
 
     training = fail(TrainingError("came to nothing"))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptad.benchmark.cell import Cell
 from ptad.benchmark.loading import Dataset
+from ptad.benchmark.measurement import Cell
 from ptad.benchmark.plan import RunSettings
 from ptad.benchmark.ray_workers import cluster_executor
 from ptad.benchmark.runner import run_grid

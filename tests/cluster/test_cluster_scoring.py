@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 
 from ptad import PTAD
 from ptad.cli import app
-from ptad.engines.local import score_table
-from ptad.engines.ray.connection import connected
-from ptad.engines.ray.plan import make_units, read_unit
-from ptad.engines.ray.scoring import score_on_cluster
 from ptad.errors import DataError, MissingExtraError, SettingError
+from ptad.jobs.ray.connection import connected
+from ptad.jobs.ray.plan import make_units, read_unit
+from ptad.jobs.ray.scoring import score_on_cluster
+from ptad.jobs.score import score_table
 from ptad.tables import Query, TableSource, read_table
 
 # what Ray warns of on its own is not ours to mend

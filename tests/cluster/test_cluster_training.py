@@ -11,8 +11,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from ptad import PTAD
-from ptad.engines.learning import fit_table
-from ptad.engines.ray.training import cluster_learner
+from ptad.jobs.fit import fit_table
+from ptad.jobs.ray.training import cluster_learner
 from ptad.tables import write_table
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 
 from ptad import PTAD
 from ptad.cli import app
-from ptad.engines import database as engine
-from ptad.engines.database import score_into
-from ptad.engines.local import score_table
 from ptad.errors import DataError, MissingExtraError, SettingError, UserError
+from ptad.jobs import database as engine
+from ptad.jobs.database import score_into
+from ptad.jobs.score import score_table
 from ptad.tables import Query, read_table, scan_table, write_table
 from ptad.tables import database as tables_database
 

@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from ptad.service.connections import Connections
+from ptad.service.logs import SparseLog
 from ptad.service.settings import Limits
-from ptad.service.sparse_log import SparseLog
 from stopping import HANG, wait_until
 
 HALF = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
@@ -169,7 +169,7 @@ def test_lines_that_clients_cause_are_rare(monkeypatch, caplog):
     import logging
 
     now = [100.0]
-    monkeypatch.setattr("ptad.service.sparse_log.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("ptad.service.logs.time.monotonic", lambda: now[0])
     logger = logging.getLogger("ptad.test.sparse")
     logger.filters[:] = [SparseLog()]
     for _ in range(500):

@@ -15,9 +15,9 @@ from in_process import ask
 from ptad.service import disk
 from ptad.service.disk import FULL
 from ptad.service.formats import CSV, Encoder
+from ptad.service.jobs.supervisor import end_of, memory_of_a_worker
+from ptad.service.logs import SparseLog
 from ptad.service.settings import Limits
-from ptad.service.sparse_log import SparseLog
-from ptad.service.workers import end_of, memory_of_a_worker
 
 KIND = {"Content-Type": "text/csv"}
 
@@ -128,10 +128,10 @@ def test_a_worker_has_a_bounded_memory(tmp_path):
 import sys
 from pathlib import Path
 import numpy as np
-from ptad.service import table_scores, worker
+from ptad.service.jobs import process, table_scores
 table_scores.score_table = lambda *_: np.ones(2**28)  # 2 GiB
 sys.argv = ["worker", sys.argv[1]]
-worker.main()
+process.main()
 """
     task = {"kind": "score", "source": "x", "source_name": "y", "memory": 2**30}
     (tmp_path / "task.json").write_text(json.dumps(task))

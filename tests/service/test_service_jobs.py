@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ptad import PTAD
-from ptad.engines.learning import fit_table
-from ptad.service.workers import FITTED, Told, got_further
+from ptad.jobs.fit import fit_table
+from ptad.service.jobs.supervisor import FITTED, Told, got_further
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ import pytest
 from in_process import ask
 
 from ptad.errors import SettingError
-from ptad.service import table_scores, worker
+from ptad.service.jobs import process, table_scores
 from ptad.service.settings import Limits
 from ptad.service.store import write_json
 
@@ -128,7 +128,7 @@ def test_a_worker_that_breaks_says_where_and_quotes_nothing(tmp_path, monkeypatc
     monkeypatch.setattr(sys, "argv", ["worker", str(tmp_path)])
     write_json(tmp_path / "task.json", {"kind": "score", "source": "x", "source_name": "y"})
     with pytest.raises(SystemExit) as left:
-        worker.main()
+        process.main()
     assert str(left.value).startswith("ValueError in broken (test_service_limits.py:")
     assert "secret" not in str(left.value)
     assert not (tmp_path / "result.json").exists()  # it is tried again

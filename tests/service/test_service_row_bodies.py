@@ -106,7 +106,7 @@ def test_few_large_bodies_are_objects_at_a_time(tmp_path, model_folder, json_row
         inside -= 1
         raise DataError("as if")
 
-    monkeypatch.setattr("ptad.service.lane.Lane.score", score)
+    monkeypatch.setattr("ptad.service.batching.Batcher.score", score)
 
     async def questions(client, context):
         body = json.dumps({"rows": json_rows[:20]}) + " " * INLINE_BYTES

@@ -17,7 +17,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
 
-from ptad.service.lane import Lane
+from ptad.service.batching import Batcher
 from stopping import HANG
 from workbooks import write_xlsx
 
@@ -61,15 +61,15 @@ def test_calls_that_wait_are_scored_together(model, json_rows):
     metrics = SimpleNamespace(batch=lambda calls, rows, seconds: batches.append((calls, rows)))
 
     async def ask():
-        lane, begun, go_on = Lane(1000, metrics), threading.Event(), threading.Event()
-        busy = asyncio.create_task(lane.run(lambda: (begun.set(), go_on.wait())))
-        await asyncio.to_thread(begun.wait)  # the lane has something to do until all calls wait
-        calls = [asyncio.create_task(lane.score(model, [row])) for row in json_rows[:20]]
+        batcher, begun, go_on = Batcher(1000, metrics), threading.Event(), threading.Event()
+        busy = asyncio.create_task(batcher.run(lambda: (begun.set(), go_on.wait())))
+        await asyncio.to_thread(begun.wait)  # the batcher has something to do until all calls wait
+        calls = [asyncio.create_task(batcher.score(model, [row])) for row in json_rows[:20]]
         await asyncio.sleep(0)  # every task has begun, and stands at its answer
         go_on.set()
         await busy
         found = [float((await call).scores[0]) for call in calls]
-        lane.close()
+        batcher.close()
         return found
 
     assert asyncio.run(ask()) == expected[:20]

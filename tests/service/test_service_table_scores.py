@@ -9,9 +9,9 @@ import pytest
 
 from ptad.errors import DataError
 from ptad.report.survey import Survey
-from ptad.service import table_scores
+from ptad.service.jobs import table_scores
+from ptad.service.jobs.table_scores import BAD_CELLS, CONTENT, SCORED, score_table
 from ptad.service.store import read_json
-from ptad.service.table_scores import BAD_CELLS, CONTENT, SCORED, score_table
 from ptad.tables import write_table
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ptad.service.intake import _text
+from ptad.service.sandbox import _text
 from ptad.service.words import http_words
 
 

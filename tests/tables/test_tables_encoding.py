@@ -111,7 +111,7 @@ def test_rows_are_encoded_one_by_one(schema, table):
 def test_small_blocks_change_nothing(schema, table, monkeypatch):
     whole = schema.encode(table)
     monkeypatch.setattr("ptad.tables.schema.CELLS_AT_ONCE", 100)
-    monkeypatch.setattr("ptad.tables.fitting.CELLS_AT_ONCE", 100)
+    monkeypatch.setattr("ptad.tables.schema_fit.CELLS_AT_ONCE", 100)
     assert np.array_equal(bits(schema.encode(table)), bits(whole))
     assert fit_schema(table).to_json() == schema.to_json()
 

@@ -129,7 +129,7 @@ def _read_mat(path: Path) -> dict[str, Any]:
 
 def _read_labelled(path: Path, name: str, label: str, normal: Sequence[str]) -> Dataset:
     """Numbers as they are, categories one-hot: what methods that know only numbers can work with."""
-    from ptad.engines.labels import check_label, is_anomaly
+    from ptad.jobs.labels import check_label, is_anomaly
     from ptad.tables import fit_schema, read_table
 
     try:

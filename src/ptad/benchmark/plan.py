@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptad.benchmark.catalogue import catalogue
-from ptad.benchmark.cell import Cell, config_hash
+from ptad.benchmark.measurement import Cell, config_hash
 from ptad.benchmark.peers import make_peer
 from ptad.benchmark.scaling import OWN, SCALINGS
 from ptad.benchmark.store import MEASURED, ResultStore, Row, cell_key

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptad.benchmark.cell import Outcome, Task
+from ptad.benchmark.measurement import Outcome, Task
 from ptad.benchmark.workers import Executor, TaskSource, run_tasks
-from ptad.engines.ray.connection import connected, worker_share
+from ptad.jobs.ray.connection import connected, worker_share
 
 logger = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptad.benchmark.cell import Cell, Outcome, Task, versions
 from ptad.benchmark.loading import Dataset
+from ptad.benchmark.measurement import Cell, Outcome, Task, versions
 from ptad.benchmark.metrics import evaluate, observed_false_alarms
 from ptad.benchmark.plan import RunSettings, adopt_twins, plan_cells
 from ptad.benchmark.scaling import scale_columns

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
-from ptad.benchmark.cell import Outcome, Task, serve
+from ptad.benchmark.measurement import Outcome, Task, serve
 
 #: Takes a task lazily, so that its rows are written only when somebody is free to read them. None: skip it.
 TaskSource = Callable[[], Task | None]

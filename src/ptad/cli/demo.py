@@ -26,7 +26,7 @@ def demo(
     as_json: options.Json = False,
 ) -> None:
     """Fit on benign tumours, then find the malignant ones (scikit-learn's breast cancer table)."""
-    from ptad.engines.demo import run_demo
+    from ptad.jobs.demo import run_demo
 
     set_up_logging(quiet)
     if not (quiet or as_json):

@@ -20,7 +20,7 @@ from ptad.cli.console import (
 )
 
 if TYPE_CHECKING:
-    from ptad.engines.evaluation import Evaluation
+    from ptad.jobs.evaluate import Evaluation
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -59,9 +59,9 @@ def evaluate(
     Without --normal and --anomaly the label must be 0/1 or false/true, with 1 and true for anomalies.
     """
     from ptad.cli.settings import parse_rate, parse_source
-    from ptad.engines.evaluation import evaluate_table
-    from ptad.engines.local import load_light
-    from ptad.engines.training_table import WARNING
+    from ptad.jobs.evaluate import evaluate_table
+    from ptad.jobs.score import load_light
+    from ptad.jobs.training_table import WARNING
 
     set_up_logging(quiet)
     with rows_progress("scoring", quiet) as progress:

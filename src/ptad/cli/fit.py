@@ -11,7 +11,7 @@ from ptad.cli import options
 from ptad.cli.console import plural, print_json, print_pairs, rate, rows_progress, safe, set_up_logging, share
 
 if TYPE_CHECKING:
-    from ptad.engines.learning import Learn
+    from ptad.jobs.fit import Learn
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -92,7 +92,7 @@ def fit(
     machine.
     """
     from ptad.cli.settings import gather, on_cluster, parse_names, parse_pairs, parse_rate, parse_source
-    from ptad.engines.learning import fit_table
+    from ptad.jobs.fit import fit_table
 
     set_up_logging(quiet)
     source = parse_source(table, db, query, sheet=sheet)
@@ -137,7 +137,7 @@ def _cluster(out: Path, address: str | None, workers: int | None) -> Learn:
     """Return what trains on a cluster; torch and Ray are imported when there is something to train."""
 
     def learn(detector: Any, rows: Any, checkpoint: Path | None) -> Any:
-        from ptad.engines.ray.training import cluster_learner
+        from ptad.jobs.ray.training import cluster_learner
 
         return cluster_learner(out, address, workers)(detector, rows, checkpoint)
 

@@ -18,7 +18,7 @@ ptad info model --json
 
 def info(model: options.Model, as_json: options.Json = False) -> None:
     """Show terms, columns, false-alarm rate, settings, sizes and versions of a model."""
-    from ptad.engines.inspection import describe_model
+    from ptad.jobs.info import describe_model
 
     found = describe_model(model)
     if as_json:

@@ -52,7 +52,7 @@ def recalibrate(
     Rows that are too few for the false-alarm rate are refused, and the model is unchanged.
     """
     from ptad.cli.settings import parse_rate, parse_source
-    from ptad.engines.learning import recalibrate_table
+    from ptad.jobs.fit import recalibrate_table
 
     set_up_logging(quiet)
     summary = recalibrate_table(

@@ -12,7 +12,7 @@ from ptad.cli.console import bad_cell_line, plural, print_json, rate, rows_progr
 from ptad.errors import SettingError
 
 if TYPE_CHECKING:
-    from ptad.engines.local import ScoreSummary
+    from ptad.jobs.score import ScoreSummary
 
 MOST_COLUMNS = 10
 
@@ -80,8 +80,8 @@ def score(
 ) -> None:
     """Add the columns score, p_value and anomaly to a table of any size."""
     from ptad.cli.settings import on_cluster, parse_rate, parse_source, parse_target
-    from ptad.engines.database import score_into
-    from ptad.engines.local import score_table
+    from ptad.jobs.database import score_into
+    from ptad.jobs.score import score_table
 
     set_up_logging(quiet)
     source = parse_source(table, db, query, sheet=sheet, decimal=decimal, thousands=thousands)
@@ -106,7 +106,7 @@ def score(
         if into is not None:
             summary = score_into(model, source, *parse_target(db, into, out), replace=replace, **settings)
         elif cluster:
-            from ptad.engines.ray.scoring import score_on_cluster
+            from ptad.jobs.ray.scoring import score_on_cluster
 
             summary = score_on_cluster(model, source, str(out), address=address, workers=workers, **settings)
         else:
@@ -120,7 +120,7 @@ def score(
 
 def summary_lines(summary: ScoreSummary, out: str | None, listed: Path | None = None) -> list[str]:
     """Return what was scored, what was flagged, and what is missing, unseen or not to be read in the rows."""
-    from ptad.engines.training_table import WARNING
+    from ptad.jobs.training_table import WARNING
 
     resumed = f" ({summary.rows_resumed:,} from an interrupted run)" if summary.rows_resumed else ""
     found = "no threshold"

@@ -53,7 +53,7 @@ def update(
     Rows that are too few for the false-alarm rate are refused, and the model is unchanged.
     """
     from ptad.cli.settings import parse_rate, parse_source
-    from ptad.engines.learning import update_table
+    from ptad.jobs.fit import update_table
 
     set_up_logging(quiet)
     summary = update_table(

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from ptad.detector import Detector
 from ptad.devices import resolve_device
-from ptad.engines.training_table import row_hashes
 from ptad.estimator import PTAD
 from ptad.explanation import Explanation, make_explanation
+from ptad.jobs.training_table import row_hashes
 from ptad.tables import BadCells
 
 Array = NDArray[np.float64]

@@ -14,7 +14,7 @@ import numpy as np
 from ptad.explanation import Explanation
 from ptad.report.numbers import number_text, value_text
 from ptad.table_model import TableModel
-from ptad.tables.borders import as_frame
+from ptad.tables.conversion import as_frame
 
 SHOWN_ROWS, SHOWN_COLUMNS = 5, 5  # of an explanation; more is for the report
 TEXT_COLUMNS = 3

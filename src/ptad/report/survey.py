@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ptad.engines.bad_cell_list import BadCellList
-from ptad.engines.cells import CellCounts
-from ptad.engines.labels import check_label, is_anomaly
-from ptad.engines.training_table import TrainingTable
 from ptad.estimator import PTAD
 from ptad.explanation import Explanation
+from ptad.jobs.bad_cell_list import BadCellList
+from ptad.jobs.cell_counts import CellCounts
+from ptad.jobs.labels import check_label, is_anomaly
+from ptad.jobs.training_table import TrainingTable
 from ptad.report.cross_fit import Scorer
 from ptad.report.drift import DriftTally
 from ptad.report.over_time import TimeTally

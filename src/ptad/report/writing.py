@@ -20,17 +20,17 @@ from typing import Any
 import narwhals as nw
 import pyarrow as pa
 
-from ptad.engines.bad_cell_list import bad_cell_list
-from ptad.engines.local import rows_per_batch
 from ptad.errors import DataError
 from ptad.estimator import PTAD
 from ptad.files import OutputLock, unwritable, write_whole
+from ptad.jobs.bad_cell_list import bad_cell_list
+from ptad.jobs.score import rows_per_batch
 from ptad.report.bundle import STYLE, asset, script
 from ptad.report.content import ReportSettings, make_content
 from ptad.report.cross_fit import CrossFit, training_parts
 from ptad.report.survey import Label, Progress, Survey
 from ptad.tables import TableSource, scan_table
-from ptad.tables.borders import as_frame
+from ptad.tables.conversion import as_frame
 from ptad.tables.places import IN_MEMORY
 from ptad.tables.table_source import as_source
 

@@ -16,16 +16,16 @@ from starlette.responses import Response
 from ptad._version import __version__
 from ptad.config import PRESETS
 from ptad.report.bundle import STYLE, asset, scripts
+from ptad.service.api_types import ServiceInfo, problems
+from ptad.service.batching import Batcher
 from ptad.service.context import Context, context_of
-from ptad.service.guard import Guard
-from ptad.service.jobs import Jobs
-from ptad.service.lane import Lane
-from ptad.service.messages import ServiceInfo, problems
+from ptad.service.jobs.records import Jobs
 from ptad.service.metrics import Metrics
 from ptad.service.models import Models
 from ptad.service.problems import Problem, add_handlers
 from ptad.service.routes import jobs, resources, results, scores
 from ptad.service.row_bodies import RowBodies
+from ptad.service.security import Guard
 from ptad.service.settings import ServiceSettings
 from ptad.service.store import Store
 from ptad.service.uploads import Uploads
@@ -55,15 +55,15 @@ def create_app(settings: ServiceSettings) -> FastAPI:
         try:
             uploads = Uploads(store, settings.limits)
             queue = Jobs(store, settings, models, uploads, metrics)
-            lane = Lane(settings.limits.waiting_rows, metrics)
+            batcher = Batcher(settings.limits.waiting_rows, metrics)
             app.state.context = Context(
-                settings, store, metrics, models, uploads, queue, lane, RowBodies(settings.limits)
+                settings, store, metrics, models, uploads, queue, batcher, RowBodies(settings.limits)
             )
             queue.start_waiting()
             logger.info("ready: %d models, store %s", len(models.entries), store.root)
             yield
             await queue.stop()
-            lane.close()
+            batcher.close()
         finally:
             app.state.context = None
             store.close()

@@ -11,7 +11,7 @@ import time
 from contextvars import ContextVar
 from typing import Any
 
-from ptad.service.sparse_log import SparseLog
+from ptad.service.logs import SparseLog
 
 logger = logging.getLogger("ptad.service.audit")
 logger.addFilter(SparseLog())

@@ -7,8 +7,8 @@ from typing import cast
 
 from fastapi import Request
 
-from ptad.service.jobs import Jobs
-from ptad.service.lane import Lane
+from ptad.service.batching import Batcher
+from ptad.service.jobs.records import Jobs
 from ptad.service.metrics import Metrics
 from ptad.service.models import Models
 from ptad.service.row_bodies import RowBodies
@@ -27,7 +27,7 @@ class Context:
     models: Models
     uploads: Uploads
     jobs: Jobs
-    lane: Lane
+    batcher: Batcher
     bodies: RowBodies
 
 

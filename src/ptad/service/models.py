@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ptad.engines.inspection import describe_model
 from ptad.errors import BundleError
 from ptad.estimator import PTAD
+from ptad.jobs.info import describe_model
 from ptad.parallel import n_processors
 from ptad.service.problems import Problem
 from ptad.service.settings import ServiceSettings

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from ptad.errors import PtadError, UserError
 from ptad.service.disk import FULL, is_full
-from ptad.service.traces import traced
+from ptad.service.logs import traced
 from ptad.service.words import http_words
 
 logger = logging.getLogger("ptad.service")

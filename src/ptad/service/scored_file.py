@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from ptad.engines.local import added_schema
-from ptad.service.table_scores import PREFIX, REASONS
+from ptad.jobs.score import added_schema
+from ptad.service.jobs.table_scores import PREFIX, REASONS
 
 
 @dataclass(frozen=True)

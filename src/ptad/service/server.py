@@ -15,8 +15,8 @@ from fastapi import FastAPI
 from ptad.errors import SettingError
 from ptad.service.app import create_app
 from ptad.service.connections import Connections, connection_class
+from ptad.service.logs import SparseLog
 from ptad.service.settings import ServiceSettings
-from ptad.service.sparse_log import SparseLog
 
 logger = logging.getLogger("ptad.service")
 
@@ -59,7 +59,7 @@ def run(settings: ServiceSettings) -> None:
     """Serve until a signal comes."""
     for name in ("uvicorn.error", "asyncio"):  # what clients can cause at will
         logging.getLogger(name).addFilter(SparseLog())
-    sys.setswitchinterval(0.001)  # the event loop gets its turn sooner while the lane is at work
+    sys.setswitchinterval(0.001)  # the event loop gets its turn sooner while the batcher is at work
     listener = _listen(settings)
     try:
         app = create_app(settings)

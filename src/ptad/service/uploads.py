@@ -1,4 +1,4 @@
-"""Tables that callers send: kept under names made here, read by :mod:`ptad.service.intake` before anything else."""
+"""Tables that callers send: kept under names made here, read by :mod:`ptad.service.sandbox` before anything else."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from typing import IO, Any
 from ptad.errors import DataError
 from ptad.service import audit
 from ptad.service.disk import EXIT_FULL, FULL, check_room
-from ptad.service.intake import check_header
 from ptad.service.problems import Problem
+from ptad.service.sandbox import check_header
 from ptad.service.settings import Limits
 from ptad.service.store import Store, new_id, read_json, remove, write_json
 from ptad.tables import Schema
@@ -192,7 +192,7 @@ class Uploads:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "ptad.service.intake",
+            "ptad.service.sandbox",
             str(spec),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.json as pjson
 
 from ptad.errors import DataError
-from ptad.tables.borders import arrow_of_objects
+from ptad.tables.conversion import arrow_of_objects
 from ptad.tables.sources import DAMAGE, LONGEST_LINE, Source, endless_line
 from ptad.tables.values import without_named
 

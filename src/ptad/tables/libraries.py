@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ptad.tables.borders import narwhals_frame
+from ptad.tables.conversion import narwhals_frame
 
 
 def same_kind(table: Any, columns: Mapping[str, Any]) -> Any:

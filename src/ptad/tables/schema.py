@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from ptad.errors import DataError
 from ptad.tables.bad_cells import BadCells, UnreadableCells, levels_to_caller
-from ptad.tables.borders import as_frame
 from ptad.tables.column_cells import read_column, shown_values
 from ptad.tables.column_types import CONSTANT, TYPES, Column
+from ptad.tables.conversion import as_frame
 from ptad.tables.datetime_column import DatetimeColumn
 from ptad.tables.features import Features
 from ptad.tables.frame import Frame

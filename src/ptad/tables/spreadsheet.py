@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ptad.errors import DataError, MissingExtraError
-from ptad.tables.borders import arrow_of_objects
+from ptad.tables.conversion import arrow_of_objects
 from ptad.tables.delimited import NULL_WORDS
 from ptad.tables.places import SHEET
 from ptad.tables.sources import DAMAGE, Source

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from ptad.arrays import rounded
 from ptad.benchmark.board import Board, gain_table, make_board
-from ptad.benchmark.cell import Cell, versions
 from ptad.benchmark.experiments.variants import Experiment, Variant
 from ptad.benchmark.leaderboard import means_table
+from ptad.benchmark.measurement import Cell, versions
 from ptad.benchmark.metrics import evaluate
 from ptad.benchmark.plan import RunSettings, plan_cells
 from ptad.benchmark.results import Results

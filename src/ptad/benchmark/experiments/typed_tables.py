@@ -1,7 +1,7 @@
 """Real tables with text and missing values: accuracy, observed false alarms, and what became of planted errors.
 
 For each table: AUC-ROC beside that of one-hot, min-max kNN; the observed share of false alarms among new normal rows
-at three target rates; the planted cells and unseen categories of :mod:`ptad.benchmark.planted`; AUC-ROC with
+at three target rates; the planted cells and unseen categories of :mod:`ptad.benchmark.synthetic_errors`; AUC-ROC with
 informative gaps beside the first neighbour on median-filled columns with missing indicators; and AUC-ROC without one
 term, for the page of ``default-parts``.
 """
@@ -22,8 +22,8 @@ from sklearn.neighbors import NearestNeighbors
 from ptad.benchmark.encoding import one_hot
 from ptad.benchmark.experiments.default_parts import without
 from ptad.benchmark.plan import RunSettings
-from ptad.benchmark.planted import planted_cells, planted_gaps, planted_unseen
 from ptad.benchmark.scaling import scale_columns
+from ptad.benchmark.synthetic_errors import planted_cells, planted_gaps, planted_unseen
 from ptad.benchmark.tables import Table, plain_table
 from ptad.config import PRESETS
 from ptad.errors import DataError

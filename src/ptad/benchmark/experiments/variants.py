@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ptad.benchmark.cell import Cell
+from ptad.benchmark.measurement import Cell
 from ptad.benchmark.peers import make_peer
 from ptad.benchmark.plan import RunSettings
 from ptad.benchmark.results import Results

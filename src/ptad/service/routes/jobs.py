@@ -12,13 +12,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Request
 from starlette.responses import Response, StreamingResponse
 
-from ptad.engines.learning import checked_detector
 from ptad.errors import DataError, MissingExtraError, SettingError
+from ptad.jobs.fit import checked_detector
+from ptad.service.api_types import FitRequest, Identifier, JobInfo, RenewalRequest, ScoringRequest, problems
 from ptad.service.context import Context, context_of
-from ptad.service.jobs import FINAL
-from ptad.service.messages import FitRequest, Identifier, JobInfo, RenewalRequest, ScoringRequest, problems
+from ptad.service.jobs.records import FINAL
+from ptad.service.jobs.supervisor import Told
 from ptad.service.models import version_name
-from ptad.service.workers import Told
 from ptad.tables.names import did_you_mean
 
 router = APIRouter(tags=["jobs"])

@@ -12,8 +12,8 @@ from starlette.responses import FileResponse, Response
 
 from ptad.errors import SettingError
 from ptad.estimator import PTAD
+from ptad.service.api_types import Identifier, Marker, ModelChange, ModelInfo, ModelLine, TableInfo, problems
 from ptad.service.context import Context, context_of
-from ptad.service.messages import Identifier, Marker, ModelChange, ModelInfo, ModelLine, TableInfo, problems
 from ptad.service.problems import Problem
 from ptad.service.routes.scores import FILES, json_response, media_type
 from ptad.service.store import remove

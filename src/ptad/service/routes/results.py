@@ -13,18 +13,18 @@ import pyarrow.parquet as pq
 from fastapi import APIRouter, Query, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
-from ptad.engines.bad_cell_list import COLUMNS
 from ptad.estimator import PTAD
+from ptad.jobs.bad_cell_list import COLUMNS
 from ptad.report.writing import make_page
+from ptad.service.api_types import Column, Identifier, JobInfo, problems
 from ptad.service.comparison import compare_models, compare_scorings
 from ptad.service.context import Context, context_of
 from ptad.service.formats import CSV, FORMATS, PARQUET, Encoder
-from ptad.service.messages import Column, Identifier, JobInfo, problems
+from ptad.service.jobs.table_scores import BAD_CELLS, CONTENT, SCORED
 from ptad.service.problems import Problem
 from ptad.service.routes.scores import json_response
 from ptad.service.scored_file import ScoredFile
 from ptad.service.store import read_json
-from ptad.service.table_scores import BAD_CELLS, CONTENT, SCORED
 from ptad.service.timeline import timeline
 from ptad.tables.places import POSITIONS
 

@@ -18,15 +18,15 @@ from fastapi import APIRouter, Query, Request
 from pydantic import StringConstraints
 from starlette.responses import Response, StreamingResponse
 
-from ptad.engines.local import added_schema
-from ptad.engines.scored_batch import score_batch
-from ptad.engines.top_rows import explained_rows
 from ptad.errors import DataError
 from ptad.estimator import PTAD
+from ptad.jobs.score import added_schema
+from ptad.jobs.scored_batch import score_batch
+from ptad.jobs.top_rows import explained_rows
+from ptad.service.api_types import ExplainAnswer, Identifier, ScoreAnswer, problems
+from ptad.service.batching import BATCH_ROWS, Pace, RowScores, score_encoded
 from ptad.service.context import Context, context_of
 from ptad.service.formats import ARROW, CSV, FORMATS, NDJSON, PARQUET, SUFFIXES, Encoder, wanted_format
-from ptad.service.lane import BATCH_ROWS, Pace, RowScores, score_encoded
-from ptad.service.messages import ExplainAnswer, Identifier, ScoreAnswer, problems
 from ptad.service.problems import Problem
 from ptad.service.rows import (
     MOST_LISTED,
@@ -133,7 +133,7 @@ async def _explain_rows(
     async with asyncio.timeout(limits.request_seconds):
         while start < len(rows):
             part = rows[start : start + pace.rows]
-            found, seconds = await context.lane.run(
+            found, seconds = await context.batcher.run(
                 partial(_timed, partial(_explained, detector, part, start, columns, bad))
             )
             results += found
@@ -174,7 +174,7 @@ async def _score_rows(
     try:
         async with asyncio.timeout(limits.request_seconds):
             if len(rows) <= BATCH_ROWS:
-                found = await context.lane.score(model, rows)
+                found = await context.batcher.score(model, rows)
             else:
                 found = await _score_many(context, model, rows)
     except TimeoutError:
@@ -206,13 +206,13 @@ async def _score_rows(
 
 async def _score_many(context: Context, model: PTAD, rows: Sequence[Row]) -> RowScores:
     bad = BadCells()
-    x = await asyncio.to_thread(encode_rows, model.schema_, rows, bad)  # not in the lane: it takes longer than a chunk
+    x = await asyncio.to_thread(encode_rows, model.schema_, rows, bad)  # not in the batcher: longer than a chunk
     ((n_bad, first_bad),) = await asyncio.to_thread(bad.of_parts, [len(rows)], MOST_LISTED)
     if model.detector_.batch_size is not None:  # scored together
-        return RowScores(await context.lane.run(partial(score_encoded, model, x)), n_bad, first_bad)
+        return RowScores(await context.batcher.run(partial(score_encoded, model, x)), n_bad, first_bad)
     pace, parts, start = Pace(), [], 0
     while start < len(x):
-        part, seconds = await context.lane.run(
+        part, seconds = await context.batcher.run(
             partial(_timed, partial(score_encoded, model, x[start : start + pace.rows]))
         )
         parts.append(part)
@@ -287,7 +287,7 @@ async def _scored_chunks(
                 size = model.detector_.batch_size or pace.rows
                 chunk = batch.slice(start, size)
                 work = partial(score_batch, model, chunk.select(known), explain)
-                scored, seconds = await context.lane.run(partial(_timed, work))
+                scored, seconds = await context.batcher.run(partial(_timed, work))
                 pace.took(seconds)
                 start += chunk.num_rows
                 context.metrics.rows.labels("large").inc(chunk.num_rows)

@@ -18,9 +18,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ptad.engines.database_session import Session, path_of
-from ptad.engines.local import ScoreSummary, score_table
 from ptad.errors import DataError, SettingError
+from ptad.jobs.database_session import Session, path_of
+from ptad.jobs.score import ScoreSummary, score_table
 from ptad.tables.database import Database
 
 _UNTOUCHED = "The database is unchanged. Remove the cause and run the command again."
@@ -35,7 +35,7 @@ def score_into(
     Parameters
     ----------
     model_folder, source
-        As for :func:`ptad.engines.local.score_table`.
+        As for :func:`ptad.jobs.score.score_table`.
     uri : str
         The database; see :mod:`ptad.tables.database`.
     table : str
@@ -43,7 +43,7 @@ def score_into(
     replace : bool
         Whether a table of that name may be replaced; otherwise it is refused, before any row is scored.
     **options
-        The other options of :func:`ptad.engines.local.score_table`.
+        The other options of :func:`ptad.jobs.score.score_table`.
     """
     target = Target.parse(Database.parse(uri), table)
     target.check(replace=replace)

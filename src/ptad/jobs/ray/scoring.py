@@ -20,9 +20,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ptad._version import __version__
-from ptad.engines.bad_cell_list import LIST, bad_cell_list, from_bytes, to_bytes
-from ptad.engines.cells import CellCounts
-from ptad.engines.local import (
+from ptad.errors import DataError, SettingError, UserError
+from ptad.files import OutputLock, unwritable, write_whole
+from ptad.jobs.bad_cell_list import LIST, bad_cell_list, from_bytes, to_bytes
+from ptad.jobs.cell_counts import CellCounts
+from ptad.jobs.ray.connection import connected, worker_share
+from ptad.jobs.ray.plan import Unit, make_units, parquet_files, read_unit
+from ptad.jobs.score import (
     CELLS,
     Progress,
     ScoreSummary,
@@ -34,11 +38,7 @@ from ptad.engines.local import (
     rows_per_batch,
     scan_for,
 )
-from ptad.engines.ray.connection import connected, worker_share
-from ptad.engines.ray.plan import Unit, make_units, parquet_files, read_unit
-from ptad.engines.scored_batch import score_batch
-from ptad.errors import DataError, SettingError, UserError
-from ptad.files import OutputLock, unwritable, write_whole
+from ptad.jobs.scored_batch import score_batch
 from ptad.model import Model
 from ptad.tables import Query, TableWriter
 from ptad.tables.places import RowError
@@ -76,9 +76,9 @@ def score_on_cluster(
     out : path
         A folder; it holds ``part-*.parquet``, and the file ``_SUCCESS`` once all of them are there.
     address, workers
-        The cluster, and how many workers score at a time; see :func:`ptad.engines.ray.connection.connected`.
+        The cluster, and how many workers score at a time; see :func:`ptad.jobs.ray.connection.connected`.
 
-    The other parameters are those of :func:`ptad.engines.local.score_table`.
+    The other parameters are those of :func:`ptad.jobs.score.score_table`.
     """
     wish = as_source(source)
     if isinstance(wish.source, Query) or str(source) == "-":

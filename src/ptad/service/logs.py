@@ -1,9 +1,10 @@
-"""Log lines that a client can cause at will: one in a while, without tracebacks, and how many were not written."""
+"""Log lines without data: where an error came from, never what it says; and few of those a client can cause at will."""
 
 from __future__ import annotations
 
 import logging
 import time
+import traceback
 
 SECONDS = 10.0  # between two lines of the same text
 
@@ -12,7 +13,7 @@ class SparseLog(logging.Filter):
     """Lets a line through that was not logged for a while; the next one says how many were not.
 
     Lines are told apart by their text before arguments are filled in. Tracebacks quote values: records that carry one
-    do not appear, since what is unexpected is logged without it elsewhere (see :mod:`ptad.service.traces`).
+    do not appear: what is unexpected is logged by :func:`traced`.
     """
 
     def __init__(self) -> None:
@@ -37,3 +38,12 @@ class SparseLog(logging.Filter):
             record.msg = f"{record.getMessage()} ({left_out:,} more times since the last line)"
             record.args = ()
         return True
+
+
+def traced(error: BaseException) -> str:
+    """Return the kind of an error and the way it came, the innermost place first."""
+    frames = traceback.extract_tb(error.__traceback__)[-8:]
+    where = " < ".join(
+        f"{frame.name} ({frame.filename.rsplit('/', 1)[-1]}:{frame.lineno})" for frame in reversed(frames)
+    )
+    return f"{type(error).__name__} in {where}"

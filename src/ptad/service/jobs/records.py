@@ -15,15 +15,15 @@ from typing import Any
 
 from ptad.service import audit
 from ptad.service.disk import EXIT_FULL, FULL, check_room, is_full
+from ptad.service.jobs.process import FITTED
+from ptad.service.jobs.supervisor import RESULT, TASK, Worker, end_of, got_further, memory_of_a_worker, tidy
+from ptad.service.logs import traced
 from ptad.service.metrics import Metrics
 from ptad.service.models import Models, new_about, new_model_id, version_name
 from ptad.service.problems import Problem
 from ptad.service.settings import ServiceSettings
 from ptad.service.store import Store, new_id, read_json, remove, write_json
-from ptad.service.traces import traced
 from ptad.service.uploads import Uploads
-from ptad.service.worker import FITTED
-from ptad.service.workers import RESULT, TASK, Worker, end_of, got_further, memory_of_a_worker, tidy
 
 logger = logging.getLogger("ptad.service")
 

@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ptad.engines.bad_cell_list import bad_cell_list
-from ptad.engines.labels import check_label, check_named, is_anomaly
-from ptad.engines.local import decision_of, known_batches, rows_per_batch, scan_for
-from ptad.engines.training_table import TrainingTable
+from ptad.jobs.bad_cell_list import bad_cell_list
+from ptad.jobs.labels import check_label, check_named, is_anomaly
+from ptad.jobs.score import decision_of, known_batches, rows_per_batch, scan_for
+from ptad.jobs.training_table import TrainingTable
 from ptad.tables import BadCells
 from ptad.tables.places import located
 
 if TYPE_CHECKING:
-    from ptad.engines.local import AnyModel
+    from ptad.jobs.score import AnyModel
 
 CONFIDENCE = 0.95
 
@@ -127,7 +127,7 @@ def evaluate_table(
     """Score a labelled table batch by batch and compare scores with labels; only scores and labels are kept in memory.
 
     Without ``normal`` and ``anomaly``, the label must be 0/1 or false/true, with 1 and true for anomalies. ``strict``
-    and ``bad_cells`` are those of :func:`ptad.engines.local.score_table`.
+    and ``bad_cells`` are those of :func:`ptad.jobs.score.score_table`.
     """
     threshold, target = decision_of(model)
     scan = scan_for(model, source, batch_rows=rows_per_batch(model), encoding=encoding)

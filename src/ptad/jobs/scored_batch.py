@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ptad.engines.cells import CellCounts
-from ptad.engines.why import why_columns
 from ptad.explanation import make_explanation
+from ptad.jobs.cell_counts import CellCounts
+from ptad.jobs.explain import why_columns
 from ptad.tables import BadCells
 
 if TYPE_CHECKING:
-    from ptad.engines.local import AnyModel
+    from ptad.jobs.score import AnyModel
 
 
 @dataclass(frozen=True)

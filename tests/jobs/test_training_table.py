@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ptad.engines.training_table import TrainingTable, row_hashes
+from ptad.jobs.training_table import TrainingTable, row_hashes
 
 
 def found(reference, *parts):

@@ -1,4 +1,4 @@
-"""The process that works on one job: ``python -m ptad.service.worker FOLDER``.
+"""The process that works on one job: ``python -m ptad.service.jobs.process FOLDER``.
 
 It reads ``task.json``, appends to ``progress.jsonl``, and leaves ``result.json`` when it is done; killed at any
 moment, it can be started again and goes on. It does not outlive the service.
@@ -19,8 +19,8 @@ from typing import Any
 
 from ptad.errors import PtadError
 from ptad.service.disk import EXIT_FULL, FULL, is_full
+from ptad.service.logs import traced
 from ptad.service.store import read_json, write_json
-from ptad.service.traces import traced
 from ptad.service.words import http_words
 
 try:
@@ -90,8 +90,8 @@ def _too_little(task: dict[str, Any]) -> str:
 
 def _fit(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
     """Fit a model and, if that is asked for, score the training table; a kill in between loses no fit."""
-    from ptad.engines.learning import fit_table
-    from ptad.service.table_scores import BAD_CELLS
+    from ptad.jobs.fit import fit_table
+    from ptad.service.jobs.table_scores import BAD_CELLS
 
     progress = Progress(folder / "progress.jsonl")
     summary: dict[str, Any] | None = read_json(folder / FITTED)
@@ -124,7 +124,7 @@ def _fit(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
 
 def _renew(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
     """Update or recalibrate a model into a new folder; the old one is only read."""
-    from ptad.engines.learning import recalibrate_table, update_table
+    from ptad.jobs.fit import recalibrate_table, update_table
 
     renew = update_table if task["kind"] == "update" else recalibrate_table
     with Progress(folder / "progress.jsonl").of_training():
@@ -147,7 +147,7 @@ def _shown(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _score(folder: Path, task: dict[str, Any], progress: Progress | None = None) -> dict[str, Any]:
-    from ptad.service.table_scores import score_table
+    from ptad.service.jobs.table_scores import score_table
 
     progress = progress or Progress(folder / "progress.jsonl")
     return score_table(folder, task, progress.rows, progress.note)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ptad.engines.evaluation import Evaluation, compare
-from ptad.engines.local import decision_of
-from ptad.engines.top_rows import explained_rows
 from ptad.estimator import PTAD
+from ptad.jobs.evaluate import Evaluation, compare
+from ptad.jobs.score import decision_of
+from ptad.jobs.top_rows import explained_rows
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Demo:
     evaluation : Evaluation
         On the other rows.
     top_rows : list of dict
-        Rows with the highest scores, as in :func:`ptad.engines.top_rows.top_rows`, with their true ``label``.
+        Rows with the highest scores, as in :func:`ptad.jobs.top_rows.top_rows`, with their true ``label``.
     """
 
     training_rows: int

@@ -12,9 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ptad.service.jobs.process import FITTED
+from ptad.service.jobs.table_scores import PARTS
 from ptad.service.store import remove
-from ptad.service.table_scores import PARTS
-from ptad.service.worker import FITTED
 
 TASK, PROGRESS, RESULT, CHECKPOINT = "task.json", "progress.jsonl", "result.json", "checkpoint"
 POLL_SECONDS = 0.2
@@ -36,7 +36,7 @@ class Worker:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "ptad.service.worker",
+                "ptad.service.jobs.process",
                 str(folder),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,

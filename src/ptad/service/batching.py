@@ -1,4 +1,4 @@
-"""The lane: one thread that scores, for all callers.
+"""The batcher: one thread that scores, for all callers.
 
 Small calls that wait are scored together, since a row's score does not depend on its batch: the fixed cost of a
 call is shared. Large tables go through the same thread in chunks of a few hundredths of a second, one
@@ -57,7 +57,7 @@ class _Work:
     answer: asyncio.Future[Any]
 
 
-class Lane:
+class Batcher:
     """Scores small calls in batches and lets large work in between.
 
     Parameters
@@ -75,7 +75,7 @@ class Lane:
         self._waiting = 0
         self._wake = threading.Condition()
         self._closed = False
-        self._thread = threading.Thread(target=self._run, name="ptad-lane", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="ptad-batcher", daemon=True)
         self._thread.start()
 
     async def score(self, model: PTAD, rows: Sequence[Row]) -> RowScores:

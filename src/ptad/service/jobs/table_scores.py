@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from ptad._version import __version__
 from ptad.devices import resolve_device
-from ptad.engines.bad_cell_list import bad_cell_list
-from ptad.engines.local import added_schema, load_model, rows_per_batch
-from ptad.engines.resume import PartStore
-from ptad.engines.why import why_columns
 from ptad.errors import DataError, UserError
 from ptad.estimator import PTAD
+from ptad.jobs.bad_cell_list import bad_cell_list
+from ptad.jobs.explain import why_columns
+from ptad.jobs.resume import PartStore
+from ptad.jobs.score import added_schema, load_model, rows_per_batch
 from ptad.report.content import ReportSettings, make_content
 from ptad.report.cross_fit import CrossFit, Scorer
 from ptad.report.survey import BatchScores, Label, Survey

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ptad.engines.bad_cell_list import bad_cell_list
-from ptad.engines.local import known_batches, rows_per_batch, scan_for
-from ptad.engines.scored_batch import score_batch
-from ptad.engines.why import row_reasons
 from ptad.errors import SettingError
 from ptad.explanation import make_explanation
+from ptad.jobs.bad_cell_list import bad_cell_list
+from ptad.jobs.explain import row_reasons
+from ptad.jobs.score import known_batches, rows_per_batch, scan_for
+from ptad.jobs.scored_batch import score_batch
 from ptad.tables import BadCells
 from ptad.tables.places import Places, located
 
 if TYPE_CHECKING:
-    from ptad.engines.local import AnyModel
+    from ptad.jobs.score import AnyModel
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class TopRows:
     """The rows with the highest scores, the highest first, where the table's rows are, and what could not be read.
 
     Every entry has ``row`` (counted from 0), ``score``, ``p_value``, ``anomaly`` and ``columns``, a list as
-    :func:`ptad.engines.why.row_reasons` makes it.
+    :func:`ptad.jobs.explain.row_reasons` makes it.
     """
 
     entries: list[dict[str, Any]]
@@ -50,7 +50,7 @@ def top_rows(
 ) -> TopRows:
     """Return the ``top`` rows with the highest scores; equal scores are in the order of the table.
 
-    The table is read batch by batch. ``strict`` and ``bad_cells`` are those of :func:`ptad.engines.local.score_table`.
+    The table is read batch by batch. ``strict`` and ``bad_cells`` are those of :func:`ptad.jobs.score.score_table`.
     """
     for name, value in (("--top", top), ("--columns", columns)):
         if value < 1:

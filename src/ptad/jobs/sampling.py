@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ptad.engines.labels import check_label, equals, listed
 from ptad.errors import DataError, SettingError
+from ptad.jobs.labels import check_label, equals, listed
 from ptad.tables import Schema, scan_table
 from ptad.tables.places import Places
 

@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from ptad.config import make_config
 from ptad.devices import resolve_device
-from ptad.engines.bad_cell_list import bad_cell_list, check_list
-from ptad.engines.local import known_names
-from ptad.engines.sampling import MAX_ROWS, Progress, Sample, training_rows
 from ptad.errors import BundleError, SettingError
 from ptad.estimator import PTAD
+from ptad.jobs.bad_cell_list import bad_cell_list, check_list
+from ptad.jobs.sampling import MAX_ROWS, Progress, Sample, training_rows
+from ptad.jobs.score import known_names
 from ptad.paper.settings import NetworkSettings
 from ptad.storage import MANIFEST
 from ptad.tables import BadCellsWarning, TableSource

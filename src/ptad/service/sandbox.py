@@ -1,6 +1,6 @@
 """Reading what strangers send, in a process of its own with little memory and little time.
 
-Run as ``python -m ptad.service.intake SPEC``. A file that expands without end, one endless line or a damaged block
+Run as ``python -m ptad.service.sandbox SPEC``. A file that expands without end, one endless line or a damaged block
 takes down this process at worst, and the caller is told so. It looks at every row once: whatever reads the file
 afterwards, batch by batch, finds nothing that was not there now. Only :mod:`ptad.tables` is needed here.
 """
@@ -28,9 +28,9 @@ from ptad.service.store import read_json, write_json
 from ptad.service.words import http_words
 from ptad.tables import BadCells, Schema, TableScan, scan_table
 from ptad.tables.column_types import Reading, reason_to_leave_out, type_of_array
-from ptad.tables.fitting import has_semicolons
 from ptad.tables.inference import read_columns
 from ptad.tables.places import located
+from ptad.tables.schema_fit import has_semicolons
 from ptad.tables.sources import DAMAGE, LONGEST_LINE, TEXT_FORMATS, Source, endless_line, find_sources
 from ptad.tables.spreadsheet import read_sheet
 from ptad.tables.values import decoded, without_missing

@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ptad.engines.labels import equals, is_anomaly
-from ptad.engines.sampling import _Reservoir, training_rows
 from ptad.errors import DataError, SettingError
+from ptad.jobs.labels import equals, is_anomaly
+from ptad.jobs.sampling import _Reservoir, training_rows
 from ptad.tables import write_table
 from ptad.tables.places import Places
 

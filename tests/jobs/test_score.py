@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 from ptad import PTAD
-from ptad.engines import local
-from ptad.engines.cells import CellCounts
-from ptad.engines.local import score_table
 from ptad.errors import DataError, SettingError
+from ptad.jobs import score
+from ptad.jobs.cell_counts import CellCounts
+from ptad.jobs.score import score_table
 from ptad.tables import read_table, write_table
 from stopping import HANG
 
@@ -45,7 +45,7 @@ def test_streamed_scores_are_those_of_the_whole_table(folder, model, rows, tmp_p
 
 
 def test_the_light_model_is_the_estimator(folder, model, rows):
-    light = local.load_light(folder / "model", device="cpu", false_alarm_rate=0.1)
+    light = score.load_light(folder / "model", device="cpu", false_alarm_rate=0.1)
     model.set_false_alarm_rate(0.1)
     assert np.array_equal(light.anomaly_score(rows), model.anomaly_score(rows))
     assert (light.false_alarm_rate_, light.offset_, light.preset) == (0.1, model.offset_, model.preset)
@@ -56,7 +56,7 @@ def test_the_light_model_is_the_estimator(folder, model, rows):
 def test_scoring_does_not_wait_for_scikit_learn(folder, tmp_path):
     code = (
         "import sys\n"
-        "from ptad.engines.local import score_table\n"
+        "from ptad.jobs.score import score_table\n"
         "score_table(*sys.argv[1:], explain=1)\n"
         "slow = {'sklearn', 'scipy.stats', 'torch', 'polars', 'rich'} & set(sys.modules)\n"
         "sys.exit(f'imported: {slow}' if slow else 0)"
@@ -96,7 +96,7 @@ def test_model_without_threshold_has_scores_only(rows, tmp_path, folder):
     assert summary.anomalies is None and summary.false_alarm_rate is None
     assert found["score"].null_count == 0 and found["p_value"].null_count == found["anomaly"].null_count == 100
     with pytest.raises(SettingError, match=r"no threshold.*ptad recalibrate.*--set calibration.method=auto"):
-        local.decision_of(PTAD.load(tmp_path / "m", device="cpu"))
+        score.decision_of(PTAD.load(tmp_path / "m", device="cpu"))
 
 
 def crashing_score(folder, out, moment):
@@ -122,15 +122,15 @@ def test_killed_at_every_moment(folder, tmp_path, monkeypatch):
     score_table(folder / "model", folder / "table.csv", tmp_path / "whole.csv", batch_rows=STEP, explain=1)
     whole = (tmp_path / "whole.csv").read_bytes()
     scored = []
-    plain = local.score_batch
+    plain = score.score_batch
 
     def counting(model, batch, explain=0, **more):
         scored.append(batch.num_rows)
         return plain(model, batch, explain, **more)
 
-    monkeypatch.setattr(local, "score_batch", counting)
+    monkeypatch.setattr(score, "score_batch", counting)
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["ptad.engines.local"])
+    context.set_forkserver_preload(["ptad.jobs.score"])
     moments = 0
     for moment in itertools.count():
         home = tmp_path / str(moment)
@@ -219,9 +219,9 @@ def test_extra_columns_are_named_once(folder, rows, tmp_path, caplog):
 
 
 def test_memory_does_not_grow_with_the_rows(model):
-    assert local.rows_per_batch(model) == 16384
+    assert score.rows_per_batch(model) == 16384
     model.detector_.pipeline.terms[0].batch_size = 1000  # whole batches where rows are scored together
-    assert local.rows_per_batch(model) == 17000
+    assert score.rows_per_batch(model) == 17000
 
 
 def test_counts_of_missing_and_unseen_cells_survive_an_interruption(folder, model, rows, tmp_path):

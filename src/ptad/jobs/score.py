@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from ptad._version import __version__
-from ptad.engines.bad_cell_list import LIST, bad_cell_list, from_bytes, to_bytes
-from ptad.engines.cells import CellCounts
-from ptad.engines.resume import PartStore
-from ptad.engines.scored_batch import score_batch
-from ptad.engines.training_table import TrainingTable
-from ptad.engines.why import why_fields
 from ptad.errors import BusyError, DataError, SettingError, UserError
+from ptad.jobs.bad_cell_list import LIST, bad_cell_list, from_bytes, to_bytes
+from ptad.jobs.cell_counts import CellCounts
+from ptad.jobs.explain import why_fields
+from ptad.jobs.resume import PartStore
+from ptad.jobs.scored_batch import score_batch
+from ptad.jobs.training_table import TrainingTable
 from ptad.model import Model
 from ptad.tables import Query, TableScan, TableWriter, scan_table
 from ptad.tables.places import located
@@ -147,7 +147,7 @@ def score_table(
         The output; its suffix decides the format. It appears under its name when it is complete. A job that was
         killed goes on where it stopped when it is called again with the same arguments.
     explain : int
-        Adds the columns of :func:`ptad.engines.why.why_columns` for k = 1..explain: name, reason, expected value,
+        Adds the columns of :func:`ptad.jobs.explain.why_columns` for k = 1..explain: name, reason, expected value,
         contribution and percentage.
     append : bool
         Whether the table's own columns come along.

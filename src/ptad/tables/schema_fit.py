@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from ptad.errors import DataError, SettingError
 from ptad.tables.bad_cells import BadCells, UnreadableCells, quoted
-from ptad.tables.borders import as_frame
 from ptad.tables.column_types import Column, Reading, reason_to_leave_out
+from ptad.tables.conversion import as_frame
 from ptad.tables.delimited import DELIMITER
 from ptad.tables.frame import Frame
 from ptad.tables.inference import read_columns

@@ -21,9 +21,9 @@ import pyarrow as pa
 import torch
 
 from ptad import errors
-from ptad.engines.learning import Learn
-from ptad.engines.ray.connection import connected, worker_share
 from ptad.estimator import PTAD
+from ptad.jobs.fit import Learn
+from ptad.jobs.ray.connection import connected, worker_share
 from ptad.paper.parallel import data_parallel
 from ptad.tables import read_table, write_table
 
@@ -34,7 +34,7 @@ MOST_LOSSES = 10
 
 
 def cluster_learner(out: Path, address: str | None = None, workers: int | None = None) -> Learn:
-    """Return what :func:`ptad.engines.learning.fit_table` learns with, for a cluster.
+    """Return what :func:`ptad.jobs.fit.fit_table` learns with, for a cluster.
 
     Rows, checkpoints and the model pass through a hidden folder beside ``out``, which all machines see.
     """

@@ -1,0 +1,76 @@
+"""What a person is told: what is wrong, where, and what to do, with the options named as that person knows them.
+
+The library knows neither a terminal nor a request. It names an option by its Python name; whoever shows the message
+spells it: ``types={'day': 'date'}`` in Python, ``--type day=date`` on the command line, ``'types'`` in a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Value = str | float | tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Option:
+    """A parameter, perhaps with a value that would help.
+
+    Attributes
+    ----------
+    name : str
+        As Python has it: ``false_alarm_rate``, ``types``.
+    value : str, float or tuple of two str, optional
+        A value; a tuple is one entry of a mapping: a column and its type, a setting and its value.
+    """
+
+    name: str
+    value: Value | None = None
+
+
+Spelling = Callable[[Option], str | None]
+"""How a reader writes an option; None for one that this reader does not have."""
+
+
+def in_python(option: Option) -> str:
+    """Return an option as an argument of Python."""
+    if option.value is None:
+        return f"{option.name}="
+    if isinstance(option.value, tuple):
+        key, value = option.value
+        return f"{option.name}={{{key!r}: {value!r}}}"
+    return f"{option.name}={option.value!r}"
+
+
+@dataclass(frozen=True)
+class Message:
+    """What is wrong or worth knowing, and what to do about it.
+
+    Attributes
+    ----------
+    problem : str
+        What was found and where: whole sentences.
+    remedy : str
+        What to do: whole sentences, with ``{}`` for every option.
+    options : tuple of Option
+        What the remedy names.
+    otherwise : str
+        The remedy for readers who do not have all of these options.
+    """
+
+    problem: str
+    remedy: str = ""
+    options: tuple[Option, ...] = ()
+    otherwise: str = ""
+
+    def phrase(self, spelling: Spelling = in_python) -> str:
+        """Return the text for a reader."""
+        return " ".join(filter(None, (self.problem, self.advice(spelling))))
+
+    def advice(self, spelling: Spelling = in_python) -> str:
+        """Return the remedy alone for a reader."""
+        spelled = [text for text in map(spelling, self.options) if text is not None]
+        return self.remedy.format(*spelled) if len(spelled) == len(self.options) else self.otherwise
+
+    def __str__(self) -> str:
+        return self.phrase()
