@@ -27,11 +27,13 @@ extensions = [
     "generated",
 ]
 exclude_patterns = ["generated/gallery/*.ipynb", "generated/gallery/*.md5", "generated/gallery/*.py"]
-nitpicky = False
 html_math_renderer = "mathjax"
+
+smartquotes = False  # options begin with two dashes
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
+suppress_warnings = ["myst.header"]  # a generated table has a heading of the third level on every page
 
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc says them in words
@@ -42,6 +44,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "generated/gallery",
     "filename_pattern": r"\.py$",
+    "within_subsection_order": "generated.example_order",
     "min_reported_time": 1000,
     "show_memory": False,
     "download_all_examples": False,

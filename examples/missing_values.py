@@ -29,12 +29,12 @@ rows.index = ["complete", "proline missing", "alcohol missing"]
 pd.DataFrame({"score": detector.anomaly_score(rows), "p_value": detector.p_value(rows)}).round(3)
 
 # %%
-# The score by terms: the missing proline adds next to nothing, the missing alcohol adds a lot.
+# The score by terms: the missing proline adds little. The missing alcohol adds a lot, and the row is flagged.
 
 terms = detector.term_scores(rows)
 terms.plot.barh(stacked=True, colormap="tab10", figsize=(8, 3), xlabel="score")
 plt.gca().invert_yaxis()
-plt.legend(fontsize="small", loc="lower right")
+plt.legend(fontsize="small", loc="upper right")
 plt.tight_layout()
 plt.show()
 

@@ -148,6 +148,15 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+#: The gallery, from what people look for first to what few need.
+EXAMPLES = ("fraud", "sensors", "explanations", "missing_values", "categories", "drift", "compare_with_pyod", "paper_network")
+
+
+def example_order(file: str) -> int:
+    """The place of an example in the gallery."""
+    return EXAMPLES.index(Path(file).stem)
+
+
 PARTS: dict[str, Callable[[], str]] = {f.__name__: f for f in (commands, service, settings, limits)}
 
 
