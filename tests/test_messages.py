@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 
 import pytest
 
+from ptad.cli.console import on_command_line, set_up_logging, tear_down_logging
 from ptad.errors import DataError, MissingExtraError, UserError
 from ptad.messages import Message, Option
 
@@ -27,6 +29,33 @@ def shouted(option: Option) -> str | None:
 )
 def test_python_is_the_reader_unless_another_is_named(option, text):
     assert str(Message("It is wrong.", "Give {}.", (option,))) == f"It is wrong. Give {text}."
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        (TYPE, "--type day=date"),
+        (Option("types", ("day", "datetime:%d.%m.%Y %H:%M")), "--type 'day=datetime:%d.%m.%Y %H:%M'"),
+        (Option("types"), "--type COLUMN=TYPE"),
+        (Option("settings", ("calibration.method", "auto")), "--set calibration.method=auto"),
+        (Option("false_alarm_rate", 0.1), "--false-alarm-rate 0.1"),
+        (Option("only_scores", True), "--only-scores"),
+        (Option("decimal", ","), "--decimal ,"),
+        (Option("label"), "--label"),
+    ],
+)
+def test_the_command_line_has_flags(option, text):
+    assert on_command_line(option) == text
+
+
+def test_a_logged_message_is_phrased_for_the_command_line_and_for_other_handlers(capsys, caplog):
+    set_up_logging(quiet=False)
+    try:
+        logging.getLogger("ptad").warning(Message("Two sheets.", "Choose with {}.", (Option("sheet"),)))
+    finally:
+        tear_down_logging()
+    assert capsys.readouterr().err == "warning: Two sheets. Choose with --sheet.\n"
+    assert caplog.records[0].getMessage() == "Two sheets. Choose with sheet=."
 
 
 def test_a_reader_spells_the_options():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,11 +16,26 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ptad.messages import Message, Option
+
 if TYPE_CHECKING:
     from ptad.tables.places import Places
 
 FEW = 20  # fewer things than this are counted, not put in percent
 ReportRows = Callable[[int, int | None], None]
+_FLAGS = {"types": "--type", "settings": "--set"}  # options that are called otherwise than their parameters
+_ENTRIES = {"types": "COLUMN=TYPE", "settings": "NAME=VALUE"}
+
+
+def on_command_line(option: Option) -> str:
+    """Return an option as a command takes it: ``--type day=date``, ``--false-alarm-rate 0.01``."""
+    flag = _FLAGS.get(option.name, f"--{option.name.replace('_', '-')}")
+    if option.value is None:
+        return f"{flag} {_ENTRIES[option.name]}" if option.name in _ENTRIES else flag
+    if option.value is True:
+        return flag
+    value = "=".join(option.value) if isinstance(option.value, tuple) else str(option.value)
+    return f"{flag} {shlex.quote(value)}"
 
 
 def set_up_logging(quiet: bool) -> None:
@@ -41,7 +57,8 @@ class _StderrLines(logging.Handler):
     # sys.stderr is looked up for every line: a progress bar puts its own in place while it is shown
     def emit(self, record: logging.LogRecord) -> None:
         lead = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
-        typer.echo(lead + record.getMessage(), err=True)
+        text = record.msg.phrase(on_command_line) if isinstance(record.msg, Message) else record.getMessage()
+        typer.echo(lead + text, err=True)
 
 
 def print_json(content: Any, *, err: bool = False) -> None:
@@ -49,8 +66,9 @@ def print_json(content: Any, *, err: bool = False) -> None:
     typer.echo(json.dumps(content, indent=2, ensure_ascii=False, default=str), err=err)
 
 
-def print_error(kind: str, message: str, *, as_json: bool, **more: str) -> None:
+def print_error(kind: str, message: str | Message, *, as_json: bool, **more: str) -> None:
     """Print an error on stderr, as one line or as JSON."""
+    message = message.phrase(on_command_line) if isinstance(message, Message) else message
     if as_json:
         typer.echo(json.dumps({"error": {"type": kind, "message": message, **more}}, ensure_ascii=False), err=True)
     else:
