@@ -30,8 +30,8 @@ plt.show()
 print(explanation.contributions.iloc[0].sum().round(6), explanation.score.iloc[0].round(6))
 
 # %%
-# Many rows at once: the ten with the highest scores, cell by cell. Columns that are dark in most rows are what sets these
-# tumours apart.
+# Many rows at once: the ten with the highest scores, cell by cell. Columns that are dark in most rows are what sets
+# these tumours apart.
 
 detector.plot.cells(new, top=10)
 plt.show()

@@ -5,6 +5,7 @@ The directive ``generated`` takes the name of a part, and its Markdown is parsed
 
 from __future__ import annotations
 
+import asyncio
 import re
 import subprocess
 import sys
@@ -42,13 +43,14 @@ def commands() -> str:
 
 def _example_block(found: re.Match[str]) -> str:
     lines = [line for line in found[1].splitlines() if line.strip()]
-    return "\n".join(["**Examples**:", "", "```console", *(f"$ {line}" for line in lines), "```", ""])
+    shell = [f"$ {line}" for line in lines if "ptad " in line]
+    said = [line for line in lines if "ptad " not in line]
+    return "\n".join(["**Examples**:", "", "```console", *shell, "```", "", *said, ""])
 
 
 def service() -> str:
     """Every address of the service: what it does, parameters, the fields of its body and answer."""
-    with TemporaryDirectory() as store:
-        description = create_app(ServiceSettings(store=Path(store))).openapi()
+    description = asyncio.run(_description())
     schemas = description["components"]["schemas"]
     parts: dict[str, list[str]] = {}
     for path, operations in description["paths"].items():
@@ -56,6 +58,14 @@ def service() -> str:
             text = "\n\n".join(_operation(method, path, operation, schemas))
             parts.setdefault(operation["tags"][0], []).append(text)
     return "\n\n".join(f"## {tag.capitalize()}\n\n" + "\n\n".join(texts) for tag, texts in parts.items())
+
+
+async def _description() -> dict[str, Any]:
+    """What a service says about itself; it is started and stopped for that, so that it lets go of its store."""
+    with TemporaryDirectory() as store:
+        app = create_app(ServiceSettings(store=Path(store)))
+        async with app.router.lifespan_context(app):
+            return app.openapi()
 
 
 def _operation(method: str, path: str, operation: dict[str, Any], schemas: dict[str, Any]) -> Iterator[str]:
@@ -149,7 +159,16 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 #: The gallery, from what people look for first to what few need.
-EXAMPLES = ("fraud", "sensors", "explanations", "missing_values", "categories", "drift", "compare_with_pyod", "paper_network")
+EXAMPLES = (
+    "fraud",
+    "sensors",
+    "explanations",
+    "missing_values",
+    "categories",
+    "drift",
+    "compare_with_pyod",
+    "paper_network",
+)
 
 
 def example_order(file: str) -> int:
