@@ -55,6 +55,7 @@ docs: $(VENV)/.test
 # Write every figure of README and docs anew from benchmarks/results: tables and pictures.
 figures: $(VENV)/.test
 	$(BIN)/ptad benchmark pages
+	$(BIN)/python docs/picture.py
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -45,14 +45,11 @@ sphinx_gallery_conf = {
     "gallery_dirs": "generated/gallery",
     "filename_pattern": r"\.py$",
     "within_subsection_order": "generated.example_order",
-    "min_reported_time": 1000,
-    "show_memory": False,
+    "write_computation_times": False,
     "download_all_examples": False,
     "show_signature": False,
     "remove_config_comments": True,
     "abort_on_example_error": True,
-    "capture_repr": ("_repr_html_", "__repr__"),
-    "matplotlib_animations": False,
 }
 
 templates_path = ["_templates"]
