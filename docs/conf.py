@@ -20,18 +20,14 @@ version = release = __version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
     "generated",
 ]
-exclude_patterns = ["generated/gallery/*.ipynb", "generated/gallery/*.md5", "generated/gallery/*.py"]
-html_math_renderer = "mathjax"
 
 smartquotes = False  # options begin with two dashes
 
-myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 suppress_warnings = ["myst.header"]  # a generated table has a heading of the third level on every page
 

@@ -35,8 +35,8 @@ def honest(n):
 detector = PTAD(false_alarm_rate=0.01, verbose=0).fit(honest(2000))
 
 # %%
-# New payments: 500 honest ones, and 20 frauds that buy electronics abroad in the morning. None of these values is rare
-# by itself.
+# New payments: 500 honest ones, and 20 frauds that buy electronics abroad in the morning. Each value also occurs
+# among honest payments.
 
 fraud = pd.DataFrame(
     {
@@ -59,7 +59,8 @@ print(f"frauds found: {flagged[labels].sum()} of 20")
 print(f"honest payments flagged: {flagged[~labels].sum()} of 500")
 
 # %%
-# Why: the country and the shop do not go together, and the table says so in these words.
+# Why: nearly all of the score comes from the country. Such a payment is expected at home (DE); amount and shop are
+# unusual beside that country.
 
 explanation = detector.explain(fraud.head(3))
 explanation

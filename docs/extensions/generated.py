@@ -127,7 +127,8 @@ def limits() -> str:
     for names, _, text in NumpyDocString(getdoc(Limits) or "")["Attributes"]:
         each = names.split(", ")
         defaults = ", ".join(_number(getattr(group, name)) for name in each)
-        ranges = dict.fromkeys(_range(meta[name]) for name in each)
+        ranges = [_range(meta[name]) for name in each]
+        ranges = ranges[:1] if len(set(ranges)) == 1 else ranges
         rows.append([", ".join(f"`{name}`" for name in each), " ".join(text), defaults, "; ".join(ranges)])
     return table(["limit", "what", "default", "range"], rows).replace("``", "`")
 
