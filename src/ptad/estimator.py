@@ -165,7 +165,7 @@ class PTAD(SklearnDetector):
         )
         bad.warn()
         for note in schema.notes:
-            logger.log(logging.WARNING if note.doubtful else logging.INFO, "%s", note)
+            logger.log(logging.WARNING if note.doubtful else logging.INFO, note.message)
         rows = schema.encode(table, BadCells())  # told already
         text = schema.counted(table)
         opening = f"fitting on {len(rows):,} rows and {len(schema.names):,} columns"
@@ -248,8 +248,8 @@ class PTAD(SklearnDetector):
         if n_rows // factor < needed:
             raise DataError(
                 f"{what}, and a false-alarm rate of {rate if rate == 'auto' else f'{rate:.3g}'} needs "
-                f"{factor * needed:,} rows; there are {n_rows:,}. Give more, or set a larger rate "
-                "(--false-alarm-rate on the command line, set_false_alarm_rate in Python); the model is unchanged."
+                f"{factor * needed:,} rows; there are {n_rows:,}. The model is unchanged. Give more rows, or set a "
+                "larger false-alarm rate."
             )
 
     def _adopt(self, detector: Detector, rate: float | str | None = None) -> None:

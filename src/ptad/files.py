@@ -234,7 +234,7 @@ def _renameat2() -> Any:
     """Return the system's call, or None."""
     if not sys.platform.startswith("linux"):
         return None
-    import ctypes  # here: `ptad --help` does without it
+    import ctypes  # here: the help of the command line does without it
 
     try:
         call = ctypes.CDLL(None, use_errno=True).renameat2

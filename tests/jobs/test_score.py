@@ -95,7 +95,7 @@ def test_model_without_threshold_has_scores_only(rows, tmp_path, folder):
     found = read_table(tmp_path / "o.parquet")
     assert summary.anomalies is None and summary.false_alarm_rate is None
     assert found["score"].null_count == 0 and found["p_value"].null_count == found["anomaly"].null_count == 100
-    with pytest.raises(SettingError, match=r"no threshold.*ptad recalibrate.*--set calibration.method=auto"):
+    with pytest.raises(SettingError, match=r"no threshold.*Recalibrate it.*config=\{'calibration.method': 'auto'\}"):
         score.decision_of(PTAD.load(tmp_path / "m", device="cpu"))
 
 
@@ -196,7 +196,7 @@ def test_mistakes_leave_nothing_behind(folder, tmp_path, rows):
         score_table(folder / "model", tmp_path / "t.parquet", tmp_path / "o.csv", batch_rows=STEP)
     assert [p.name for p in tmp_path.iterdir()] == ["t.parquet"]
     write_table(rows.append_column("score", rows["a"]), tmp_path / "t.parquet")
-    with pytest.raises(DataError, match=r"already has a column 'score'.*--prefix"):
+    with pytest.raises(DataError, match=r"already has a column 'score'.*prefix=.*append=False"):
         score_table(folder / "model", tmp_path / "t.parquet", tmp_path / "o.csv")
     score_table(folder / "model", tmp_path / "t.parquet", tmp_path / "o.csv", prefix="new_")
     assert "new_score" in read_table(tmp_path / "o.csv").column_names

@@ -136,9 +136,9 @@ def test_a_type_that_many_values_contradict_is_questioned():
     schema = fit_schema(pa.table({"n": n, "m": n}), types={"m": "numeric"}, bad=BadCells())
     assert schema.types == {"n": "text", "m": "numeric"}
     first, second = (note for note in schema.notes if note.doubtful)
-    assert str(first).startswith("column 'n' is read as text: 10 % of its values ('abc', '?') are not numbers")
-    assert str(second).startswith("column 'm' is read as numbers: 10 % of its values ('abc', '?') are not and count as")
-    assert "--type n=numeric" in str(first) and "--type m=categorical" in str(second)
+    assert str(first).startswith("Column 'n' is read as text: 10 % of its values ('abc', '?') are not numbers")
+    assert str(second).startswith("Column 'm' is read as numbers: 10 % of its values ('abc', '?') are not and count as")
+    assert "types={'n': 'numeric'}" in str(first) and "types={'m': 'categorical'}" in str(second)
     words = fit_schema(pa.table({"c": ["red", "blue"] * 20}), bad=BadCells())
     assert words.types == {"c": "categorical"} and not words.notes
 

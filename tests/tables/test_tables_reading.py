@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ptad.errors import DataError
-from ptad.tables import TableWriter, fit_schema, read_table, scan_table, write_table
+from ptad.tables import TableSource, TableWriter, fit_schema, read_table, scan_table, write_table
 
 CSV = "n,x,word,when,ok\n1,0.5,red,2024-01-01,true\n2,,blue,2024-01-02,false\n3,2.5,,2024-01-03,\n"
 TABLE = {
@@ -218,9 +218,9 @@ def test_encodings(tmp_path, encoding):
 @pytest.mark.parametrize("content", ["a,b\n1,K\xf6ln\n", "\xf6,b\n1,2\n"])
 def test_bytes_that_are_not_utf8(tmp_path, content):
     path = put(tmp_path, "t.csv", content.encode("latin-1"))
-    with pytest.raises(DataError, match=r"t.csv is not utf-8.*--encoding latin-1"):
+    with pytest.raises(DataError, match=r"t.csv is not utf-8.*encoding='latin-1'"):
         read_table(path)
-    with pytest.raises(DataError, match=r"t.jsonl is not utf-8.*--encoding latin-1"):
+    with pytest.raises(DataError, match=r"t.jsonl is not utf-8.*encoding='latin-1'"):
         read_table(put(tmp_path, "t.jsonl", '{"a": "ö"}'.encode("latin-1")))
     with pytest.raises(DataError, match=r"t.csv is not klingon"):
         read_table(path, encoding="klingon")
@@ -237,7 +237,7 @@ def test_bytes_that_are_not_utf8(tmp_path, content):
         ("a,b\n1,2\n1\n", r"bad.csv, line 3: 1 cell where the header has 2"),
         ("a,,c\n1,2,3\n", "bad.csv: the header has no name for the column at position 2"),
         ("sep=;\na;b\n1;2\n", "bad.csv: the first line, 'sep=...', is a note to Excel. Remove it"),
-        ("a,b\n1,2\n".encode("utf-16"), "bad.csv is not utf-8 text .* --encoding utf-16 on"),
+        ("a,b\n1,2\n".encode("utf-16"), "bad.csv is not utf-8 text .* encoding='utf-16'"),
         (b"\x89PNG\r\n\x1a\n\0\0", "bad.csv is not a table, but a binary file"),
         ("a,b,a\n1,2,3\n", "bad.csv: duplicate column names 'a'"),
         (42 * ("x" * 100_000 + ",") + "a\n1\n", "bad.csv: the header is longer than 4,194,304 bytes"),
@@ -292,6 +292,31 @@ def test_truncated_files(tmp_path, name):
         path = put(tmp_path, "cut" + name, whole[: int(part * len(whole))])
         with pytest.raises(DataError, match=rf"cut{name} is damaged, truncated"):
             read_table(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.csv", b""),
+        ("t.csv", b"a,b\n"),
+        ("t.csv", b"a,b\n1\n"),
+        ("t.csv", b"\xf6,b\n1,2\n"),
+        ("t.csv.gz", b"\x1f\x8b nothing"),
+        ("t.parquet", b"PAR1 nothing"),
+        ("t.feather", b"ARROW1 nothing"),
+        ("t.jsonl", b"[1]"),
+        ("t.xlsx", b"PK\x03\x04 nothing"),
+        ("absent.csv", None),
+    ],
+)
+def test_a_table_may_have_another_name_in_messages(tmp_path, name, content):
+    path = tmp_path / name if content is None else put(tmp_path, name, content)
+    with pytest.raises(DataError, match=r"^(There is no file )?sales of May") as caught:
+        read_table(TableSource(path, label="sales of May"))
+    assert str(tmp_path) not in str(caught.value)
+    with pytest.raises(DataError, match=r"^(There is no file )?sales of May: ") as caught:
+        read_table(TableSource([path], label="sales of May"))
+    assert str(tmp_path) not in str(caught.value)
 
 
 def test_wrong_content_for_the_suffix(tmp_path):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import logging
 import shlex
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,14 +16,17 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ptad.messages import Message, Option
+from ptad.progress import on_terminal, shown_progress
 
 if TYPE_CHECKING:
     from ptad.tables.places import Places
 
 FEW = 20  # fewer things than this are counted, not put in percent
 ReportRows = Callable[[int, int | None], None]
-_FLAGS = {"types": "--type", "settings": "--set"}  # options that are called otherwise than their parameters
-_ENTRIES = {"types": "COLUMN=TYPE", "settings": "NAME=VALUE"}
+# options that are called otherwise than their parameters, and what an entry of a mapping looks like
+_FLAGS = {"types": "--type", "config": "--set", "random_state": "--seed"}
+_ENTRIES = {"types": "COLUMN=TYPE", "config": "GROUP.SETTING=VALUE"}
+_SWITCHED_OFF = {"append": "--only-scores"}
 
 
 def on_command_line(option: Option) -> str:
@@ -32,8 +34,8 @@ def on_command_line(option: Option) -> str:
     flag = _FLAGS.get(option.name, f"--{option.name.replace('_', '-')}")
     if option.value is None:
         return f"{flag} {_ENTRIES[option.name]}" if option.name in _ENTRIES else flag
-    if option.value is True:
-        return flag
+    if isinstance(option.value, bool):
+        return flag if option.value else _SWITCHED_OFF[option.name]
     value = "=".join(option.value) if isinstance(option.value, tuple) else str(option.value)
     return f"{flag} {shlex.quote(value)}"
 
@@ -78,31 +80,8 @@ def print_error(kind: str, message: str | Message, *, as_json: bool, **more: str
 @contextmanager
 def rows_progress(task: str, quiet: bool) -> Iterator[ReportRows | None]:
     """A bar with rows per second and time left, on a terminal only."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.completed:,.0f} rows"),
-        TextColumn("{task.fields[speed]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    with bar:
-        shown = bar.add_task(task, total=None, speed="")
-
-        def update(done: int, total: int | None) -> None:
-            bar.update(shown, completed=done, total=total)
-            speed = bar.tasks[0].speed
-            bar.update(shown, speed=f"{speed:,.0f} rows/s" if speed else "")
-
-        yield update
+    with shown_progress(0 if quiet or not on_terminal() else 1) as reporter:
+        yield None if reporter is None else lambda done, total: reporter.stage(task, done, total or 0, "rows")
 
 
 def safe(value: Any) -> str:

@@ -100,7 +100,7 @@ def _refuse_batches(model: PTAD, folder: str | os.PathLike[str]) -> None:
     if model.detector_.batch_size is not None:
         raise SettingError(
             f"The model '{folder}' scores rows in batches: a row's score depends on the rows beside it, which a graph "
-            "over single rows cannot say. Fit with network.context='reference' to export."
+            "over single rows cannot say. Fit with the setting network.context = reference."
         )
 
 

@@ -49,12 +49,12 @@ def check_list(path: Path | None, places: Places, out: Any = None) -> None:
         return
     if str(path).startswith("/dev/") or (path.exists() and not path.resolve().is_file()):
         # a file takes the place of what is there: a folder or a device such as /dev/stdout must stay what it is
-        raise SettingError(f"--bad-cells {path} is not a file. Name a CSV file to write to.")
+        raise SettingError(f"The list of bad cells, {path}, is not a file. Name a CSV file to write to.")
     target = path.resolve()
     if any(target == Path(label).resolve() for label, _, _ in places.files if label):
-        raise SettingError(f"--bad-cells {path} is the table itself. Name another file to write to.")
+        raise SettingError(f"The list of bad cells, {path}, is the table itself. Name another file to write to.")
     if out is not None and target == Path(out).resolve():
-        raise SettingError(f"--bad-cells {path} is the output itself. Name another file to write to.")
+        raise SettingError(f"The list of bad cells, {path}, is the output itself. Name another file to write to.")
 
 
 @contextmanager
@@ -98,7 +98,7 @@ def _told(path: Path | None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise unwritable(f"--bad-cells {path}", error, DataError) from error
+        raise unwritable(f"The list of bad cells, {path},", error, DataError) from error
 
 
 def to_bytes(bad: BadCells) -> bytes:

@@ -21,6 +21,7 @@ import pyarrow as pa
 from ptad.errors import DataError, SettingError
 from ptad.jobs.database_session import Session, path_of
 from ptad.jobs.score import ScoreSummary, score_table
+from ptad.messages import Option
 from ptad.tables.database import Database
 
 _UNTOUCHED = "The database is unchanged. Remove the cause and run the command again."
@@ -76,13 +77,15 @@ class Target:
                 break
         if place != len(text) + 1 or len(names) > 2 or "\0" in text:
             raise SettingError(
-                f"--into {text!r} names no table. Give NAME or SCHEMA.NAME; a name with a dot or a quote is put in "
-                "double quotes, such as '\"my.table\"'."
+                f"{text!r} names no table of a database. Give NAME or SCHEMA.NAME; a name with a dot or a quote is put "
+                "in double quotes, such as '\"my.table\"'."
             )
         if len(names) == 2 and database.kind == "sqlite":
-            raise SettingError(f"--into {text!r}: SQLite has no schemas. Give the name of the table alone.")
+            raise SettingError(f"{text!r} names a schema, and SQLite has none. Give the name of the table alone.")
         if database.kind == "duckdb" and database.path is None:
-            raise SettingError("--into needs a database that stays. Name a file: --db duckdb:///FILE.")
+            raise SettingError(
+                "A database in memory keeps no table.", "Name a file: {}.", (Option("db", "duckdb:///FILE"),)
+            )
         return cls(database, names[0] if len(names) == 2 else None, names[-1])
 
     def check(self, *, replace: bool) -> None:
@@ -93,11 +96,12 @@ class Target:
         ):
             found = self._kind(session)
         if found is not None and not found:
-            raise SettingError(f"--into {self.name!r} is a view or the like, not a table. Name another table.")
+            raise SettingError(f"{self.name!r} is a view or the like, not a table. Name another table.")
         if found and not replace:
             raise SettingError(
-                f"--into {self.name!r}: {self.database.label} has a table of this name. Name another one, or let it be "
-                "replaced with --replace."
+                f"{self.database.label} has a table {self.name!r} already.",
+                "Name another one, or let it be replaced with {}.",
+                (Option("replace", True),),
             )
 
     def write(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, replace: bool) -> None:

@@ -149,8 +149,8 @@ def evaluate_table(
             if progress is not None:
                 progress(rows, scan.n_rows)
     found = pa.chunked_array(labels).combine_chunks()
-    check_named(found, normal, label, "--normal")
-    check_named(found, anomaly, label, "--anomaly")
+    check_named(found, normal, label, "normal")
+    check_named(found, anomaly, label, "anomaly")
     figures = compare(np.concatenate(scores), np.concatenate(marks), threshold, target)
     return replace(
         figures,

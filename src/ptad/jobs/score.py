@@ -20,7 +20,9 @@ from ptad.jobs.explain import why_fields
 from ptad.jobs.resume import PartStore
 from ptad.jobs.scored_batch import score_batch
 from ptad.jobs.training_table import TrainingTable
+from ptad.messages import Message, Option
 from ptad.model import Model
+from ptad.table_model import no_threshold
 from ptad.tables import Query, TableScan, TableWriter, scan_table
 from ptad.tables.places import located
 from ptad.tables.table_source import as_source
@@ -111,10 +113,7 @@ def scan_for(model: AnyModel, source: Any, *, batch_rows: int, encoding: str) ->
 def decision_of(model: AnyModel) -> tuple[float, float]:
     """Return (threshold, false-alarm rate): rows with a score above the threshold are flagged."""
     if model.detector_.calibration is None:
-        raise SettingError(
-            "This model has no threshold: it was fitted without calibration. Give it one with 'ptad recalibrate' and "
-            "normal rows that it was not fitted on, or fit with --set calibration.method=auto."
-        )
+        raise no_threshold()
     return -model.offset_, model.false_alarm_rate_
 
 
@@ -239,10 +238,8 @@ def known_batches(model: AnyModel, scan: TableScan) -> Iterator[tuple[int, pa.Re
         for name, value in model.schema_.changed_constants(batch).items():
             if name not in said:
                 said.add(name)
-                logger.warning(
-                    "column %r is excluded (%s) but now holds %r: to use it, fit again with --type",
-                    *(name, model.schema_.left_out[name], value),
-                )
+                found = f"column {name!r} is excluded ({model.schema_.left_out[name]}) but now holds {value!r}."
+                logger.warning(Message(found, "To use it, fit again with {}.", (Option("types", (name, "TYPE")),)))
         yield start, batch, batch.select(names)
         start += batch.num_rows
 
@@ -266,7 +263,9 @@ def check_explain(explain: int) -> None:
     """Raise unless that many columns can be named."""
     if not 0 <= explain <= MOST_EXPLAINED:
         raise SettingError(
-            f"--explain must be a number of columns from 0 to {MOST_EXPLAINED:,}. Got {explain} instead."
+            f"{explain:,} columns cannot be explained in every row.",
+            f"Give {{}} a number from 0 to {MOST_EXPLAINED:,}.",
+            (Option("explain"),),
         )
 
 
@@ -275,8 +274,9 @@ def check_added_names(scan: TableScan, added: pa.Schema, append: bool) -> None:
     twice = [n for n in added.names if n in scan.schema.names] if append else []
     if twice:
         raise DataError(
-            f"{scan.label} already has a column {', '.join(map(repr, twice))}. Give the added columns other names with "
-            "--prefix, or leave the table's own columns out with --only-scores."
+            f"{scan.label} already has a column {', '.join(map(repr, twice))}.",
+            "Give the added columns other names with {}, or leave the table's own columns out with {}.",
+            (Option("prefix"), Option("append", False)),
         )
 
 
@@ -299,18 +299,15 @@ def _output(store: PartStore | None, schema: pa.Schema, *, keep: bool) -> Iterat
             yield writer
         return
     try:
-        with TableWriter(store.staging, schema) as writer:
+        with TableWriter(store.staging, schema, store.out) as writer:
             yield writer
         store.finish()
     except BusyError:  # of the list of bad cells: what was scored before can be used again
         store.discard() if store.is_empty() else store.close()
         raise
-    except UserError as error:
+    except UserError:
         store.discard()
-        if str(store.staging) not in str(error):
-            raise
-        # the user knows the output by its final name
-        raise type(error)(str(error).replace(str(store.staging), str(store.out))) from error
+        raise
     except BaseException:
         if not keep or store.is_empty():
             store.discard()

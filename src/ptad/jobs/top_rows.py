@@ -17,6 +17,7 @@ from ptad.jobs.bad_cell_list import bad_cell_list
 from ptad.jobs.explain import row_reasons
 from ptad.jobs.score import known_batches, rows_per_batch, scan_for
 from ptad.jobs.scored_batch import score_batch
+from ptad.messages import Option
 from ptad.tables import BadCells
 from ptad.tables.places import Places, located
 
@@ -52,9 +53,9 @@ def top_rows(
 
     The table is read batch by batch. ``strict`` and ``bad_cells`` are those of :func:`ptad.jobs.score.score_table`.
     """
-    for name, value in (("--top", top), ("--columns", columns)):
+    for name, value in (("top", top), ("columns", columns)):
         if value < 1:
-            raise SettingError(f"{name} must be at least 1. Got {value} instead.")
+            raise SettingError(f"There is nothing to show of {value} {name}.", "Give {} at least 1.", (Option(name),))
     scan = scan_for(model, source, batch_rows=rows_per_batch(model), encoding=encoding)
     best: pa.Table | None = None
     numbers = np.empty(0, dtype=np.int64)

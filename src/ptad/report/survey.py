@@ -157,7 +157,7 @@ class Survey:
         numbers = start + np.arange(batch.num_rows)
         with located(self.places.after(start)):
             encoded = self.model.schema_.encode(rows, BadCells(strict=self.strict))
-        scores = self.scorer.scores(encoded, numbers)
+        scores = self.scorer.scores(rows, encoded, numbers)
         return BatchScores(scores, *self._reasons(rows, numbers, np.flatnonzero(scores > self.threshold)))
 
     def count_in(self, batch: pa.RecordBatch, found: BatchScores) -> None:

@@ -25,6 +25,7 @@ from ptad.estimator import PTAD
 from ptad.files import OutputLock, unwritable, write_whole
 from ptad.jobs.bad_cell_list import bad_cell_list
 from ptad.jobs.score import rows_per_batch
+from ptad.messages import Option
 from ptad.report.bundle import STYLE, asset, script
 from ptad.report.content import ReportSettings, make_content
 from ptad.report.cross_fit import CrossFit, training_parts
@@ -126,7 +127,9 @@ def _content(
     if label is not None and not survey.normal.counts.sum():
         raise DataError(
             f"No row of {name} is normal by the label column {label.column!r} (normal: "
-            f"{', '.join(map(repr, label.normal)) or '0, false'}). Name the value of normal rows (normal)."
+            f"{', '.join(map(repr, label.normal)) or '0, false'}).",
+            "Name the value of normal rows with {}.",
+            (Option("normal"),),
         )
     model_name = "a model in memory" if isinstance(model, PTAD) else Path(model).resolve().name
     return make_content(survey, settings, name, model_name)

@@ -176,7 +176,7 @@ class Models:
         if found is None:
             found = await asyncio.to_thread(describe_model, entry.bundle)
             found.pop("model")
-            found["training_rows"], found["excluded"] = found.pop("rows_learned"), found.pop("left_out")
+            found["excluded"] = found.pop("left_out")
             self._described[identifier] = found
         if model.detector_.calibration is not None:  # the rate may have been changed since
             found = found | {"false_alarm_rate": float(model.false_alarm_rate_), "threshold": -float(model.offset_)}

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ptad.errors import DataError
+from ptad.messages import Option
 from ptad.tables.places import IN_MEMORY, Places, RowError
 
 LONGEST_VALUE = 60  # characters of a value that a reason quotes
@@ -49,7 +50,8 @@ class UnreadableCells(DataError):
         self, column: str, bad: NDArray[np.bool_], array: pa.Array, offset: int, what: str, form: str = ""
     ) -> None:
         self.column, self.bad, self.array, self.offset, self.what, self.form = column, bad, array, offset, what, form
-        super().__init__(str(self.first()))
+        message = self.first().message
+        super().__init__(message.problem, message.remedy, message.options)
 
     def first(self) -> RowError:
         """Return the error about the first of these cells."""
@@ -98,9 +100,9 @@ class BadCell:
         return RowError(
             f"Column {self.column!r}, ",
             self.row,
-            f": {self.shown} is not {self.what}{f', such as {form}' if form else ''}. Correct the value, name it as a "
-            "missing one (--missing on the command line, missing= in Python), or leave strict off: it then counts as "
-            "missing.",
+            f": {self.shown} is not {self.what}{f', such as {form}' if form else ''}.",
+            "Correct the value, name it as a missing one with {}, or leave strict off: it then counts as missing.",
+            (Option("missing", self.value if len(self.value) <= LONGEST_VALUE else None),),
         )
 
 

@@ -210,10 +210,7 @@ def _wrong_encoding(source: Source, encoding: str, error: Exception) -> DataErro
             f"{source.label} is not a table, but a binary file such as a picture or a document. Give CSV, TSV, "
             "Parquet, Feather, JSON lines or a workbook."
         )
-    return DataError(
-        f"{source.label} is not {encoding} text ({error}). Name its encoding, for example --encoding {likely} on the "
-        f"command line or encoding={likely!r} in Python."
-    )
+    return source.not_text(encoding, error, likely)
 
 
 def _explained(source: Source, encoding: str, error: Exception) -> DataError:

@@ -70,7 +70,7 @@ def _blocks(source: Source, encoding: str) -> Iterator[bytes]:
             if rest.strip():
                 yield rest
     except UnicodeError as error:
-        raise _encoding_error(source, encoding, error) from error
+        raise source.not_text(encoding, error) from error
     except DAMAGE as error:
         raise source.damaged(error) from error
 
@@ -123,18 +123,11 @@ def _recoded(raw: Any, encoding: str) -> Any:
         raise DataError(f"There is no encoding {encoding!r}. Use a name such as utf-8 or latin-1.") from error
 
 
-def _encoding_error(source: Source, encoding: str, error: Exception) -> DataError:
-    return DataError(
-        f"{source.label} is not {encoding} text ({error}). Name its encoding, for example --encoding latin-1 on the "
-        "command line or encoding='latin-1' in Python."
-    )
-
-
 def _parsed(source: Source, block: bytes, line: int, as_text: Sequence[str]) -> pa.Table:
     try:
         block.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _encoding_error(source, "utf-8", error) from error
+        raise source.not_text("utf-8", error) from error
     if not block.strip():
         return pa.table({})
     if not as_text:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from ptad.errors import SettingError
 from ptad.layout import damaged
+from ptad.messages import Option
 
 NUMBER_TEXT = r"^([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[nN]a[nN]|[+-]?(inf|Inf|infinity|Infinity))$"
 WHOLE_TEXT = r"^[+-]?\d+$"
@@ -95,8 +96,9 @@ def check_signs(decimal: str | None, thousands: str | None) -> None:
     for name, given, known in (("decimal", decimal, DECIMALS), ("thousands", thousands, THOUSANDS)):
         if given is not None and given not in known:
             raise SettingError(
-                f"The {name} sign cannot be {given!r}. Choose one of: {', '.join(map(repr, known))} "
-                f"(--{name} on the command line, {name}= in Python)."
+                f"The {name} sign cannot be {given!r}. It is one of: {', '.join(map(repr, known))}.",
+                "Choose one with {}.",
+                (Option(name),),
             )
     if decimal is not None and decimal == thousands:
         raise SettingError(f"The decimal sign and the thousands sign are both {decimal!r}. Choose two different ones.")

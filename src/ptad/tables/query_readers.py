@@ -137,7 +137,7 @@ def _open_duckdb(database: Database, sql: str, batch_rows: int, closers: list[Ca
     with database.errors("the query cannot be run", _WRONG):
         statements = connection.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise SettingError("--query must be one SELECT. Give one statement that reads rows.")
+            raise SettingError("The query must be one SELECT. Give one statement that reads rows.")
         relation = connection.sql(sql)
         _check_names(database, relation.columns)
         for name, kind in zip(relation.columns, relation.types, strict=True):

@@ -25,13 +25,19 @@ class QueryScan(TableScan):
     """Batches of a query in the order in which the database gives them; ``n_rows`` is None unless it is known."""
 
     def __init__(
-        self, query: Query, batch_rows: int, missing: Sequence[str], fitted: Schema | None, skip_rows: int
+        self,
+        query: Query,
+        batch_rows: int,
+        missing: Sequence[str],
+        fitted: Schema | None,
+        skip_rows: int,
+        label: str | None = None,
     ) -> None:
         self._query = query
         self._open: OpenQuery
         database = query.database
         path = database.path or Path(database.kind)
-        source = Source(path, f"the query on {database.label}", "query", None, (0, 0))
+        source = Source(path, label or f"The query on {database.label}", "query", None, (0, 0))
         super().__init__([source], batch_rows, tuple(missing), "utf-8", fitted, skip_rows)
 
     def _look(self) -> tuple[pa.Schema, int | None]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ptad.errors import DataError
+from ptad.messages import Message, Option
 from ptad.tables import delimited
 from ptad.tables.arrow_files import arrow_batches, arrow_shape
 from ptad.tables.column_types import is_foreign
@@ -97,10 +98,10 @@ def scan_table(
     if isinstance(wish.source, Query):
         from ptad.tables.query_scan import QueryScan  # it builds on the scan below
 
-        return QueryScan(wish.source, batch_rows, tuple(missing), schema, skip_rows)
+        return QueryScan(wish.source, batch_rows, tuple(missing), schema, skip_rows, wish.label)
     check_signs(wish.decimal, wish.thousands)
     signs = (wish.decimal, wish.thousands)
-    sources = find_sources(wish.source, wish.sheet)
+    sources = find_sources(wish.source, wish.sheet, wish.label)
     return TableScan(sources, batch_rows, tuple(missing), encoding, schema, skip_rows, signs, most_columns)
 
 
@@ -214,11 +215,9 @@ class TableScan(Iterator[pa.RecordBatch]):
         known = self._fitted.types
         odd = [n for n, form in finder.signs().columns.items() if known.get(n) == "numeric" and form.decimal == ","]
         if odd:
-            logger.warning(
-                "%s: numbers of %s have a decimal comma, and the model's have a decimal point. Give --decimal ,",
-                self.label,
-                ", ".join(map(repr, odd[:10])),
-            )
+            names = ", ".join(map(repr, odd[:10]))
+            text = f"{self.label}: numbers of {names} have a decimal comma, and the model's have a decimal point."
+            logger.warning(Message(text, "Give {}.", (Option("decimal", ","),), "Write them with a decimal point."))
 
     def _common(self, name: str, kinds: list[pa.DataType]) -> pa.DataType:
         """One type for a column that has several in different files or blocks."""

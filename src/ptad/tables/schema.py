@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,8 +22,8 @@ from ptad.tables.conversion import as_frame
 from ptad.tables.datetime_column import DatetimeColumn
 from ptad.tables.features import Features
 from ptad.tables.frame import Frame
-from ptad.tables.inference import Note
 from ptad.tables.names import did_you_mean
+from ptad.tables.notes import Note
 from ptad.tables.number_format import check_signs
 from ptad.tables.numeric_column import NumericColumn
 from ptad.tables.places import RowError
@@ -201,7 +201,7 @@ class Schema:
             "missing": list(self.missing),
             "inputs": list(self.inputs),
             "left_out": dict(self.left_out),
-            "notes": [asdict(note) for note in self.notes],
+            "notes": [note.to_json() for note in self.notes],
             "columns": columns,
         }
 
@@ -217,7 +217,7 @@ class Schema:
             tuple(state["missing"]),
             dict(state["left_out"]),
             state["from_array"],
-            tuple(Note(**note) for note in state["notes"]),
+            tuple(map(Note.from_json, state["notes"])),
         )
 
     def _matched(self, table: Any) -> Frame:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ptad.errors import DataError, SettingError
+from ptad.messages import Option
 from ptad.tables.bad_cells import BadCells, UnreadableCells, quoted
 from ptad.tables.column_types import Column, Reading, reason_to_leave_out
 from ptad.tables.conversion import as_frame
@@ -117,7 +118,9 @@ def fit_schema(
                 examples = ", ".join(map(quoted, decoded(whole).drop_null().unique()[:3].to_pylist()))
                 raise DataError(
                     f"Column {name!r} cannot be of type {chosen[name]!r}: none of its values ({examples}) can be read "
-                    "so. Choose another type or format (--type on the command line, types= in Python)."
+                    "so.",
+                    "Choose another type or format with {}.",
+                    (Option("types"),),
                 )
             if (doubt := doubt_of(name, reading, whole, array)) is not None:
                 notes.append(doubt)
@@ -132,7 +135,11 @@ def fit_schema(
             left_out[name] = reason
     if not columns:
         reasons = "; ".join(f"{name!r} ({reason})" for name, reason in list(left_out.items())[:30])
-        raise DataError(f"No column is left to fit on: {reasons}. Add columns that vary, or set their types.")
+        raise DataError(
+            f"No column is left to fit on: {reasons}.",
+            "Add columns that vary, or set their types with {}.",
+            (Option("types"),),
+        )
     used = tuple(columns)
     rate = _missing_rate(used, _chosen(frame, places), texts)
     if bad is None:
@@ -161,8 +168,10 @@ def _check_names(names: tuple[str, ...], given: dict[str, tuple[str, ...]]) -> N
         absent = [n for n in wanted if n not in names]
         if absent:
             raise DataError(
-                f"The table has no column {', '.join(map(repr, absent))}, named in '{parameter}'."
-                f"{did_you_mean(absent, names)} Its columns are: {', '.join(map(repr, names[:30]))}."
+                f"The table has no column {', '.join(map(repr, absent))}.{did_you_mean(absent, names)} Its columns "
+                f"are: {', '.join(map(repr, names[:30]))}.",
+                "Correct the name in {}.",
+                (Option(parameter),),
             )
 
 

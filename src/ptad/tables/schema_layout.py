@@ -7,6 +7,7 @@ from typing import Any
 from ptad.errors import BundleError
 from ptad.layout import Anything, Listed, Mapped, Number, Record, Text, Truth, Whole, damaged, shown
 from ptad.tables.column_types import TYPES
+from ptad.tables.notes import Note
 
 FORMAT, VERSION = "ptad-schema", 3
 _LAYOUT = Record(
@@ -17,7 +18,7 @@ _LAYOUT = Record(
         "missing": Listed(Text()),
         "inputs": Listed(Text(), low=1, distinct=True),
         "left_out": Mapped(Text()),
-        "notes": Listed(Record({"text": Text(), "option": Text(), "doubtful": Truth()})),
+        "notes": Listed(Note.layout),
         "columns": Listed(Mapped(Anything()), low=1),
     }
 )

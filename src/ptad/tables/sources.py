@@ -21,6 +21,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from ptad.errors import DataError
+from ptad.messages import Option
 
 FORMATS = {
     ".csv": "csv",
@@ -131,10 +132,20 @@ class Source:
         finally:
             copy.unlink(missing_ok=True)
 
+    def not_text(self, encoding: str, error: Exception, likely: str = "latin-1") -> DataError:
+        """The error for bytes that are no text in this encoding."""
+        return DataError(
+            f"{self.label} is not {encoding} text ({error}).",
+            "Name its encoding, for example with {}.",
+            (Option("encoding", likely),),
+            "Save it as UTF-8.",
+        )
+
     def damaged(self, error: BaseException) -> DataError:
         """The error for content that cannot be read."""
         what = "a workbook" if self.format == "excel" else self.format
-        return DataError(f"{self.label} is damaged, truncated or not {what}: {error}. Fetch or write it again.")
+        reason = getattr(error, "strerror", None) or error  # the whole text of an error of the system names the path
+        return DataError(f"{self.label} is damaged, truncated or not {what}: {reason}. Fetch or write it again.")
 
 
 def endless_line(label: str, line: str = "the first line") -> DataError:
@@ -146,25 +157,26 @@ def endless_line(label: str, line: str = "the first line") -> DataError:
 _OPENERS: dict[str, Any] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
 
 
-def find_sources(source: Any, sheet: str | None = None) -> list[Source]:
+def find_sources(source: Any, sheet: str | None = None, label: str | None = None) -> list[Source]:
     """All files that ``source`` stands for: a path, a folder, a glob, "-" (standard input), or a list of those.
 
-    ``sheet`` is that of workbooks; it is refused where no file is one.
+    ``sheet`` is that of workbooks; it is refused where no file is one. ``label`` is what messages call the table.
 
     Files of a folder (read with its subfolders; hidden ones and those that begin with ``_`` are passed over) and of
     a glob come in the order of their sorted names.
     """
-    found = _found(source)
+    found = _found(source, label)
     if sheet is None:
         return found
     if all(one.format != "excel" for one in found):
-        raise DataError(f"--sheet: {found[0].label if found else 'the table'} is no workbook. Leave it out.")
+        label = found[0].label if found else "The table"
+        raise DataError(f"{label} is not a workbook, so that it has no sheets.", "Leave out {}.", (Option("sheet"),))
     return [replace(one, sheet=str(sheet)) for one in found]
 
 
-def _found(source: Any) -> list[Source]:
+def _found(source: Any, label: str | None) -> list[Source]:
     if isinstance(source, Sequence) and not isinstance(source, str | bytes):
-        return [found for part in source for found in _found(part)]
+        return [found for part in source for found in _found(part, label and f"{label}: {Path(part).name}")]
     if str(source) == "-":
         return [_spooled(sys.stdin.buffer)]
     path = Path(source)
@@ -173,15 +185,16 @@ def _found(source: Any) -> list[Source]:
         files = [p for p in inside if _by_suffix(p)[0] is not None]
         if not files:
             raise DataError(
-                f"The folder {path} holds no table. Files that can be read end in: {', '.join((*FORMATS, *WORKBOOKS))}."
+                f"The folder {label or path} holds no table. Files that can be read end in: "
+                f"{', '.join((*FORMATS, *WORKBOOKS))}."
             )
-        return [_source(p) for p in files]
+        return [_source(p, label and f"{label}: {p.relative_to(path)}") for p in files]
     if not path.exists() and glob.has_magic(str(source)):
         files = sorted(Path(p) for p in glob.glob(str(source), recursive=True) if Path(p).is_file())  # noqa: PTH207
         if not files:
-            raise DataError(f"No file matches {str(source)!r}. Check the pattern and the folder.")
-        return [_source(p) for p in files]
-    return [_source(path)]
+            raise DataError(f"No file matches {label or str(source)!r}. Check the pattern and the folder.")
+        return [_source(p, label and f"{label}: {p.name}") for p in files]
+    return [_source(path, label)]
 
 
 def _hidden(path: Path) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ptad.errors import DataError, MissingExtraError
+from ptad.messages import Message, Option
 from ptad.tables.conversion import arrow_of_objects
 from ptad.tables.delimited import NULL_WORDS
 from ptad.tables.places import SHEET
@@ -51,7 +52,9 @@ def read_sheet(source: Source) -> pa.Table:
         raise source.damaged(error) from error
     where = f"{source.label}, sheet {sheet.name!r}"
     if not rows:
-        raise DataError(f"{where} is empty. Give a sheet with a header and rows; --sheet names another one.")
+        raise DataError(
+            f"{where} is empty.", "Give a sheet with a header and rows; {} names another one.", (Option("sheet"),)
+        )
     for (top, start), (bottom, stop) in merged:
         if top <= first <= bottom:
             raise DataError(
@@ -69,14 +72,20 @@ def _chosen(source: Source, names: list[str]) -> str:
     if wanted is None:
         if len(names) > 1:
             others = ", ".join(map(repr, names[1 : _SHOWN + 1])) + (" and more" if len(names) > _SHOWN + 1 else "")
-            logger.warning("%s: sheet %r is read, not %s. Choose with --sheet", source.label, names[0], others)
+            logger.warning(
+                Message(
+                    f"{source.label}: sheet {names[0]!r} is read, not {others}.", "Choose with {}.", (Option("sheet"),)
+                )
+            )
         return names[0]
     if wanted in names:
         return wanted
     if wanted.isdecimal() and 1 <= int(wanted) <= len(names):
         return names[int(wanted) - 1]
     listed = ", ".join(f"{i} {name!r}" for i, name in enumerate(names[:30], start=1))
-    raise DataError(f"{source.label} has no sheet {wanted!r}. Its sheets are: {listed}. Name one with --sheet.")
+    raise DataError(
+        f"{source.label} has no sheet {wanted!r}. Its sheets are: {listed}.", "Name one with {}.", (Option("sheet"),)
+    )
 
 
 def _table(where: str, rows: Rows, first: int, left: int) -> pa.Table:

@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ptad.messages import Option
 from ptad.tables.bad_cells import quoted
 from ptad.tables.column_types import MOST_BAD, Reading
-from ptad.tables.inference import Note
+from ptad.tables.notes import Note
 from ptad.tables.number_format import PLAIN
 from ptad.tables.values import CODE_TEXT, decoded, is_text
 
@@ -41,8 +42,8 @@ def doubt_of(name: str, reading: Reading, array: pa.Array, readable: pa.Array) -
         return None
     odd = array.filter(pc.and_(array.is_valid(), readable.is_null()))
     read = _PLURALS.get(reading.type, reading.type)
-    text = f"column {name!r} is read as {read}: {_share(share, odd)} are not and count as missing"
-    return Note(text, f"--type {name}=categorical", True)
+    text = f"Column {name!r} is read as {read}: {_share(share, odd)} are not and count as missing"
+    return Note(text, (Option("types", (name, "categorical")),), True)
 
 
 def _doubt_of_text(name: str, array: pa.Array) -> Note | None:
@@ -54,8 +55,8 @@ def _doubt_of_text(name: str, array: pa.Array) -> Note | None:
     if not MOST_BAD < share < 0.5:
         return None
     found = _share(share, array.filter(pa.array(~fits)))
-    text = f"column {name!r} is read as text: {found} are not numbers, the others are"
-    return Note(text, f"--type {name}=numeric, and they count as missing", True)
+    text = f"Column {name!r} is read as text: {found} are not numbers, the others are; as numbers, these are missing"
+    return Note(text, (Option("types", (name, "numeric")),), True)
 
 
 def _share(share: float, odd: pa.Array) -> str:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import DataError
+from ptad.messages import Option
 from ptad.tables.bad_cells import UnreadableCells
 from ptad.tables.date_format import example, parsed
 from ptad.tables.number_format import PLAIN, NumberFormat
@@ -34,8 +35,9 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 def refused(name: str, what: str) -> DataError:
     """The error for a column that cannot be used at all."""
     return DataError(
-        f"Column {name!r} holds values of type {what}, which cannot be encoded. Exclude it with drop=[{name!r}], or "
-        "turn it into numbers, text or dates."
+        f"Column {name!r} holds values of type {what}, which cannot be encoded.",
+        "Exclude it with {}, or turn it into numbers, text or dates.",
+        (Option("drop", name),),
     )
 
 

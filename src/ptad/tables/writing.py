@@ -43,12 +43,14 @@ class TableWriter:
         Target; the suffix decides the format. "-" writes CSV to standard output, and nothing before the first batch.
     schema : pyarrow.Schema
         Columns of every batch.
+    name : path, optional
+        What errors call the file, where it is moved to its place afterwards.
     """
 
-    def __init__(self, path: Any, schema: pa.Schema) -> None:
-        self.path, self.schema = Path(path), schema
+    def __init__(self, path: Any, schema: pa.Schema, name: Any = None) -> None:
+        self.path, self.schema, self.name = Path(path), schema, path if name is None else name
         self._to_stdout = str(path) == "-"
-        self._format, compression = ("csv", None) if self._to_stdout else _format_of(self.path)
+        self._format, compression = ("csv", None) if self._to_stdout else _format_of(self.path, self.name)
         self._temporary: Path | None = None
         self._sink: Any = None
         self._file: Any = None
@@ -140,19 +142,19 @@ class TableWriter:
             raise
         except (OSError, pa.ArrowException) as error:
             self.abort()
-            raise unwritable(self.path, error, DataError) from error
+            raise unwritable(self.name, error, DataError) from error
         except BaseException:
             self.abort()
             raise
 
 
-def _format_of(path: Path) -> tuple[str, str | None]:
+def _format_of(path: Path, name: Any) -> tuple[str, str | None]:
     compression = COMPRESSIONS.get(path.suffix.lower())
     inner = path.with_suffix("") if compression else path
     kind = FORMATS.get(inner.suffix.lower())
     if kind is None or (compression and kind in ("parquet", "arrow")):
         raise DataError(
-            f"{path}: the suffix {''.join(path.suffixes[-2:])!r} names no format that can be written. Use one of "
+            f"{name}: the suffix {''.join(path.suffixes[-2:])!r} names no format that can be written. Use one of "
             f"{', '.join(FORMATS)}, text formats also with {', '.join(COMPRESSIONS)}."
         )
     return kind, compression

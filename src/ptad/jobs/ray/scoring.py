@@ -39,9 +39,10 @@ from ptad.jobs.score import (
     scan_for,
 )
 from ptad.jobs.scored_batch import score_batch
+from ptad.messages import Option
 from ptad.model import Model
 from ptad.tables import Query, TableWriter
-from ptad.tables.places import RowError
+from ptad.tables.places import Places, RowError
 from ptad.tables.table_source import as_source
 
 logger = logging.getLogger("ptad")
@@ -82,7 +83,7 @@ def score_on_cluster(
     """
     wish = as_source(source)
     if isinstance(wish.source, Query) or str(source) == "-":
-        raise SettingError("--engine ray reads files that all machines see. Write the rows to a Parquet file first.")
+        raise SettingError("A cluster reads files that all machines see. Write the rows to a Parquet file first.")
     check_explain(explain)
     folder = Path(out).resolve()
     model = load_light(model_folder, device="cpu", false_alarm_rate=false_alarm_rate, missing=missing)
@@ -128,10 +129,7 @@ def score_on_cluster(
         with connected(address, workers) as ray:
             for row in _run(ray, units, job, *worker_share(ray, workers, device)):
                 if row["error"]:
-                    words = json.loads(row["error"])
-                    raise (
-                        DataError(words[0]) if len(words) == 1 else RowError(words[0], words[1], words[2], scan.places)
-                    )
+                    raise _raised(json.loads(row["error"]), scan.places)
                 cells += CellCounts.from_bytes(row["cells"], model.schema_)
                 anomalies += row["anomalies"]
                 resumed += row["rows"] if row["resumed"] else 0
@@ -147,6 +145,25 @@ def score_on_cluster(
             left_over.unlink(missing_ok=True)
         (folder / DONE).touch()
         return ScoreSummary.of(model, cells, anomalies, resumed, str(out))
+
+
+def _sent(error: UserError, start: int) -> list[Any]:
+    """An error of a worker whose rows begin at ``start``, as plain types."""
+    options = [[o.name, o.value] for o in error.message.options]
+    if isinstance(error, RowError):
+        before, row, after, remedy, *_ = error.args
+        return [before, start + row, after, remedy, options]
+    return [error.message.problem, error.message.remedy, options]
+
+
+def _raised(words: list[Any], places: Places) -> DataError:
+    """The error that a worker has sent, for a reader who finds the rows at these places."""
+    *what, remedy, named = words
+    options = tuple(Option(name, tuple(value) if isinstance(value, list) else value) for name, value in named)
+    if len(what) == 1:
+        return DataError(what[0], remedy, options)
+    before, row, after = what
+    return RowError(before, row, after, remedy, options, places)
 
 
 def _only_writer(folder: Path) -> OutputLock:
@@ -231,10 +248,8 @@ class ClusterWorker:
             resumed = found is not None
             flagged, cells = found or self._score(unit)
             anomalies = int(pc.sum(flagged.cast(pa.int64())).as_py() or 0)
-        except RowError as mistake:
-            error = json.dumps([mistake.before, unit.start + mistake.row, mistake.after])
         except UserError as mistake:
-            error = json.dumps([str(mistake)])
+            error = json.dumps(_sent(mistake, unit.start))
         return {
             "start": [start],
             "rows": [rows],

@@ -142,7 +142,7 @@ def _renew(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
 
 def _shown(found: dict[str, Any]) -> dict[str, Any]:
     """A summary in the words of this API, without a path."""
-    renamed = {"rows_learned": "training_rows", "left_out": "excluded"}
+    renamed = {"left_out": "excluded"}
     return {renamed.get(name, name): value for name, value in found.items() if name != "model"}
 
 
@@ -177,13 +177,14 @@ class Progress(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Take the training loop's log lines ``step i of n: loss x`` for progress."""
         arguments = record.args
-        if isinstance(arguments, tuple) and len(arguments) == 3 and record.msg.startswith("step "):
+        text = str(record.msg)  # it may be a Message
+        if isinstance(arguments, tuple) and len(arguments) == 3 and text.startswith("step "):
             step, n_steps, loss = arguments
             if int(step) <= self._last:  # type: ignore[call-overload]
                 self._group += 1  # another fold: its training begins at the first step
             self._last = int(step)  # type: ignore[call-overload]
             self._append({"group": self._group, "step": step, "steps": n_steps, "loss": float(loss)})  # type: ignore[arg-type]
-        elif record.msg.startswith("resuming"):
+        elif text.startswith("resuming"):
             self.note("goes on from its checkpoint")
         elif record.levelno >= logging.WARNING:
             self.note(record.getMessage()[:300])

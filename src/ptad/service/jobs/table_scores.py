@@ -169,9 +169,10 @@ def _scorer(task: dict[str, Any], model: PTAD, scan: TableScan) -> Scorer:
         start = 0
         for batch in scan:
             normal_rows = np.ones(batch.num_rows, bool) if label is None else ~label.anomalous(batch)
+            own = np.flatnonzero(normal_rows)
             with located(scan.places.after(start)):
-                encoded = model.schema_.encode(reader.known(batch), BadCells(strict=task.get("strict", False)))
-            yield encoded[normal_rows], start + np.flatnonzero(normal_rows)
+                model.schema_.encode(reader.known(batch), BadCells(strict=task.get("strict", False)))
+            yield reader.known(batch).take(pa.array(own)), start + own
             start += batch.num_rows
 
     return CrossFit.fit(model, training_rows())
