@@ -32,6 +32,7 @@ myst_heading_anchors = 4
 suppress_warnings = ["myst.header"]  # a generated table has a heading of the third level on every page
 
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # numpydoc says them in words
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
