@@ -52,7 +52,7 @@ def follow(page: Path, folder: Path) -> str:
     ("page", "outcome"),
     [
         ("term", lambda folder, said: "'nearest_row', 'mean_distance'" in said),
-        ("peer", lambda folder, said: re.search(r"^1\d passed", said, re.MULTILINE)),
+        ("peer", lambda folder, said: re.search(r"^\d passed", said, re.MULTILINE)),
         ("collection", lambda folder, said: "| ptad |" in (folder / "machines.md").read_text()),
     ],
 )

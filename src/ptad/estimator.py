@@ -321,7 +321,7 @@ class PTAD(SklearnDetector):
         )
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str], *, device: str = "auto") -> Self:
+    def load(cls, folder: str | os.PathLike[str], *, device: str = "auto", label: str | None = None) -> Self:
         """Read a model; the same machine gives the same scores, bit for bit.
 
         Parameters
@@ -330,13 +330,15 @@ class PTAD(SklearnDetector):
             Where :meth:`save` or ``ptad fit`` wrote it.
         device : str
             As the parameter of the same name.
+        label : str, optional
+            What errors call the model; by default its path.
 
         Returns
         -------
         PTAD
             The fitted detector.
         """
-        saved = Model.load(folder, device=device)
+        saved = Model.load(folder, device=device, label=label)
         content = saved.content
         given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in content["parameters"].items()}
         own = saved.config_ != make_config(given["preset"], None)

@@ -74,7 +74,7 @@ def test_declared_categories_stay_categories():
 )
 def test_columns_without_information_are_left_out(values, reason):
     schema = fit_schema(two(values))
-    assert schema.names == ("good",) and schema.left_out == {"c": reason}
+    assert schema.names == ("good",) and schema.excluded == {"c": reason}
     assert schema.encode(two([None] * N)).shape == (N, 1)  # and never looked at again
 
 

@@ -58,7 +58,7 @@ def test_types_are_found(schema):
         "at": "time",
         "took": "duration",
     }
-    assert schema.left_out == {}
+    assert schema.excluded == {}
 
 
 def test_repr_is_short(schema):
@@ -130,7 +130,7 @@ def test_json_round_trip_is_exact_and_plain(schema, table):
     again = Schema.from_json(state)
     assert again.to_json() == schema.to_json()
     assert np.array_equal(bits(again.encode(table)), bits(schema.encode(table)))
-    assert again.types == schema.types and again.left_out == schema.left_out
+    assert again.types == schema.types and again.excluded == schema.excluded
 
 
 @pytest.mark.parametrize(
@@ -333,8 +333,8 @@ def test_choice_of_columns(table):
     assert fit_schema(table, only=["count", "flag"]).names == ("count", "flag")
     schema = fit_schema(table, drop=["size"], numeric_only=True)
     assert schema.names == ("count", "flag", "took")
-    assert schema.left_out["size"] == "dropped by the user"
-    assert schema.left_out["color"] == "categorical: only numbers are used"
+    assert schema.excluded["size"] == "dropped by the user"
+    assert schema.excluded["color"] == "categorical: only numbers are used"
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # columns left out in training are neither needed nor extra
         schema.encode(table)
@@ -366,7 +366,7 @@ def test_a_column_that_never_varied_is_kept_if_its_type_is_chosen_and_noticed_ot
     }
     table = pa.table({"x": np.arange(n) / 7, **{name: [value] * n for name, value in values.items()}})
     schema = fit_schema(table)
-    assert schema.names == ("x",) and schema.left_out["at"] == "constant: 2024-01-01 00:00:00"
+    assert schema.names == ("x",) and schema.excluded["at"] == "constant: 2024-01-01 00:00:00"
     assert schema.changed_constants(table) == {}
     assert schema.changed_constants(table.to_pandas()) == {}  # other types of the same values
     assert schema.changed_constants(table.select(["x"])) == {}

@@ -148,7 +148,7 @@ def summary_lines(
     summary: dict[str, Any], label: str | None, rows: str = "training rows", listed: Path | None = None
 ) -> list[tuple[str, str]]:
     """Return what the model was fitted on, and its false-alarm rate."""
-    types, excluded, dated = summary["columns_by_type"], summary["left_out"], summary["columns_dated"]
+    types, excluded, dated = summary["columns_by_type"], summary["excluded"], summary["columns_dated"]
     of = f" of {summary['rows_read']:,} rows" if summary["training_rows"] != summary["rows_read"] else " rows"
     why = f", those with a normal {label}" if label is not None else ""
     sampled = ", a uniform sample" if summary["sampled"] else ""

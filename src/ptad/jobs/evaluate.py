@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,14 +14,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ptad.jobs.bad_cell_list import bad_cell_list
+from ptad.jobs.batches import decision_of, known_batches, rows_per_batch, scan_for
 from ptad.jobs.labels import check_label, check_named, is_anomaly
-from ptad.jobs.score import decision_of, known_batches, rows_per_batch, scan_for
 from ptad.jobs.training_table import TrainingTable
+from ptad.table_model import TableModel
 from ptad.tables import BadCells
 from ptad.tables.places import located
-
-if TYPE_CHECKING:
-    from ptad.jobs.score import AnyModel
 
 CONFIDENCE = 0.95
 
@@ -113,7 +111,7 @@ def exact_interval(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[f
 
 
 def evaluate_table(
-    model: AnyModel,
+    model: TableModel,
     source: Any,
     *,
     label: str,

@@ -20,8 +20,8 @@ from ptad.devices import resolve_device
 from ptad.errors import BundleError, SettingError
 from ptad.estimator import PTAD
 from ptad.jobs.bad_cell_list import bad_cell_list, check_list
+from ptad.jobs.batches import known_names
 from ptad.jobs.sampling import MAX_ROWS, Progress, Sample, training_rows
-from ptad.jobs.score import known_names
 from ptad.paper.settings import NetworkSettings
 from ptad.storage import MANIFEST
 from ptad.tables import BadCellsWarning
@@ -83,7 +83,7 @@ def fit_table(
     with _located(sample.places):
         detector = (learn or _fit)(detector, sample.table, checkpoint)
     if label is not None:
-        detector.schema_.left_out[label] = "label column"
+        detector.schema_.excluded[label] = "label column"
     bad = _listed(detector, sample.table, sample.places, bad_cells)
     detector.save(target)
     if checkpoint is not None:
@@ -212,7 +212,7 @@ def _summary(detector: PTAD, target: Path, sample: Sample, bad: dict[str, int]) 
         "columns_by_type": dict(Counter(schema.types.values()).most_common()),
         "columns_dated": [name for name, type_ in schema.types.items() if type_ in ("datetime", "date")],
         "features": len(schema.features),
-        "left_out": dict(schema.left_out),
+        "excluded": dict(schema.excluded),
         "notes": [note.to_json() for note in schema.notes],
         "bad_cells": sum(bad.values()),
         "columns_with_bad_cells": bad,

@@ -22,9 +22,9 @@ import pyarrow as pa
 
 from ptad.errors import DataError
 from ptad.estimator import PTAD
-from ptad.files import OutputLock, unwritable, write_whole
+from ptad.files import OutputLock, refused, write_whole
 from ptad.jobs.bad_cell_list import bad_cell_list
-from ptad.jobs.score import rows_per_batch
+from ptad.jobs.batches import rows_per_batch
 from ptad.messages import Option
 from ptad.report.bundle import STYLE, asset, script
 from ptad.report.content import ReportSettings, make_content
@@ -81,18 +81,14 @@ def write_report(
     dict
         What the page shows, as plain JSON types.
     """
-    try:
+    with refused(out, DataError):
         lock = OutputLock(Path(out))
-    except OSError as error:
-        raise unwritable(out, error, DataError) from error
     with lock:
         content = _content(
             *(model, table, out, settings or ReportSettings(), encoding, missing, strict, bad_cells, device, progress)
         )
-        try:
+        with refused(out, DataError):
             write_whole(Path(out), make_page(content).encode("utf-8", "replace"))
-        except OSError as error:
-            raise unwritable(out, error, DataError) from error
         return content
 
 

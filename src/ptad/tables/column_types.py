@@ -47,7 +47,7 @@ TYPES: dict[str, type[Column]] = {
 # 100 keeps one-hot what public benchmark tables one-hot (the widest has 70 values); more would dwarf the rest.
 MOST_CATEGORIES = 100
 FEW_CATEGORIES = 10
-CONSTANT = "constant: "  # a reason to leave a column out; what follows is its one value
+CONSTANT = "constant: "  # a reason to exclude a column; what follows is its one value
 MOST_BAD = 0.05  # share of values that cannot be read up to which a column of text is still one of numbers or dates
 IDENTIFIER_ROWS = 20  # fewer distinct values than this prove nothing
 MOMENTS = ("datetime", "date", "time")
@@ -115,7 +115,7 @@ def is_foreign(type_: str | None, found: pa.DataType) -> bool:
     return False
 
 
-def reason_to_leave_out(array: pa.Array, reading: Reading, *, identifiers: bool) -> str | None:
+def reason_to_exclude(array: pa.Array, reading: Reading, *, identifiers: bool) -> str | None:
     """Why a training column tells nothing, or None if it is worth keeping.
 
     ``identifiers=False`` keeps whatever has a value: also a column in which all values are different, or the same.

@@ -51,7 +51,7 @@ class Schema:
         Share of training rows in which each used column was missing.
     missing : tuple of str
         Text that counts as missing.
-    left_out : dict
+    excluded : dict
         Column to the reason why it is not used.
     from_array : bool
         Whether the training table was an array: its names are only positions.
@@ -63,7 +63,7 @@ class Schema:
     columns: tuple[Column, ...]
     missing_rate: np.ndarray
     missing: tuple[str, ...]
-    left_out: dict[str, str]
+    excluded: dict[str, str]
     from_array: bool
     notes: tuple[Note, ...] = ()
 
@@ -167,7 +167,7 @@ class Schema:
 
     def changed_constants(self, table: Any) -> dict[str, Any]:
         """Columns that were excluded since they never varied, and do now: column to a value unlike the one known."""
-        known = {n: r.removeprefix(CONSTANT) for n, r in self.left_out.items() if r.startswith(CONSTANT)}
+        known = {n: r.removeprefix(CONSTANT) for n, r in self.excluded.items() if r.startswith(CONSTANT)}
         if not known:
             return {}
         frame = as_frame(table, typed=True, wanted=known.__contains__)
@@ -200,7 +200,7 @@ class Schema:
             "from_array": self.from_array,
             "missing": list(self.missing),
             "inputs": list(self.inputs),
-            "left_out": dict(self.left_out),
+            "excluded": dict(self.excluded),
             "notes": [note.to_json() for note in self.notes],
             "columns": columns,
         }
@@ -215,7 +215,7 @@ class Schema:
             tuple(TYPES[e["type"]].from_json(e["name"], e["type"], e) for e in entries),
             np.array([float(e["missing_rate"]) for e in entries]),
             tuple(state["missing"]),
-            dict(state["left_out"]),
+            dict(state["excluded"]),
             state["from_array"],
             tuple(map(Note.from_json, state["notes"])),
         )

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ptad.errors import DataError, SettingError
 from ptad.messages import Option
 from ptad.tables.bad_cells import BadCells, UnreadableCells, quoted
-from ptad.tables.column_types import Column, Reading, reason_to_leave_out
+from ptad.tables.column_types import Column, Reading, reason_to_exclude
 from ptad.tables.conversion import as_frame
 from ptad.tables.delimited import DELIMITER
 from ptad.tables.frame import Frame
@@ -51,7 +51,7 @@ def fit_schema(
     drop, only : iterable of str
         Columns not to use; the only columns to use.
     numeric_only : bool
-        Use numbers, truth values and durations, and leave out everything else.
+        Use numbers, truth values and durations, and exclude everything else.
     decimal, thousands : str, optional
         Signs in numbers that are written as text, such as "," and "." in 1.234,56; found from the values of all columns
         where they are not given.
@@ -62,7 +62,7 @@ def fit_schema(
     Returns
     -------
     Schema
-        Its ``left_out`` says which columns are not used and why, its ``notes`` how dates and numbers are read.
+        Its ``excluded`` says which columns are not used and why, its ``notes`` how dates and numbers are read.
 
     Notes
     -----
@@ -99,7 +99,7 @@ def fit_schema(
         semicolons=has_semicolons(table),
     )
     found = BadCells() if bad is None else bad
-    left_out: dict[str, str] = {}
+    excluded: dict[str, str] = {}
     columns: list[Column] = []
     places: list[int] = []
     for i, name in enumerate(frame.names):
@@ -124,7 +124,7 @@ def fit_schema(
                 )
             if (doubt := doubt_of(name, reading, whole, array)) is not None:
                 notes.append(doubt)
-            reason = reason_to_leave_out(array, reading, identifiers=name not in chosen)
+            reason = reason_to_exclude(array, reading, identifiers=name not in chosen)
             if reason is None and numeric_only and reading.type not in _NUMERIC:
                 reason = f"{reading.type}: only numbers are used"
             if reason is None:
@@ -132,9 +132,9 @@ def fit_schema(
         if reason is None:
             places.append(i)
         else:
-            left_out[name] = reason
+            excluded[name] = reason
     if not columns:
-        reasons = "; ".join(f"{name!r} ({reason})" for name, reason in list(left_out.items())[:30])
+        reasons = "; ".join(f"{name!r} ({reason})" for name, reason in list(excluded.items())[:30])
         raise DataError(
             f"No column is left to fit on: {reasons}.",
             "Add columns that vary, or set their types with {}.",
@@ -144,7 +144,7 @@ def fit_schema(
     rate = _missing_rate(used, _chosen(frame, places), texts)
     if bad is None:
         found.warn()
-    return Schema(frame.names, used, rate, texts, left_out, frame.array is not None, tuple(notes))
+    return Schema(frame.names, used, rate, texts, excluded, frame.array is not None, tuple(notes))
 
 
 def has_semicolons(table: Any) -> bool:
