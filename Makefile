@@ -8,12 +8,13 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile
 # torch by its exact pin and before what needs it: the pin is the CPU build, a range may pull in gigabytes of CUDA
 TORCH := $(shell grep -i '^torch==' constraints.txt)
 
-.PHONY: run test check format lint types imports fast-tests tests system-programs golden figures dist extras oldest audit sbom container clean
+.PHONY: run test check format lint types imports fast-tests tests system-programs golden figures docs dist extras oldest \
+  audit sbom container clean
 
 run: $(VENV)/.core
 	$(BIN)/ptad demo
 
-test: check tests
+test: check docs tests
 
 check: lint types imports fast-tests
 
@@ -51,9 +52,14 @@ golden: $(VENV)/.test
 	$(BIN)/python tests/paper/golden_network.py
 	$(BIN)/python tests/golden/regenerate.py
 
+# The site, into build/docs; the examples are run. No network is needed.
+docs: $(VENV)/.test
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -d build/doctrees docs build/docs
+
 # Write every figure of README and docs anew from benchmarks/results: tables and pictures.
 figures: $(VENV)/.test
 	$(BIN)/ptad benchmark pages
+	$(BIN)/python docs/picture.py
 
 # What is published, checked as a user gets it: built, installed where nothing else is, used.
 dist: $(VENV)/.release
@@ -96,4 +102,4 @@ $(VENV)/.release: $(VENV)/.core
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist docs/generated src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

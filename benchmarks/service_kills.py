@@ -54,9 +54,10 @@ class Service:
         self.http.close()
         self.begin()
 
-    def kill_workers(self) -> bool:
-        """Kill the processes that the service has started; whether there was one."""
-        workers = psutil.Process(self.process.pid).children()
+    def kill_worker(self, job: str) -> bool:
+        """Kill the process that works on a job, whose folder its command line names; whether there was one."""
+        children = psutil.Process(self.process.pid).children(recursive=True)
+        workers = [child for child in children if job in " ".join(child.cmdline())]
         for worker in workers:
             worker.kill()
         return bool(workers)
@@ -112,7 +113,7 @@ def kill_service(folder: Path, tally: Any, chance: random.Random, *, worker: boo
         time.sleep(seconds * chance.random())
         hit = service.state(job)["state"] in ("waiting", "running")
         if worker:
-            hit = service.kill_workers() and hit
+            hit = service.kill_worker(job) and hit
         else:
             service.kill()
         found = service.result(service.ended(job), new)

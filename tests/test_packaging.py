@@ -64,7 +64,7 @@ def test_every_dependency_has_a_reason() -> None:
 
 def test_every_extra_is_part_of_the_tests() -> None:
     (own,) = [Requirement(line) for line in EXTRAS["test"] if line.startswith("ptad[")]
-    assert own.extras == set(EXTRAS) - {"test", "docs", "release"}
+    assert own.extras == set(EXTRAS) - {"test", "release"}
 
 
 def test_versions_of_test_and_release_tools_are_pinned() -> None:

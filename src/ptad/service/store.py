@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import secrets
 import shutil
 import time
@@ -17,11 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from ptad.errors import SettingError
+from ptad.messages import Option
 
 try:
     import fcntl
 except ImportError:  # Windows: no such lock there
     fcntl = None  # type: ignore[assignment]
+
+STORE = (Option("store"),)
 
 
 class Store:
@@ -37,7 +39,7 @@ class Store:
             self._lock = (self.root / "lock").open("w")
         except OSError as error:
             raise SettingError(
-                f"The store {root} cannot be used: {error.strerror or error}. Name a writable folder with --store."
+                f"The store {root} cannot be used: {error.strerror or error}.", "Name a writable folder with {}.", STORE
             ) from error
         if fcntl is not None:
             try:
@@ -45,8 +47,9 @@ class Store:
             except OSError as error:
                 self._lock.close()
                 raise SettingError(
-                    f"The store {root} is in use by another service. Stop that one, or name another folder with "
-                    "--store."
+                    f"The store {root} is in use by another service.",
+                    "Stop that one, or name another folder with {}.",
+                    STORE,
                 ) from error
         for left_over in self.tmp.iterdir():
             remove(left_over)
@@ -58,10 +61,6 @@ class Store:
     def scratch(self) -> Path:
         """A new path in ``tmp``; whatever is there is gone after a restart."""
         return self.tmp / secrets.token_hex(8)
-
-    def without_paths(self, text: str) -> str:
-        """A message in which nothing says where on this machine the store is."""
-        return re.sub(re.escape(str(self.root)) + r"[^\s'\",;:]*", "a file of the service", text)
 
     def discard(self, folder: Path) -> None:
         """Remove a folder in one step as seen from outside."""

@@ -6,7 +6,7 @@ goes on where it stood. The scored file gets its name as the last act, so where 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +22,17 @@ from ptad.jobs.batches import load_model, rows_per_batch
 from ptad.jobs.explain import why_columns
 from ptad.jobs.resume import PartStore
 from ptad.jobs.score import added_schema
+from ptad.jobs.scored_batch import decisions
 from ptad.report.content import ReportSettings, make_content
 from ptad.report.cross_fit import CrossFit, Scorer
 from ptad.report.survey import BatchScores, Label, Survey
+from ptad.service.jobs.progress import ProgressFile
 from ptad.service.store import read_json, write_json
-from ptad.tables import BadCells, TableScan, TableWriter, scan_table
+from ptad.tables import BadCells, TableScan, TableSource, TableWriter, scan_table
 from ptad.tables.places import located
 
 CONTENT, SCORED, BAD_CELLS = "content.json", "scored.parquet", "bad_cells.csv"
-PARTS = f".{SCORED}.partial"  # where the engine keeps what is done so far
+PARTS, LOCK = f".{SCORED}.partial", f".{SCORED}.lock"  # where the engine keeps what is done so far
 MOST_ROWS = 2048  # in a batch: progress is seen, and little is lost by a kill
 PREFIX = "ptad_"  # where the table itself has a column of the same name as an added one
 N_SCORES = len(added_schema(0))  # score, p-value and flag
@@ -41,10 +43,8 @@ IN_SAMPLE = (
 )
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
-Progress = Callable[[int, int | None], None]
 
-
-def score_table(folder: Path, task: dict[str, Any], progress: Progress, note: Callable[[str], None]) -> dict[str, Any]:
+def score_table(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str, Any]:
     """Score a table; leave what the page shows and the scored rows in the folder, and return a summary.
 
     Parameters
@@ -53,13 +53,11 @@ def score_table(folder: Path, task: dict[str, Any], progress: Progress, note: Ca
         The folder of the job.
     task : dict
         What the service wrote for the worker.
-    progress : callable(rows_done, rows_in_all or None)
-        Called after every batch.
-    note : callable(text)
-        Called once if an earlier run had got somewhere.
+    progress : ProgressFile
+        Told of every batch, and if an earlier run had got somewhere.
     """
     if (folder / SCORED).exists():  # killed after the last act
-        (folder / f".{SCORED}.lock").unlink(missing_ok=True)  # of the process that was killed
+        (folder / LOCK).unlink(missing_ok=True)  # of the process that was killed
         return _summary(read_json(folder / CONTENT))
     model = load_model(
         task["bundle"],
@@ -91,12 +89,12 @@ def score_table(folder: Path, task: dict[str, Any], progress: Progress, note: Ca
                 places=scan.places,
                 listed=listed,
             )
-            for batch, found, why in _scored(survey, scan, store, note):
+            for batch, found, why in _scored(survey, scan, store, progress):
                 survey.count_in(batch, found)
-                columns = [*_columns(survey, found), *why]
+                columns = [*decisions(model, found.scores).values(), *why]
                 scores.append(found.scores)
                 writer.write(pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=schema))
-                progress(survey.n_rows, scan.n_rows)
+                progress.stage("scoring", survey.n_rows, scan.n_rows or 0, "rows")
             if label is not None and not survey.normal.counts.sum():
                 raise DataError(
                     f"No row is normal by the label column {label.column!r}. Name the value of normal rows."
@@ -118,7 +116,7 @@ def score_table(folder: Path, task: dict[str, Any], progress: Progress, note: Ca
 
 
 def _scored(
-    survey: Survey, scan: TableScan, store: PartStore, note: Callable[[str], None]
+    survey: Survey, scan: TableScan, store: PartStore, progress: ProgressFile
 ) -> Iterator[tuple[pa.RecordBatch, BatchScores, list[pa.Array]]]:
     """Yield every batch with its scores and reasons, from the store where an earlier run has left them there."""
     start = resumed = 0
@@ -126,7 +124,7 @@ def _scored(
         kept = store.get(start, batch.num_rows)
         if kept is None:
             if resumed:
-                note(f"goes on after the {resumed:,} rows that were scored before")
+                progress.note(f"It goes on after the {resumed:,} rows that were scored before.")
                 resumed = 0
             found = survey.score(batch, start)
             kept = _with_reasons(survey, batch, found, start)
@@ -155,7 +153,7 @@ def _with_reasons(survey: Survey, batch: pa.RecordBatch, found: BatchScores, sta
 
 def _scan(task: dict[str, Any], model: PTAD, rows: int) -> TableScan:
     """Open the table; it is read once."""
-    return scan_table(task["source"], batch_rows=rows, schema=model.schema_)
+    return scan_table(TableSource(task["source"], label=task["source_name"]), batch_rows=rows, schema=model.schema_)
 
 
 def _scorer(task: dict[str, Any], model: PTAD, scan: TableScan) -> Scorer:
@@ -205,11 +203,6 @@ def _belongs_to(task: dict[str, Any], model: PTAD, scan: TableScan, rows: int) -
         "reasons": REASONS,
         "sources": [list(source.state) for source in scan.sources],
     }
-
-
-def _columns(survey: Survey, found: BatchScores) -> list[pa.Array]:
-    scores = found.scores
-    return [pa.array(scores), pa.array(survey.calibration.p_value(scores)), pa.array(scores > survey.threshold)]
 
 
 def _quantiles(scores: list[np.ndarray]) -> list[float]:
