@@ -52,8 +52,9 @@ golden: $(VENV)/.test
 	$(BIN)/python tests/paper/golden_network.py
 	$(BIN)/python tests/golden/regenerate.py
 
-# The site, into build/docs; the examples are run. No network is needed.
+# The site, into build/docs, always from the start: every example is run. No network is needed.
 docs: $(VENV)/.test
+	rm -rf docs/generated build/docs build/doctrees
 	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -d build/doctrees docs build/docs
 
 # Write every figure of README and docs anew from benchmarks/results: tables and pictures.

@@ -17,8 +17,8 @@ table.columns = [name.removesuffix(" (cm)") for name in table]
 normal, other = table[species == 1], table[species == 2]
 
 # %%
-# Few steps, narrow layers, few basis vectors and prototypes. ``PTAD(preset="paper")`` alone has those of the paper, where
-# it names them.
+# Few steps, narrow layers, few basis vectors and prototypes. ``PTAD(preset="paper")`` alone has those of the paper,
+# where it names them.
 
 small = {
     "network.n_steps": 60,
