@@ -8,12 +8,12 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile
 # torch by its exact pin and before what needs it: the pin is the CPU build, a range may pull in gigabytes of CUDA
 TORCH := $(shell grep -i '^torch==' constraints.txt)
 
-.PHONY: run test check format lint types imports fast-tests tests system-programs golden figures clean
+.PHONY: run test check format lint types imports fast-tests tests system-programs golden figures docs clean
 
 run: $(VENV)/.core
 	$(BIN)/ptad demo
 
-test: check tests
+test: check docs tests
 
 check: lint types imports fast-tests
 
@@ -48,9 +48,14 @@ golden: $(VENV)/.test
 	$(BIN)/python tests/paper/golden_network.py
 	$(BIN)/python tests/golden/regenerate.py
 
+# The site, into build/docs; the examples are run. No network is needed.
+docs: $(VENV)/.test
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -d build/doctrees docs build/docs
+
 # Write every figure of README and docs anew from benchmarks/results: tables and pictures.
 figures: $(VENV)/.test
 	$(BIN)/ptad benchmark pages
+	$(BIN)/python docs/picture.py
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -64,4 +69,4 @@ $(VENV)/.test: $(VENV)/.core
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist docs/generated src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -108,9 +108,9 @@ class Explanation:
         matplotlib axes
             Bars to the right make the row more anomalous, bars to the left more normal.
         """
-        from ptad.report.plot import ContributionDisplay
+        from ptad.report.plot import draw_contributions
 
-        return ContributionDisplay.from_explanation(self, row, n=n).plot(ax).ax_
+        return draw_contributions(self, row, n, ax)
 
     def __repr__(self) -> str:
         from ptad.report.notebook import explanation_text

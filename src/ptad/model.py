@@ -201,7 +201,7 @@ def _detector(
     for settings in config.terms:
         prefix = f"{settings.title()}."
         state = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-        terms.append(settings.term().from_state(state, reference, features, settings, device))
+        terms.append(settings.term().from_state(state, reference, settings))
     mean, spread = arrays["units"]
     require((spread >= 0.5 * Units.LEAST).all(), "units", "has a spread that is none")
     units = Units(mean, spread, np.array([term.standardised for term in terms]))

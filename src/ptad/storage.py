@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ptad._version import __version__
 from ptad.errors import BundleError
-from ptad.files import NotPlainError, open_plain, read_exactly, unwritable, write_synced
+from ptad.files import NotPlainError, open_plain, read_exactly, refused, write_synced
 from ptad.folders import left_overs, new_folder, recover
 from ptad.layout import ArrayLayout, check_arrays, check_shapes, shown
 
@@ -135,12 +135,9 @@ def write_bundle(folder: str | os.PathLike[str], content: dict[str, Any], arrays
         if (target.exists() or target.is_symlink()) and not _is_bundle(target):
             raise BundleError(f"'{named}' exists and is not a ptad model: it is left alone. Name another folder.")
 
-    try:
-        with new_folder(target, refuse_foreign) as staging:
-            write_synced(staging / TENSORS, blob)
-            write_synced(staging / MANIFEST, text)
-    except OSError as error:
-        raise unwritable(named, error, BundleError) from error
+    with refused(named, BundleError), new_folder(target, refuse_foreign) as staging:
+        write_synced(staging / TENSORS, blob)
+        write_synced(staging / MANIFEST, text)
 
 
 def plain(value: Any) -> Any:
@@ -171,7 +168,7 @@ def _open_files(source: Path, named: str) -> tuple[int, int]:
                 raise BundleError(f"{what}: {error.strerror}.") from error
             if source.exists():
                 what = f"'{named}' is a file, not a model folder"
-            raise BundleError(f"{what}. Name a folder that 'ptad fit' or PTAD.save made.") from error
+            raise BundleError(f"{what}. Name a folder that a model was saved to.") from error
         opened: list[int] = []
         try:
             for name in (MANIFEST, TENSORS):

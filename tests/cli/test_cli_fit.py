@@ -15,7 +15,7 @@ def test_learns_from_normal_rows_without_the_label(folder, model):
     summary = json.loads((folder / "summary.json").read_text())
     assert (summary["rows_read"], summary["rows_normal"], summary["training_rows"]) == (160, 140, 140)
     assert summary["columns_by_type"] == {"numeric": 3, "categorical": 1}
-    assert summary["left_out"] == {
+    assert summary["excluded"] == {
         "id": "identifier: every value is different",
         "unit": "constant: 'kg'",
         "status": "label column",

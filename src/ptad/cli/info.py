@@ -30,8 +30,8 @@ def info(model: options.Model, as_json: options.Json = False) -> None:
     print_pairs(columns, f"\nColumns ({len(found['columns'])})")
     if len(found["columns"]) > 40:
         print_pairs([("", f"and {len(found['columns']) - 40} more: see --json")])
-    if found["left_out"]:
-        print_pairs([(safe(n), safe(r)) for n, r in list(found["left_out"].items())[:40]], "\nExcluded columns")
+    if found["excluded"]:
+        print_pairs([(safe(n), safe(r)) for n, r in list(found["excluded"].items())[:40]], "\nExcluded columns")
     if found["notes"]:
         notes = [Note.from_json(note).message.phrase(on_command_line) for note in found["notes"][:40]]
         print_pairs([("", safe(note)) for note in notes], "\nHow text is read")
@@ -55,7 +55,7 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         *trained,
         (
             "columns",
-            f"{len(found['columns'])} used as {found['features']} features, {len(found['left_out'])} excluded",
+            f"{len(found['columns'])} used as {found['features']} features, {len(found['excluded'])} excluded",
         ),
         ("false-alarm rate", "none: the model has no threshold" if target is None else f"target {rate(target)}"),
         ("threshold", "none" if threshold is None else f"{threshold:.6g}"),

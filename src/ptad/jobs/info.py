@@ -31,7 +31,7 @@ def describe_model(folder: str | Path) -> dict[str, Any]:
             for entry in manifest["schema"]["columns"]
         ],
         "features": len(model.schema_.features),
-        "left_out": dict(model.schema_.left_out),
+        "excluded": dict(model.schema_.excluded),
         "missing": list(model.schema_.missing),
         "notes": [note.to_json() for note in model.schema_.notes],
         "false_alarm_rate": None if calibration is None else model.false_alarm_rate_,

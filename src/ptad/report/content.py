@@ -131,7 +131,7 @@ def _fitted(survey: Survey, *, values: bool) -> dict[str, Any]:
     model = survey.model
     schema = model.schema_
     # a reason such as "constant: 'Paris'" quotes the table
-    excluded = {name: reason if values else reason.split(":")[0] for name, reason in schema.left_out.items()}
+    excluded = {name: reason if values else reason.split(":")[0] for name, reason in schema.excluded.items()}
     return {
         "n_calibration": len(survey.calibration.scores),
         "n_reference": len(model.detector_.reference),

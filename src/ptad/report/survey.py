@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ptad.estimator import PTAD
 from ptad.explanation import Explanation
 from ptad.jobs.bad_cell_list import BadCellList
-from ptad.jobs.cell_counts import CellCounts
 from ptad.jobs.labels import check_label, is_anomaly
+from ptad.jobs.scored_batch import CellCounts
 from ptad.jobs.training_table import TrainingTable
 from ptad.report.cross_fit import Scorer
 from ptad.report.drift import DriftTally

@@ -28,7 +28,7 @@ from ptad.service.rows import (
 )
 from ptad.service.settings import Limits
 from ptad.tables import BadCells, Schema, TableScan, TableSource, scan_table
-from ptad.tables.column_types import Reading, reason_to_leave_out, type_of_array
+from ptad.tables.column_types import Reading, reason_to_exclude, type_of_array
 from ptad.tables.inference import read_columns
 from ptad.tables.places import located
 from ptad.tables.schema_fit import has_semicolons
@@ -139,7 +139,6 @@ def _plain(limits: Limits, source: Source, name: str) -> Source:
         raise DataError(f"{name} is an archive. Unpack it and send the table inside; .gz .bz2 .zst .lz4 .xz are read.")
     if source.compression is None:
         return source
-    source.check_first_line()
     size = 0
     try:
         with source.open() as stream, plain.open("wb") as file:
@@ -219,7 +218,7 @@ def _column(name: str, array: pa.Array, reading: Reading | None) -> dict[str, An
         entry["problem"] = f"values of type {array.type} cannot be used"
     else:
         entry["type"] = reading.type
-        entry["problem"] = reason_to_leave_out(array, reading, identifiers=True)
+        entry["problem"] = reason_to_exclude(array, reading, identifiers=True)
     entry["missing"] = array.null_count / max(len(array), 1)
     present = array.drop_null()
     entry["examples"] = [_text(v) for v in _some(present)]

@@ -29,5 +29,4 @@ def in_words_of_http(found: dict[str, Any]) -> dict[str, Any]:
     from ptad.tables.notes import Note
 
     notes = [Note.from_json(note).message.phrase(over_http) for note in found["notes"]]
-    renamed = {"left_out": "excluded"}
-    return {renamed.get(name, name): value for name, value in found.items() if name != "model"} | {"notes": notes}
+    return {name: value for name, value in found.items() if name != "model"} | {"notes": notes}

@@ -9,7 +9,7 @@ from ptad.layout import Anything, Listed, Mapped, Number, Record, Text, Truth, W
 from ptad.tables.column_types import TYPES
 from ptad.tables.notes import Note
 
-FORMAT, VERSION = "ptad-schema", 3
+FORMAT, VERSION = "ptad-schema", 4
 _LAYOUT = Record(
     {
         "format": Text(),
@@ -17,7 +17,7 @@ _LAYOUT = Record(
         "from_array": Truth(),
         "missing": Listed(Text()),
         "inputs": Listed(Text(), low=1, distinct=True),
-        "left_out": Mapped(Text()),
+        "excluded": Mapped(Text()),
         "notes": Listed(Note.layout),
         "columns": Listed(Mapped(Anything()), low=1),
     }

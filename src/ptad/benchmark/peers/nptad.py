@@ -32,8 +32,7 @@ from ptad.paper.attention import KeysValues
 from ptad.paper.embedding import FeatureEmbedding, FeatureReadout
 from ptad.paper.layers import Noise
 from ptad.paper.npt import FALLBACK_ABD_WIDTH, NPTLayer
-from ptad.paper.optimizer import Optimizer
-from ptad.paper.schedule import learning_rates
+from ptad.paper.optimizer import Optimizer, learning_rates
 from ptad.paper.settings import NetworkSettings
 
 # Cells of one attention matrix between columns, over all rows and heads: 0.8 GB in float32.

@@ -18,9 +18,11 @@ from ptad.devices import resolve_device
 from ptad.errors import DataError, UserError
 from ptad.estimator import PTAD
 from ptad.jobs.bad_cell_list import bad_cell_list
+from ptad.jobs.batches import load_model, rows_per_batch
 from ptad.jobs.explain import why_columns
 from ptad.jobs.resume import PartStore
-from ptad.jobs.score import added_schema, load_model, rows_per_batch
+from ptad.jobs.score import added_schema
+from ptad.jobs.scored_batch import decisions
 from ptad.report.content import ReportSettings, make_content
 from ptad.report.cross_fit import CrossFit, Scorer
 from ptad.report.survey import BatchScores, Label, Survey
@@ -89,7 +91,7 @@ def score_table(folder: Path, task: dict[str, Any], progress: ProgressFile) -> d
             )
             for batch, found, why in _scored(survey, scan, store, progress):
                 survey.count_in(batch, found)
-                columns = [*_columns(survey, found), *why]
+                columns = [*decisions(model, found.scores).values(), *why]
                 scores.append(found.scores)
                 writer.write(pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=schema))
                 progress.stage("scoring", survey.n_rows, scan.n_rows or 0, "rows")
@@ -201,11 +203,6 @@ def _belongs_to(task: dict[str, Any], model: PTAD, scan: TableScan, rows: int) -
         "reasons": REASONS,
         "sources": [list(source.state) for source in scan.sources],
     }
-
-
-def _columns(survey: Survey, found: BatchScores) -> list[pa.Array]:
-    scores = found.scores
-    return [pa.array(scores), pa.array(survey.calibration.p_value(scores)), pa.array(scores > survey.threshold)]
 
 
 def _quantiles(scores: list[np.ndarray]) -> list[float]:
