@@ -36,8 +36,7 @@ from faults import NODE, kill_worker, worker_pids
 
 from ptad import PTAD
 from ptad.benchmark.loading import Dataset
-from ptad.benchmark.measurement import Cell
-from ptad.benchmark.plan import RunSettings
+from ptad.benchmark.plan import Cell, RunSettings
 from ptad.benchmark.ray_workers import cluster_executor
 from ptad.benchmark.runner import run_grid
 from ptad.benchmark.store import ResultStore

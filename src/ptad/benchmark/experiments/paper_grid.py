@@ -12,16 +12,18 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ptad.benchmark.board import METRICS, Board, Values, make_board
 from ptad.benchmark.catalogue import catalogue, dataset_title
-from ptad.benchmark.experiments.variants import Experiment, Variant, paper_variant
+from ptad.benchmark.experiments.variants import Experiment, paper_variant
 from ptad.benchmark.leaderboard import means_table
-from ptad.benchmark.report import coverage_table
-from ptad.benchmark.results import Results
-from ptad.benchmark.store import MEASURED, Row
-from ptad.benchmark.summary import current, published
-from ptad.benchmark.tables import plain_table, to_markdown
+from ptad.benchmark.markdown import Table, to_markdown
+from ptad.benchmark.plan import Variant
+from ptad.benchmark.store import MEASURED, Results, Row
+from ptad.benchmark.summary import METRICS, Board, current, make_board
+from ptad.benchmark.tables import coverage_table, published
+
+Values = npt.NDArray[np.float64]
 
 N_TABLES = 10
 PRESET = "LAMB 0.01, standard, 500 steps"
@@ -58,7 +60,7 @@ def grid_page(results: Results) -> str:
     board = make_board(rows, "paper", "paper-grid")
     seeds = sorted({int(row["seed"]) for row in rows})
     picks = pick_settings(board, rows)
-    printed = [published()["ptad", name] for name in board.datasets]
+    printed = [published()["main", "ptad-paper", name] for name in board.datasets]
     wanted = np.array([[getattr(cell, metric) for cell in printed] for metric in METRICS])
     body = []
     for place, name in enumerate(board.datasets):
@@ -68,7 +70,7 @@ def grid_page(results: Results) -> str:
     body.append(["Mean", *map(_pair, means)])
     header = ["Table", "printed", *picks]
     parts = [
-        plain_table(f"AUC-PR / AUC-ROC, seeds {seeds[0]} to {seeds[-1]}", header, body),
+        Table(f"AUC-PR / AUC-ROC, seeds {seeds[0]} to {seeds[-1]}", header, body),
         means_table(board, "All settings, best mean AUC-PR first"),
         coverage_table(rows),
     ]

@@ -1,15 +1,14 @@
 """Real tables with text and missing values: accuracy, observed false alarms, and what became of planted errors.
 
 For each table: AUC-ROC beside that of one-hot, min-max kNN; the observed share of false alarms among new normal rows
-at three target rates; the planted cells and unseen categories of :mod:`ptad.benchmark.synthetic_errors`; AUC-ROC with
+at three target rates; the planted cells and unseen categories of :mod:`ptad.benchmark.planted_errors`; AUC-ROC with
 informative gaps beside the first neighbour on median-filled columns with missing indicators; and AUC-ROC without one
 term, for the page of ``default-parts``.
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,11 @@ from sklearn.neighbors import NearestNeighbors
 
 from ptad.benchmark.encoding import one_hot
 from ptad.benchmark.experiments.default_parts import without
+from ptad.benchmark.experiments.variants import Measurement
+from ptad.benchmark.markdown import Table
 from ptad.benchmark.plan import RunSettings
+from ptad.benchmark.planted_errors import planted_cells, planted_gaps, planted_unseen
 from ptad.benchmark.scaling import scale_columns
-from ptad.benchmark.synthetic_errors import planted_cells, planted_gaps, planted_unseen
-from ptad.benchmark.tables import Table, plain_table
-from ptad.config import PRESETS
 from ptad.errors import DataError
 from ptad.estimator import PTAD
 from ptad.tables import fit_schema, read_table
@@ -34,12 +33,6 @@ RATES = (0.1, 0.05, 0.01)
 N_PLANTED = 2_000
 GAPS_NORMAL, GAPS_ANOMALIES = 0.1, 0.6
 N_GAP_COLUMNS = 3  # drawn at random, one emptied at a time
-_COLUMNS = (
-    "table", "n_train", "auc_roc", "auc_roc_knn", *(f"false_alarms_{rate}" for rate in RATES),
-    "n_planted", "flagged", "first", "first_three",
-    "n_unseen", "unseen_flagged", "unseen_first", "auc_roc_gaps", "auc_roc_gaps_nn1",
-    *(f"auc_roc_without_{term.title()}" for term in PRESETS["default"].terms),
-)  # fmt: skip
 
 Scores = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -68,19 +61,10 @@ TABLES = (
 )
 
 
-def typed_tables(directory: Path, out: Path, settings: RunSettings) -> list[Table]:
-    """Measure all tables; write ``typed-tables.csv`` beside ``out``."""
-    path = out.with_name("typed-tables.csv")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows = []
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for table in TABLES:
-            rows.append(measure_table(table, directory / "tables" / f"{table.name}.parquet", settings))
-            writer.writerow(rows[-1])
-            file.flush()
-    return read_typed(rows)
+def typed_rows(directory: Path, out: Path, settings: RunSettings) -> Iterator[dict[str, Any]]:
+    """Measure all tables."""
+    for table in TABLES:
+        yield measure_table(table, directory / "tables" / f"{table.name}.parquet", settings)
 
 
 def read_typed(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
@@ -100,8 +84,8 @@ def read_typed(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
     unseen_header = ["Table", "unseen category: flagged at 0.01", "its column first"]
     unseen_header += ["informative gaps: AUC-ROC", "first neighbour with missing indicators"]
     return [
-        plain_table("Accuracy, false alarms, planted cells", header, first),
-        plain_table("Unseen categories and gaps", unseen_header, second),
+        Table("Accuracy, false alarms, planted cells", header, first),
+        Table("Unseen categories and gaps", unseen_header, second),
     ]
 
 
@@ -176,3 +160,6 @@ def _neighbours(train: pa.Table, new: pa.Table, spec: TypedTable, k: int, indica
     known, rows = scale_columns(known, rows, "minmax")
     distances = NearestNeighbors(n_neighbors=k).fit(known).kneighbors(rows)[0]
     return np.asarray(distances[:, -1], dtype=np.float64)
+
+
+TYPED_TABLES = Measurement("Tables of mixed type", typed_rows, read_typed)
