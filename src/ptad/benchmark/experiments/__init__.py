@@ -94,7 +94,7 @@ def run_measurement(name: str, directory: Path, out: Path, settings: RunSettings
     out.parent.mkdir(parents=True, exist_ok=True)
     for row in measurement.measure(directory, out, settings):
         rows.append(row)
-        pd.DataFrame(rows).to_csv(out.with_name(f"{name}.csv"), index=False, lineterminator="\n")
+        pd.DataFrame(rows).to_csv(out.with_name(f"{name}.csv"), index=False, na_rep="nan", lineterminator="\n")
     return measurement.tables(rows, measurement.title)
 
 

@@ -9,19 +9,19 @@ term, for the page of ``default-parts``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from sklearn.metrics import roc_auc_score
-from sklearn.neighbors import NearestNeighbors
 
 from ptad.benchmark.encoding import one_hot
 from ptad.benchmark.experiments.default_parts import without
 from ptad.benchmark.experiments.variants import Measurement
 from ptad.benchmark.markdown import Table
+from ptad.benchmark.peers import make_peer
 from ptad.benchmark.plan import RunSettings
 from ptad.benchmark.planted_errors import planted_cells, planted_gaps, planted_unseen
 from ptad.benchmark.scaling import scale_columns
@@ -69,24 +69,32 @@ def typed_rows(directory: Path, out: Path, settings: RunSettings) -> Iterator[di
 
 def read_typed(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
     """The rows of ``typed-tables.csv`` as two tables: accuracy and planted cells, unseen categories and gaps."""
-    first, second = [], []
-    for row in rows:
-        flagged = [f"{float(row[f'false_alarms_{rate}']):.4f}" for rate in RATES]
-        found = [f"{float(row['flagged']):.0%} of {int(row['n_planted']):,}"]
-        found += [f"{float(row[name]):.1%}" for name in ("first", "first_three")]
-        first.append([row["table"], *(f"{float(row[name]):.3f}" for name in ("auc_roc", "auc_roc_knn"))])
-        first[-1] += [*flagged, *found]
-        second.append([row["table"], f"{float(row['unseen_flagged']):.0%} of {int(row['n_unseen']):,}"])
-        second[-1] += [f"{float(row['unseen_first']):.0%}"]
-        second[-1] += [f"{float(row[name]):.3f}" for name in ("auc_roc_gaps", "auc_roc_gaps_nn1")]
-    header = ["Table", "AUC-ROC", "one-hot min-max kNN", *(f"flagged normal rows at {rate:g}" for rate in RATES)]
-    header += ["planted cells: flagged at 0.01", "changed column first", "in the first three"]
-    unseen_header = ["Table", "unseen category: flagged at 0.01", "its column first"]
-    unseen_header += ["informative gaps: AUC-ROC", "first neighbour with missing indicators"]
-    return [
-        Table("Accuracy, false alarms, planted cells", header, first),
-        Table("Unseen categories and gaps", unseen_header, second),
-    ]
+
+    def column(name: str, form: str) -> list[str]:
+        return [format(float(row[name]), form) for row in rows]
+
+    def share(name: str, of: str) -> list[str]:
+        return [f"{text} of {int(row[of]):,}" for text, row in zip(column(name, ".0%"), rows, strict=True)]
+
+    names = [row["table"] for row in rows]
+    accuracy = {
+        "Table": names,
+        "AUC-ROC": column("auc_roc", ".3f"),
+        "one-hot min-max kNN": column("auc_roc_knn", ".3f"),
+        **{f"flagged normal rows at {rate:g}": column(f"false_alarms_{rate}", ".4f") for rate in RATES},
+        "planted cells: flagged at 0.01": share("flagged", "n_planted"),
+        "changed column first": column("first", ".1%"),
+        "in the first three": column("first_three", ".1%"),
+    }
+    unseen = {
+        "Table": names,
+        "unseen category: flagged at 0.01": share("unseen_flagged", "n_unseen"),
+        "its column first": column("unseen_first", ".0%"),
+        "informative gaps: AUC-ROC": column("auc_roc_gaps", ".3f"),
+        "first neighbour with missing indicators": column("auc_roc_gaps_nn1", ".3f"),
+    }
+    titles = ("Accuracy, false alarms, planted cells", "Unseen categories and gaps")
+    return [Table.of_columns(title, columns) for title, columns in zip(titles, (accuracy, unseen), strict=True)]
 
 
 def measure_table(spec: TypedTable, path: Path, settings: RunSettings) -> dict[str, Any]:
@@ -117,10 +125,7 @@ def measure_table(spec: TypedTable, path: Path, settings: RunSettings) -> dict[s
         "auc_roc": roc_auc_score(y, without(parts, None)),
         "auc_roc_knn": roc_auc_score(y, _neighbours(train, new, spec, 5)),
         **{f"false_alarms_{rate}": float((p_values <= rate).mean()) for rate in RATES},
-        "n_planted": planted.n_planted,
-        "flagged": planted.flagged,
-        "first": planted.first,
-        "first_three": planted.first_three,
+        **asdict(planted),
         "n_unseen": unseen.n_planted,
         "unseen_flagged": unseen.flagged,
         "unseen_first": unseen.first,
@@ -158,8 +163,7 @@ def _neighbours(train: pa.Table, new: pa.Table, spec: TypedTable, k: int, indica
     schema = fit_schema(train, missing=spec.missing)
     known, rows = (one_hot(schema.encode(table), schema.features, indicators) for table in (train, new))
     known, rows = scale_columns(known, rows, "minmax")
-    distances = NearestNeighbors(n_neighbors=k).fit(known).kneighbors(rows)[0]
-    return np.asarray(distances[:, -1], dtype=np.float64)
+    return make_peer("knn", n_neighbors=k).fit(known).anomaly_score(rows)
 
 
 TYPED_TABLES = Measurement("Tables of mixed type", typed_rows, read_typed)
