@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +29,7 @@ class Table:
     notes: Sequence[str] = field(default_factory=list)
 
     @classmethod
-    def of_columns(cls, title: str, columns: dict[str, Sequence[Any]], notes: Sequence[str] = ()) -> Table:
+    def of_columns(cls, title: str, columns: Mapping[str, Sequence[Any]], notes: Sequence[str] = ()) -> Table:
         """A table from its columns by their heads."""
         return cls(title, list(columns), list(zip(*columns.values(), strict=True)), notes)
 

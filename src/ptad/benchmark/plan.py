@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ptad.benchmark.catalogue import catalogue
+from ptad.benchmark.encoding import OWN, SCALINGS
 from ptad.benchmark.peers import make_peer
-from ptad.benchmark.scaling import OWN, SCALINGS
 from ptad.benchmark.store import MEASURED, ResultStore, Row, cell_key
 from ptad.errors import SettingError, UserError
 

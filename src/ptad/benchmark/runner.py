@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from ptad.benchmark.encoding import scale_columns
 from ptad.benchmark.loading import Dataset
 from ptad.benchmark.measurement import Outcome, Task, versions
 from ptad.benchmark.metrics import evaluate, observed_false_alarms
 from ptad.benchmark.plan import Cell, RunSettings, adopt_equal_cells, plan_cells
-from ptad.benchmark.scaling import scale_columns
 from ptad.benchmark.split import cap_split, duplicate_share
 from ptad.benchmark.store import COST_COLUMNS, ResultStore, Row
 from ptad.benchmark.workers import Executor, run_tasks

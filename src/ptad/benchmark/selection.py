@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ptad.benchmark.collections import Collection
+from ptad.benchmark.encoding import SCALINGS
 from ptad.benchmark.peers import CHEAP_PEERS, DEEP_PEERS, PAPER_PEERS, PEERS, make_peer
 from ptad.benchmark.plan import RunSettings, make_grid
 from ptad.benchmark.runner import run_grid
-from ptad.benchmark.scaling import SCALINGS
 from ptad.benchmark.store import ResultStore, Row
 from ptad.benchmark.workers import Executor, run_tasks
 from ptad.errors import SettingError

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from ptad.benchmark.peers.protocol import FloatArray
 from ptad.errors import MissingExtraError
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def mean_ranks(values: FloatArray) -> FloatArray:

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ptad.arrays import rounded
 from ptad.benchmark.experiments.variants import Experiment
 from ptad.benchmark.leaderboard import gain_table, means_table
 from ptad.benchmark.markdown import Table, to_markdown
 from ptad.benchmark.metrics import evaluate
+from ptad.benchmark.peers.protocol import FloatArray
 from ptad.benchmark.plan import Cell, RunSettings, Variant, plan_cells
 from ptad.benchmark.runner import Loader, PreparedRows, RowWriter, prepare_rows
 from ptad.benchmark.store import Results, ResultStore, Row
@@ -26,9 +26,7 @@ from ptad.errors import DataError
 from ptad.estimator import PTAD
 
 DEFAULT = "default"
-COLLECTIONS = {"macro": "macrOData: means", "paper": "The paper's tables: means"}
-
-Scores = npt.NDArray[np.float64]
+MEANS_TITLES = {"macro": "macrOData: means", "paper": "The paper's tables: means"}
 
 
 def run_parts(
@@ -75,13 +73,13 @@ def run_parts(
     return writer.rows
 
 
-def part_scores(train: Any, test: Any, seed: int, device: str = "cpu") -> dict[str, Scores]:
+def part_scores(train: Any, test: Any, seed: int, device: str = "cpu") -> dict[str, FloatArray]:
     """What every term of the default adds to the scores of the test rows."""
     table = PTAD(random_state=seed, device=device, verbose=0).fit(train).term_scores(test)
     return {name: table.column(name).to_numpy() for name in table.column_names}
 
 
-def without(parts: dict[str, Scores], name: str | None) -> Scores:
+def without(parts: dict[str, FloatArray], name: str | None) -> FloatArray:
     """The score without one term, or the whole score."""
     return np.asarray(rounded(np.sum([values for term, values in parts.items() if term != name], axis=0)))
 
@@ -89,12 +87,12 @@ def without(parts: dict[str, Scores], name: str | None) -> Scores:
 def parts_page(results: Results) -> str:
     """What every group of tables loses without a term, and the mean that a term has to earn."""
     order = [variant.name for variant in DEFAULT_PARTS.variants]
-    found = {name: results.experiment(name, DEFAULT_PARTS.name) for name in COLLECTIONS}
+    found = {name: results.experiment(name, DEFAULT_PARTS.name) for name in MEANS_TITLES}
     boards = [make_board(rows, name, DEFAULT_PARTS.name, order) for name, rows in found.items() if rows]
     if not boards:
         return ""
     title = "Change of the mean over tables without a term (95 % intervals, tables drawn with replacement)"
-    tables = [gain_table(boards, DEFAULT, title), _overall(boards), *map(means_table, boards, COLLECTIONS.values())]
+    tables = [gain_table(boards, DEFAULT, title), _overall(boards), *map(means_table, boards, MEANS_TITLES.values())]
     typed = results.measurement("typed-tables")
     return "\n\n".join(to_markdown(table) for table in (*tables, *([_typed(typed)] if typed else [])))
 

@@ -15,11 +15,10 @@ import numpy.typing as npt
 
 from ptad.benchmark.collections import load_dataset
 from ptad.benchmark.experiments.variants import Measurement
+from ptad.benchmark.peers.protocol import FloatArray
 from ptad.benchmark.plan import RunSettings
 from ptad.benchmark.split import half_split
 from ptad.errors import MissingExtraError
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def mask_rows(directory: Path, out: Path, settings: RunSettings) -> Iterator[dict[str, str]]:

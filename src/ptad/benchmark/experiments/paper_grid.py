@@ -12,23 +12,21 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ptad.benchmark.catalogue import catalogue, dataset_title
+from ptad.benchmark.encoding import SCALINGS
 from ptad.benchmark.experiments.variants import Experiment, paper_variant
 from ptad.benchmark.leaderboard import means_table
 from ptad.benchmark.markdown import Table, to_markdown
+from ptad.benchmark.peers.protocol import FloatArray
 from ptad.benchmark.plan import Variant
 from ptad.benchmark.store import MEASURED, Results, Row
 from ptad.benchmark.summary import METRICS, Board, current, make_board
 from ptad.benchmark.tables import coverage_table, published
 
-Values = npt.NDArray[np.float64]
-
 N_TABLES = 10
 PRESET = "LAMB 0.01, standard, 500 steps"
 STEPS = (100, 500, 1000)
-SCALINGS = ("standard", "minmax")
 #: What is crossed with steps and scaling: a name, and the settings that differ from the preset.
 TRAININGS: dict[str, dict[str, Any]] = {
     "LAMB 0.01": {"learning_rate": 0.01},
@@ -77,7 +75,7 @@ def grid_page(results: Results) -> str:
     return "\n\n".join([verdict(board, means), *map(to_markdown, parts)])
 
 
-def pick_settings(board: Board, rows: Sequence[Row]) -> dict[str, Values]:
+def pick_settings(board: Board, rows: Sequence[Row]) -> dict[str, FloatArray]:
     """AUC-PR and AUC-ROC, (2, n_tables), of the preset, of the best setting of all, and of two ways to pick by labels.
 
     The last two know the test labels: they are what a figure would be if somebody looked, not what a method can do.
@@ -100,7 +98,7 @@ def pick_settings(board: Board, rows: Sequence[Row]) -> dict[str, Values]:
     }
 
 
-def verdict(board: Board, means: Sequence[Values]) -> str:
+def verdict(board: Board, means: Sequence[FloatArray]) -> str:
     """What the figures say, in words."""
     printed, preset, single, table, seed = (float(mean[0]) for mean in means)
     if single >= printed:
@@ -118,7 +116,7 @@ def verdict(board: Board, means: Sequence[Values]) -> str:
     )
 
 
-def _pair(values: Values) -> str:
+def _pair(values: FloatArray) -> str:
     return " / ".join(f"{value:.4f}" for value in values)
 
 

@@ -17,24 +17,22 @@ import numpy as np
 import pyarrow as pa
 from sklearn.metrics import roc_auc_score
 
-from ptad.benchmark.encoding import one_hot
+from ptad.benchmark.encoding import one_hot, scale_columns
 from ptad.benchmark.experiments.default_parts import without
 from ptad.benchmark.experiments.variants import Measurement
 from ptad.benchmark.markdown import Table
+from ptad.benchmark.metrics import RATES
 from ptad.benchmark.peers import make_peer
+from ptad.benchmark.peers.protocol import FloatArray
 from ptad.benchmark.plan import RunSettings
 from ptad.benchmark.planted_errors import planted_cells, planted_gaps, planted_unseen
-from ptad.benchmark.scaling import scale_columns
 from ptad.errors import DataError
 from ptad.estimator import PTAD
 from ptad.tables import fit_schema, read_table
 
-RATES = (0.1, 0.05, 0.01)
 N_PLANTED = 2_000
 GAPS_NORMAL, GAPS_ANOMALIES = 0.1, 0.6
 N_GAP_COLUMNS = 3  # drawn at random, one emptied at a time
-
-Scores = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ def read_typed(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
         "Table": names,
         "AUC-ROC": column("auc_roc", ".3f"),
         "one-hot min-max kNN": column("auc_roc_knn", ".3f"),
-        **{f"flagged normal rows at {rate:g}": column(f"false_alarms_{rate}", ".4f") for rate in RATES},
+        **{f"flagged normal rows at {rate:g}": column(f"false_alarms_{rate}", ".4f") for rate in reversed(RATES)},
         "planted cells: flagged at 0.01": share("flagged", "n_planted"),
         "changed column first": column("first", ".1%"),
         "in the first three": column("first_three", ".1%"),
@@ -123,8 +121,8 @@ def measure_table(spec: TypedTable, path: Path, settings: RunSettings) -> dict[s
         "table": spec.name,
         "n_train": len(train),
         "auc_roc": roc_auc_score(y, without(parts, None)),
-        "auc_roc_knn": roc_auc_score(y, _neighbours(train, new, spec, 5)),
-        **{f"false_alarms_{rate}": float((p_values <= rate).mean()) for rate in RATES},
+        "auc_roc_knn": roc_auc_score(y, _distances(train, new, spec, 5)),
+        **{f"false_alarms_{rate}": float((p_values <= rate).mean()) for rate in reversed(RATES)},
         **asdict(planted),
         "n_unseen": unseen.n_planted,
         "unseen_flagged": unseen.flagged,
@@ -150,7 +148,7 @@ def _with_gaps(
             )
         )
         ours.append(roc_auc_score(y, _fitted(few, spec, settings).anomaly_score(rows)))
-        theirs.append(roc_auc_score(y, _neighbours(few, rows, spec, 1, indicators=True)))
+        theirs.append(roc_auc_score(y, _distances(few, rows, spec, 1, indicators=True)))
     return {"auc_roc_gaps": float(np.mean(ours)), "auc_roc_gaps_nn1": float(np.mean(theirs))}
 
 
@@ -158,7 +156,7 @@ def _fitted(train: pa.Table, spec: TypedTable, settings: RunSettings) -> PTAD:
     return PTAD(missing=spec.missing, device=settings.device, verbose=0).fit(train)
 
 
-def _neighbours(train: pa.Table, new: pa.Table, spec: TypedTable, k: int, indicators: bool = False) -> Scores:
+def _distances(train: pa.Table, new: pa.Table, spec: TypedTable, k: int, indicators: bool = False) -> FloatArray:
     """Distance to the k-th neighbour on one-hot, min-max, median-filled columns."""
     schema = fit_schema(train, missing=spec.missing)
     known, rows = (one_hot(schema.encode(table), schema.features, indicators) for table in (train, new))
