@@ -92,10 +92,7 @@ def both(request: pytest.FixtureRequest) -> tuple[Detector, Pipeline, Matrix]:
     config = replace(make_config("default", {"calibration.method": "split"}), terms=all_terms())
     detector = Detector.fit(known, features, config, seed=0)
     reference = Reference(detector.reference, features, config.reference, ON_TORCH)
-    made = [
-        type(term).from_state(term.state(), reference, features, term.settings, ON_TORCH)
-        for term in detector.pipeline.terms
-    ]
+    made = [type(term).from_state(term.state(), reference, term.settings) for term in detector.pipeline.terms]
     return detector, Pipeline(reference, made), new
 
 

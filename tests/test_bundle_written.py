@@ -113,5 +113,5 @@ def test_a_model_of_an_older_release_is_named_as_such(bundle: Path, tmp_path: Pa
     shutil.copytree(bundle, folder)
     change_manifest(folder, "parameters", value={"kinds": None})
     change_manifest(folder, "schema", "version", value=2)
-    with pytest.raises(BundleError, match="version 2; this release reads 'ptad-schema' version 3"):
+    with pytest.raises(BundleError, match="version 2; this release reads 'ptad-schema' version 4"):
         Model.load(folder)

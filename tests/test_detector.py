@@ -69,9 +69,9 @@ def test_all_folds_are_measured_with_the_ruler_of_the_whole_table() -> None:
     seen: list[int] = []
     original = config.terms[0].term().fit.__func__
 
-    def spy(cls, rows, reference, features, settings, context):  # type: ignore[no-untyped-def]
+    def spy(cls, rows, reference, settings, context):  # type: ignore[no-untyped-def]
         seen.append(context.n_rows)
-        return original(cls, rows, reference, features, settings, context)
+        return original(cls, rows, reference, settings, context)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(config.terms[0].term(), "fit", classmethod(spy))

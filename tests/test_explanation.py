@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_wine
 
 from ptad import PTAD, Explanation
+from ptad.reference import Reference, ReferenceSettings
+from ptad.tables.features import Features
 
 Make = Callable[..., PTAD]
 Rows = NDArray[np.float64]
@@ -219,3 +221,50 @@ def test_dates_and_text_are_explained_as_columns(make_detector: Make) -> None:
     assert found.names == ("moment", "name", "x") and all(top[0] == "moment" for top in found.top(1))
     assert (found.expected["moment"] < pd.Timestamp("2024-02-01")).all()
     check_sums(found, model.anomaly_score(new))
+
+
+def recorded(n: int, seed: int) -> pd.DataFrame:
+    """Values as people write them down: one decimal, whole numbers among floats, minutes, days."""
+    rng = np.random.default_rng(seed)
+    size = np.round(rng.uniform(0.0, 10.0, size=n), 1)
+    minutes, days = rng.integers(60 * 24 * 30, size=n), rng.integers(30, size=n)
+    return pd.DataFrame(
+        {
+            "size": size,
+            "price": np.round(2.0 * size + rng.normal(0.0, 0.1, size=n), 2),
+            "count": rng.poisson(20.0, size=n).astype(float),
+            "sold": pd.Timestamp("2024-01-01 08:00") + pd.to_timedelta(minutes, unit="min"),
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(days, unit="D"),
+        }
+    )
+
+
+def test_expected_values_are_as_exact_as_the_training_rows(make_detector: Make) -> None:
+    table = recorded(300, 0)
+    expected = make_detector(config=QUICK).fit(table).explain(recorded(60, 1)).expected
+    for name, decimals in (("size", 1), ("price", 2), ("count", 0)):
+        assert np.array_equal(expected[name].round(decimals), expected[name])
+        assert expected[name].nunique() > 5  # they are told apart, too
+    assert (expected["sold"] == expected["sold"].dt.floor("min")).all()
+    assert (expected["day"] == expected["day"].dt.floor("D")).all()
+
+
+def test_an_outlying_number_is_compared_with_rows_like_the_rest_of_its_row(make_detector: Make) -> None:
+    table = recorded(300, 0)
+    model = make_detector(config=QUICK).fit(table)
+    rows = table[:2].assign(size=[1.0, 9.0], price=[2.0, 18.0])
+    usual, outlying = model.explain(rows), model.explain(rows.assign(price=[1000.0, -1000.0]))
+    assert np.array_equal(outlying.score, model.anomaly_score(rows.assign(price=[1000.0, -1000.0])))
+    low, high = outlying.expected["price"]
+    assert low < 9.0 < high  # and not both at the edge that is nearer to them: 20 and 0
+    assert abs(low - 2.0) < 8.0 and abs(high - 18.0) < 8.0 and usual.score.max() < outlying.score.min()
+
+
+def test_values_less_than_half_a_recorded_step_apart_read_alike() -> None:
+    n = np.arange(50.0)
+    rows = np.column_stack([60.0 * n + 31.0, 86_400.0 * n, n / 10.0, np.sqrt(n), np.where(n < 9, np.nan, n)])
+    reference = Reference(rows, Features.numeric(5), ReferenceSettings())
+    assert reference.recorded.resolution.tolist() == [30.0, 43_200.0, 0.05, 0.0, 0.5]
+    shown = reference.as_recorded(np.array([[100.0, 50_000.0, 0.26, 0.123456789, 3.4]]))
+    assert shown.tolist() == [[91.0, 86_400.0, 0.3, 0.123456789, 3.0]]
+    assert reference.beyond(np.array([[31.0, -1.0, 5.0, np.nan, 8.0]])).tolist() == [[False, True, True, False, True]]

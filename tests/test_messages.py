@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 
+import ptad
+from ptad.cli.console import on_command_line, set_up_logging, tear_down_logging
 from ptad.errors import DataError, MissingExtraError, UserError
 from ptad.messages import Message, Option
+from ptad.tables.places import IN_MEMORY, RowError
 
 TYPE = Option("types", ("day", "date"))
 
@@ -21,12 +27,41 @@ def shouted(option: Option) -> str | None:
     [
         (Option("label"), "label="),
         (Option("encoding", "latin-1"), "encoding='latin-1'"),
+        (Option("drop", "id"), "drop=['id']"),
         (Option("false_alarm_rate", 0.1), "false_alarm_rate=0.1"),
         (TYPE, "types={'day': 'date'}"),
     ],
 )
 def test_python_is_the_reader_unless_another_is_named(option, text):
     assert str(Message("It is wrong.", "Give {}.", (option,))) == f"It is wrong. Give {text}."
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        (TYPE, "--type day=date"),
+        (Option("types", ("day", "datetime:%d.%m.%Y %H:%M")), "--type 'day=datetime:%d.%m.%Y %H:%M'"),
+        (Option("types"), "--type COLUMN=TYPE"),
+        (Option("config", ("calibration.method", "auto")), "--set calibration.method=auto"),
+        (Option("false_alarm_rate", 0.1), "--false-alarm-rate 0.1"),
+        (Option("replace", True), "--replace"),
+        (Option("append", False), "--only-scores"),
+        (Option("decimal", ","), "--decimal ,"),
+        (Option("label"), "--label"),
+    ],
+)
+def test_the_command_line_has_flags(option, text):
+    assert on_command_line(option) == text
+
+
+def test_a_logged_message_is_phrased_for_the_command_line_and_for_other_handlers(capsys, caplog):
+    set_up_logging(quiet=False)
+    try:
+        logging.getLogger("ptad").warning(Message("Two sheets.", "Choose with {}.", (Option("sheet"),)))
+    finally:
+        tear_down_logging()
+    assert capsys.readouterr().err == "warning: Two sheets. Choose with --sheet.\n"
+    assert caplog.records[0].getMessage() == "Two sheets. Choose with sheet=."
 
 
 def test_a_reader_spells_the_options():
@@ -44,9 +79,22 @@ def test_a_reader_without_the_option_gets_the_other_remedy_or_none():
     assert Message("Not UTF-8.", "Give {}.", encoding).phrase(shouted) == "Not UTF-8."
 
 
+def test_no_table_knows_the_command_line():
+    """The same message is read in Python, on the command line and over HTTP."""
+    folder = Path(ptad.__file__).parent / "tables"
+    found = [
+        (p.name, line)
+        for p in folder.glob("*.py")
+        for line in p.read_text().splitlines()
+        if re.search(r"(?<![\w-])--[a-z]", line)
+    ]
+    assert found == []
+
+
 @pytest.mark.parametrize(
     "error",
     [
+        RowError("Column 'a', ", 3, ": wrong.", "Give {}.", (TYPE,)).at(IN_MEMORY.after(5)),
         DataError("Wrong. Correct it."),
         UserError("Wrong.", "Give {}.", (TYPE,), "Leave it."),
         MissingExtraError("ray", "ray", "The cluster"),

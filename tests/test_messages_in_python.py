@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ import pandas as pd
 import pytest
 
 from ptad import PTAD, DataError, SettingError
-from ptad.tables.inference import Note
+from ptad.cli.console import on_command_line
+from ptad.messages import Option
+from ptad.tables.notes import Note
 
 
 @pytest.fixture(scope="module")
@@ -81,14 +84,20 @@ def test_a_loaded_model_shows_what_was_chosen(model: PTAD, table: pd.DataFrame, 
 
 
 @pytest.mark.parametrize(
-    ("option", "argument"),
+    ("options", "arguments", "flags"),
     [
-        ("--type sold=date:%m/%d/%Y", "types={'sold': 'date:%m/%d/%Y'}"),
-        ("--type a=b=numeric, and they count as missing", "types={'a=b': 'numeric'}, and they count as missing"),
-        ("--decimal ,", "decimal=','"),
-        ("--decimal and --thousands", "decimal= and thousands="),
+        (
+            (Option("types", ("sold", "date:%m/%d/%Y")),),
+            "types={'sold': 'date:%m/%d/%Y'}",
+            "--type sold=date:%m/%d/%Y",
+        ),
+        ((Option("types", ("a=b", "numeric")),), "types={'a=b': 'numeric'}", "--type a=b=numeric"),
+        ((Option("decimal", ","),), "decimal=','", "--decimal ,"),
+        ((Option("decimal"), Option("thousands")), "decimal= and thousands=", "--decimal and --thousands"),
     ],
 )
-def test_a_note_names_the_argument(option: str, argument: str) -> None:
-    note = Note("column 'sold' is read as dates", option)
-    assert str(note) == f"column 'sold' is read as dates. If that is wrong, fit with {option} (in Python: {argument})"
+def test_a_note_names_what_to_fit_with(options: tuple[Option, ...], arguments: str, flags: str) -> None:
+    note = Note("Column 'sold' is read as dates", options, True)
+    text = "Column 'sold' is read as dates. If that is wrong, fit with {}."
+    assert str(note) == text.format(arguments) and note.message.phrase(on_command_line) == text.format(flags)
+    assert Note.from_json(json.loads(json.dumps(note.to_json()))) == note

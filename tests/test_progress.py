@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ptad import PTAD
 from ptad.progress import PAUSE, Bars, Lines, shown_progress
+from ptad.reporter import reported_to
 
 Rows = NDArray[np.float64]
 Make = Callable[..., PTAD]
@@ -118,8 +119,37 @@ def test_where_the_log_is_shown_lines_go_there(
         assert isinstance(report, Lines)
         report.step(5, 20, {"total": 1.25})
         report.stage("calibration", 1, 10, "folds")
-    assert caplog.messages == ["fitting", "step 5 of 20: loss 1.25", "calibration: 1 of 10 folds"]
+    assert caplog.messages == ["fitting", "training: 5 of 20 steps, loss 1.25", "calibration: 1 of 10 folds"]
     assert capfd.readouterr() == ("", "")
+
+
+class Events(list[tuple[Any, ...]]):
+    """A reporter that keeps what it is told."""
+
+    def stage(self, *event: Any) -> None:
+        self.append(event)
+
+    step = stage
+
+
+@pytest.mark.parametrize("verbose", [0, 1])
+def test_whoever_asks_gets_the_events(rows: Rows, verbose: int, capfd: pytest.CaptureFixture[str]) -> None:
+    events = Events()
+    with reported_to(events):
+        PTAD(config={"calibration.folds": 3, "calibration.most_folds": 3}, verbose=verbose).fit(rows)
+    assert events == [("calibration", n, 3, "folds") for n in (1, 2, 3)] and capfd.readouterr() == ("", "")
+    with shown_progress(0) as report:
+        assert report is None
+
+
+def test_a_total_that_is_not_known_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with shown_progress(1) as report:
+        assert report is not None
+        report.stage("reading", 2_000, 0, "rows")
+    assert "2,000 rows" in terminal.getvalue() and " of " not in terminal.getvalue()
 
 
 def test_bars_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,7 +110,7 @@ def test_calibration_rows_are_not_among_the_reference_rows(make_detector: Make) 
 def test_an_update_with_too_few_rows_is_refused_and_changes_nothing(model: PTAD, rate: float, needed: int) -> None:
     model.set_false_alarm_rate(rate)
     before = state(model)
-    with pytest.raises(DataError, match=rf"false-alarm rate of {rate:g} needs {needed} rows.*the model is unchanged"):
+    with pytest.raises(DataError, match=rf"false-alarm rate of {rate:g} needs {needed} rows.*The model is unchanged"):
         model.update(draw(needed - 1, 1))
     assert state(model) == before
     model.update(draw(needed, 1))
@@ -119,7 +119,7 @@ def test_an_update_with_too_few_rows_is_refused_and_changes_nothing(model: PTAD,
 
 def test_a_recalibration_with_too_few_rows_is_refused_and_changes_nothing(model: PTAD) -> None:
     before = state(model)
-    with pytest.raises(DataError, match=r"false-alarm rate of 0\.05 needs 19 rows.*the model is unchanged"):
+    with pytest.raises(DataError, match=r"false-alarm rate of 0\.05 needs 19 rows.*The model is unchanged"):
         model.recalibrate(draw(18, 1))
     assert state(model) == before
     model.recalibrate(draw(19, 1))

@@ -39,7 +39,7 @@ __all__ = [
     "__version__",
 ]
 
-# scikit-learn takes a while to import: `ptad --help` and the errors do without it
+# scikit-learn takes a while to import: the help of the command line and the errors do without it
 _LATER = {"PTAD": "ptad.estimator", "Config": "ptad.config", "Explanation": "ptad.explanation", "Model": "ptad.model"}
 
 

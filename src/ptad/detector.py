@@ -49,7 +49,7 @@ class Pipeline:
         """Fit every term on the same rows."""
         kept = sample_rows(rows, config.reference.rows, context.rng)
         reference = Reference(kept, features, config.reference, context.device)
-        return cls(reference, [s.term().fit(rows, reference, features, s, context) for s in config.terms])
+        return cls(reference, [s.term().fit(rows, reference, s, context) for s in config.terms])
 
     @property
     def batch_size(self) -> int | None:
@@ -231,7 +231,7 @@ class Detector:
         terms = [
             term.continue_fit(rows, reference, context)
             if hasattr(term, "continue_fit")
-            else type(term).fit(rows, reference, self.features, term.settings, context)
+            else type(term).fit(rows, reference, term.settings, context)
             for term in self.pipeline.terms
         ]
         return Pipeline(reference, terms)

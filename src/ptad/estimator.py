@@ -165,7 +165,7 @@ class PTAD(SklearnDetector):
         )
         bad.warn()
         for note in schema.notes:
-            logger.log(logging.WARNING if note.doubtful else logging.INFO, "%s", note)
+            logger.log(logging.WARNING if note.doubtful else logging.INFO, note.message)
         rows = schema.encode(table, BadCells())  # told already
         text = schema.counted(table)
         opening = f"fitting on {len(rows):,} rows and {len(schema.names):,} columns"
@@ -248,8 +248,8 @@ class PTAD(SklearnDetector):
         if n_rows // factor < needed:
             raise DataError(
                 f"{what}, and a false-alarm rate of {rate if rate == 'auto' else f'{rate:.3g}'} needs "
-                f"{factor * needed:,} rows; there are {n_rows:,}. Give more, or set a larger rate "
-                "(--false-alarm-rate on the command line, set_false_alarm_rate in Python); the model is unchanged."
+                f"{factor * needed:,} rows; there are {n_rows:,}. The model is unchanged. Give more rows, or set a "
+                "larger false-alarm rate."
             )
 
     def _adopt(self, detector: Detector, rate: float | str | None = None) -> None:
@@ -321,7 +321,7 @@ class PTAD(SklearnDetector):
         )
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str], *, device: str = "auto") -> Self:
+    def load(cls, folder: str | os.PathLike[str], *, device: str = "auto", label: str | None = None) -> Self:
         """Read a model; the same machine gives the same scores, bit for bit.
 
         Parameters
@@ -330,13 +330,15 @@ class PTAD(SklearnDetector):
             Where :meth:`save` or ``ptad fit`` wrote it.
         device : str
             As the parameter of the same name.
+        label : str, optional
+            What errors call the model; by default its path.
 
         Returns
         -------
         PTAD
             The fitted detector.
         """
-        saved = Model.load(folder, device=device)
+        saved = Model.load(folder, device=device, label=label)
         content = saved.content
         given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in content["parameters"].items()}
         own = saved.config_ != make_config(given["preset"], None)

@@ -108,9 +108,9 @@ class Explanation:
         matplotlib axes
             Bars to the right make the row more anomalous, bars to the left more normal.
         """
-        from ptad.report.plot import ContributionDisplay
+        from ptad.report.plot import draw_contributions
 
-        return ContributionDisplay.from_explanation(self, row, n=n).plot(ax).ax_
+        return draw_contributions(self, row, n, ax)
 
     def __repr__(self) -> str:
         from ptad.report.notebook import explanation_text
@@ -128,7 +128,11 @@ def attribute_rows(rows: Array, detector: Detector) -> tuple[Array, Array, Attri
     said = detector.pipeline.explain(rows)
     standard = detector.units(np.column_stack([part.value for part in said]))
     by_term = standard * detector.weights
-    return add_up(standard, detector.weights), by_term, attribute(rows, said, by_term, detector.features)
+    return (
+        add_up(standard, detector.weights),
+        by_term,
+        attribute(rows, said, by_term, detector.pipeline.reference.recorded),
+    )
 
 
 def make_explanation(
@@ -145,7 +149,7 @@ def make_explanation(
     observed = schema.observed(table)
     expected = {name: np.full(len(rows), None, dtype=object) for name in schema.names}
     if found.expected is not None:
-        expected = schema.decode(found.expected)
+        expected = schema.decode(_expected(rows, found.expected, schema, detector))
     unchanged = found.unchanged | _same_text(observed, expected, schema)
     contributions = settled(found.contributions, unchanged, score)
 
@@ -162,6 +166,22 @@ def make_explanation(
         names=schema.names,
         contribution_values=contributions,
     )
+
+
+def _expected(rows: Array, expected: Array, schema: Schema, detector: Detector) -> Array:
+    """Return what was expected, no more exact than the training rows are.
+
+    Rows near an outlying number have outlying numbers, too: what is expected in its place is told by the other cells.
+    """
+    reference, column = detector.pipeline.reference, detector.features.column
+    beyond = reference.beyond(rows)[:, column]
+    if len(some := np.flatnonzero(beyond.any(axis=1))):
+        others: Any = attribute_rows(np.where(beyond[some], np.nan, rows[some]), detector)[2].expected
+        expected = expected.copy()
+        expected[some] = np.where(beyond[some] & ~np.isnan(others), others, expected[some])
+    shown = reference.as_recorded(expected)
+    exact = np.array([schema.types[name] in ("categorical", "text") for name in schema.names])[column]
+    return np.where(exact, expected, shown)
 
 
 def _reasons(found: Attribution, names: tuple[str, ...], bad: BadCells) -> NDArray[np.object_]:

@@ -76,16 +76,47 @@ def write_synced(path: Path, blob: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def write_whole(path: Path, blob: bytes) -> None:
-    """Put a file under its name in one step; killed at any moment, the old one or the new one is there."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        write_synced(temporary, blob)
-        temporary.replace(path)
-    finally:
+class NewFile:
+    """A file that is written beside its place and takes its name in one step, once its bytes are on the disk.
+
+    Killed at any moment, the old file or the new one is there; an exception in the ``with`` block keeps the old one.
+
+    Attributes
+    ----------
+    temporary : Path
+        Where to write.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.temporary = path, path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+
+    def finish(self) -> None:
+        """Give the file its name."""
+        with self.temporary.open("r+b") as file:
+            os.fsync(file.fileno())
+        self.temporary.replace(self.path)
+        sync_folder(self.path.parent)
+
+    def discard(self) -> None:
+        """Remove what was not finished."""
         with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-    sync_folder(path.parent)
+            self.temporary.unlink(missing_ok=True)
+
+    def __enter__(self) -> Path:
+        return self.temporary
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self.finish()
+        finally:
+            self.discard()
+
+
+def write_whole(path: Path, blob: bytes) -> None:
+    """Put a file under its name in one step."""
+    with NewFile(path) as temporary:
+        temporary.write_bytes(blob)
 
 
 def sync_folder(folder: Path) -> None:
@@ -113,6 +144,15 @@ def unwritable(path: str | os.PathLike[str], error: BaseException, kind: type[Us
             "there before is unchanged."
         )
     return kind(f"{name} cannot be written: {text}. Check the folder, its permissions and the free space.")
+
+
+@contextmanager
+def refused(path: str | os.PathLike[str], kind: type[UserError]) -> Iterator[None]:
+    """Errors of the system inside are those of an output that cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise unwritable(path, error, kind) from error
 
 
 # one writer at a time -------------------------------------------------------------------------------------------------
@@ -234,7 +274,7 @@ def _renameat2() -> Any:
     """Return the system's call, or None."""
     if not sys.platform.startswith("linux"):
         return None
-    import ctypes  # here: `ptad --help` does without it
+    import ctypes  # here: the help of the command line does without it
 
     try:
         call = ctypes.CDLL(None, use_errno=True).renameat2

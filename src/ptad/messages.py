@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 Value = str | float | tuple[str, str]
+_LISTS = ("drop", "missing", "normal", "only")  # parameters that take several values
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ def in_python(option: Option) -> str:
     if isinstance(option.value, tuple):
         key, value = option.value
         return f"{option.name}={{{key!r}: {value!r}}}"
+    if option.name in _LISTS:
+        return f"{option.name}=[{option.value!r}]"
     return f"{option.name}={option.value!r}"
 
 

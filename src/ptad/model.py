@@ -101,7 +101,7 @@ class Model(TableModel):
     offset_: float = float("nan")
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str], *, device: str = "auto") -> Self:
+    def load(cls, folder: str | os.PathLike[str], *, device: str = "auto", label: str | None = None) -> Self:
         """Read a model.
 
         Parameters
@@ -110,6 +110,8 @@ class Model(TableModel):
             Where :meth:`ptad.PTAD.save` or ``ptad fit`` wrote it.
         device : str
             "auto", "cpu", "cuda", ...; as in :class:`ptad.PTAD`.
+        label : str, optional
+            What errors call the model; by default its path.
 
         Returns
         -------
@@ -117,7 +119,7 @@ class Model(TableModel):
             With the threshold that it was saved with.
         """
         target = resolve_device(device)
-        with open_bundle(folder) as bundle, np.errstate(all="ignore"):
+        with open_bundle(folder, label) as bundle, np.errstate(all="ignore"):
             content = bundle.content
             if "schema" in content:
                 check_version(content["schema"])  # a model of the past is not a damaged one
@@ -199,7 +201,7 @@ def _detector(
     for settings in config.terms:
         prefix = f"{settings.title()}."
         state = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-        terms.append(settings.term().from_state(state, reference, features, settings, device))
+        terms.append(settings.term().from_state(state, reference, settings))
     mean, spread = arrays["units"]
     require((spread >= 0.5 * Units.LEAST).all(), "units", "has a spread that is none")
     units = Units(mean, spread, np.array([term.standardised for term in terms]))

@@ -1,5 +1,7 @@
 """Progress of long work: a bar on a terminal, plain lines elsewhere, nothing when asked to be quiet.
 
+Whoever wants the events themselves takes them with :func:`ptad.reporter.reported_to`.
+
 Lines go to the log of ``ptad`` where it is shown, and to stderr otherwise: a script or a notebook that has set up no
 logging sees them too. The first line says what begins; later ones come a few seconds apart, so that quick work stays
 one line.
@@ -15,10 +17,10 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ptad.reporter import Reporter, chosen_reporter
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
-
-    from ptad.reporter import Reporter
 
 logger = logging.getLogger("ptad")
 
@@ -28,13 +30,20 @@ PAUSE = 2.0  # seconds between two lines
 @contextlib.contextmanager
 def shown_progress(verbose: int, opening: str | None = None) -> Iterator[Reporter | None]:
     """Yield what long work reports to, or None for silence; ``opening`` says what begins."""
-    if verbose <= 0:
+    if (chosen := chosen_reporter()) is not None:
+        yield chosen
+    elif verbose <= 0:
         yield None
-    elif sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+    elif on_terminal():
         with contextlib.closing(Bars()) as bars:
             yield bars
     else:
         yield Lines(opening)
+
+
+def on_terminal() -> bool:
+    """Whether a person looks at stderr on a terminal that can move its cursor."""
+    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 class Lines:
@@ -48,14 +57,11 @@ class Lines:
 
     def stage(self, name: str, done: int, total: int, unit: str) -> None:
         """Say how much of a stage is done."""
-        self._write_sometimes(f"{name}: {done:,} of {total:,} {unit}")
+        self._write_sometimes(f"{name}: {_count(done, total)} {unit}")
 
     def step(self, step: int, n_steps: int, entry: dict[str, float]) -> None:
         """Say where training stands."""
-        if self._logged:  # the service draws a curve from these
-            logger.info("step %d of %d: loss %.6g", step, n_steps, entry["total"])
-        else:
-            self._write_sometimes(f"training: {step:,} of {n_steps:,} steps, loss {entry['total']:.4g}")
+        self._write_sometimes(f"training: {_count(step, n_steps)} steps, loss {entry['total']:.4g}")
 
     def _write_sometimes(self, text: str) -> None:
         now = time.monotonic()
@@ -80,24 +86,31 @@ class Bars:
 
     def stage(self, name: str, done: int, total: int, unit: str) -> None:
         """Move the bar of a stage."""
-        self._move(name, done, total, f"{done:,} of {total:,} {unit}")
+        self._move(name, done, total, f"{_count(done, total)} {unit}", unit)
 
     def step(self, step: int, n_steps: int, entry: dict[str, float]) -> None:
         """Move the bar of training."""
-        self._move("training", step, n_steps, f"{step:,} of {n_steps:,} steps, loss {entry['total']:.4g}")
+        self._move("training", step, n_steps, f"{_count(step, n_steps)} steps, loss {entry['total']:.4g}", "steps")
 
     def close(self) -> None:
         """Take the bars away."""
         if self._bars is not None:
             self._bars.stop()
 
-    def _move(self, name: str, done: int, total: int, state: str) -> None:
+    def _move(self, name: str, done: int, total: int, state: str, unit: str) -> None:
         if self._bars is None:
             self._bars = _rich_bars()
             self._bars.start()
         if name not in self._tasks:
-            self._tasks[name] = self._bars.add_task(name, state=state)
-        self._bars.update(self._tasks[name], completed=done, total=total, state=state)
+            self._tasks[name] = self._bars.add_task(name, total=None, state=state, speed="")
+        place = self._tasks[name]
+        self._bars.update(place, completed=done, total=total or None, state=state)
+        speed = self._bars.tasks[place].speed  # tasks are numbered from 0, and none is removed
+        self._bars.update(place, speed=f"{speed:,.0f} {unit}/s" if speed else "")
+
+
+def _count(done: int, total: int) -> str:
+    return f"{done:,} of {total:,}" if total else f"{done:,}"
 
 
 def _rich_bars() -> Progress:
@@ -108,6 +121,7 @@ def _rich_bars() -> Progress:
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.fields[state]}"),
+        TextColumn("{task.fields[speed]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=Console(stderr=True),

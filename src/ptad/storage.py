@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ptad._version import __version__
 from ptad.errors import BundleError
-from ptad.files import NotPlainError, open_plain, read_exactly, unwritable, write_synced
+from ptad.files import NotPlainError, open_plain, read_exactly, refused, write_synced
 from ptad.folders import left_overs, new_folder, recover
 from ptad.layout import ArrayLayout, check_arrays, check_shapes, shown
 
@@ -94,18 +94,19 @@ class Bundle:
 
 
 @contextmanager
-def open_bundle(folder: str | os.PathLike[str]) -> Iterator[Bundle]:
-    """Open a bundle; the message of a refusal says what is wrong with it."""
+def open_bundle(folder: str | os.PathLike[str], label: str | None = None) -> Iterator[Bundle]:
+    """Open a bundle; the message of a refusal says what is wrong with it, and calls it ``label`` or by its path."""
     source = Path(folder)
+    named = label or str(source)
     recover(source)
-    manifest, tensors = _open_files(source)
+    manifest, tensors = _open_files(source, named)
     try:
-        content, digest = _read_manifest(manifest, source)
+        content, digest = _read_manifest(manifest, named)
         yield Bundle(content, digest, tensors)
     except OSError as error:
-        raise BundleError(f"The model '{source}' cannot be read: {error.strerror or error}.") from error
+        raise BundleError(f"The model '{named}' cannot be read: {error.strerror or error}.") from error
     except MemoryError as error:
-        raise BundleError(f"The model '{source}' cannot be read: it takes more memory than there is.") from error
+        raise BundleError(f"The model '{named}' cannot be read: it takes more memory than there is.") from error
     finally:
         os.close(manifest)
         os.close(tensors)
@@ -134,12 +135,9 @@ def write_bundle(folder: str | os.PathLike[str], content: dict[str, Any], arrays
         if (target.exists() or target.is_symlink()) and not _is_bundle(target):
             raise BundleError(f"'{named}' exists and is not a ptad model: it is left alone. Name another folder.")
 
-    try:
-        with new_folder(target, refuse_foreign) as staging:
-            write_synced(staging / TENSORS, blob)
-            write_synced(staging / MANIFEST, text)
-    except OSError as error:
-        raise unwritable(named, error, BundleError) from error
+    with refused(named, BundleError), new_folder(target, refuse_foreign) as staging:
+        write_synced(staging / TENSORS, blob)
+        write_synced(staging / MANIFEST, text)
 
 
 def plain(value: Any) -> Any:
@@ -156,7 +154,7 @@ def plain(value: Any) -> Any:
 # reading --------------------------------------------------------------------------------------------------------------
 
 
-def _open_files(source: Path) -> tuple[int, int]:
+def _open_files(source: Path, named: str) -> tuple[int, int]:
     """Open both files of one and the same folder, although a saver may put another one in its place meanwhile."""
     for _ in range(_ATTEMPTS):
         try:
@@ -165,11 +163,11 @@ def _open_files(source: Path) -> tuple[int, int]:
             if isinstance(error, FileNotFoundError) and left_overs(source.resolve()):
                 recover(source)  # a saver is between two steps, or was killed there
                 continue
-            what = f"There is no model folder at '{source}'"
+            what = f"There is no model folder at '{named}'"
             if isinstance(error, PermissionError):
                 raise BundleError(f"{what}: {error.strerror}.") from error
             if source.exists():
-                what = f"'{source}' is a file, not a model folder"
+                what = f"'{named}' is a file, not a model folder"
             raise BundleError(f"{what}. Name a folder that 'ptad fit' or PTAD.save made.") from error
         opened: list[int] = []
         try:
@@ -181,11 +179,11 @@ def _open_files(source: Path) -> tuple[int, int]:
                 os.close(handle)
             with suppress(FileNotFoundError):
                 if place is None or os.path.samestat(os.fstat(place), source.stat()):
-                    raise _not_a_model(source, name, error) from error
+                    raise _not_a_model(named, name, error) from error
         finally:
             if place is not None:
                 os.close(place)
-    raise BundleError(f"The model '{source}' is being replaced all the time. Try again.")
+    raise BundleError(f"The model '{named}' is being replaced all the time. Try again.")
 
 
 def _open_folder(source: Path) -> int | None:
@@ -197,35 +195,35 @@ def _open_folder(source: Path) -> int | None:
     return None
 
 
-def _not_a_model(source: Path, name: str, error: OSError) -> BundleError:
+def _not_a_model(named: str, name: str, error: OSError) -> BundleError:
     if isinstance(error, NotPlainError):
-        return BundleError(f"'{source}' is not a ptad model: its '{name}' is a link, a folder, a pipe or a device.")
+        return BundleError(f"'{named}' is not a ptad model: its '{name}' is a link, a folder, a pipe or a device.")
     if isinstance(error, FileNotFoundError):
-        return BundleError(f"'{source}' is not a ptad model: it has no file '{name}'.")
-    return BundleError(f"The model '{source}' cannot be read: {error.strerror or error}.")
+        return BundleError(f"'{named}' is not a ptad model: it has no file '{name}'.")
+    return BundleError(f"The model '{named}' cannot be read: {error.strerror or error}.")
 
 
-def _read_manifest(handle: int, source: Path) -> tuple[dict[str, Any], str]:
+def _read_manifest(handle: int, named: str) -> tuple[dict[str, Any], str]:
     blob = read_exactly(handle, MOST_BYTES + 1)
     if _too_large(blob):
-        raise BundleError(f"'{source}' is not a ptad model: its manifest is larger than any that ptad writes.")
+        raise BundleError(f"'{named}' is not a ptad model: its manifest is larger than any that ptad writes.")
     try:
         manifest = json.loads(blob, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise BundleError(f"'{source / MANIFEST}' is not valid JSON ({error}): the model is damaged.") from error
+        raise BundleError(f"'{named}/{MANIFEST}' is not valid JSON ({error}): the model is damaged.") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise BundleError(f"'{source}' is not a ptad model: its manifest does not say format '{FORMAT}'.")
+        raise BundleError(f"'{named}' is not a ptad model: its manifest does not say format '{FORMAT}'.")
     version, writer = manifest.get("format_version"), shown(str(manifest.get("ptad_version")))
     if type(version) is int and 0 < version < FORMAT_VERSION:
-        raise BundleError(f"'{source}' was written by ptad {writer}, a format of the past. Fit again.")
+        raise BundleError(f"'{named}' was written by ptad {writer}, a format of the past. Fit again.")
     if type(version) is not int or version != FORMAT_VERSION:
         raise BundleError(
-            f"'{source}' has format version {shown(str(version))}, written by ptad {writer}; this is ptad "
+            f"'{named}' has format version {shown(str(version))}, written by ptad {writer}; this is ptad "
             f"{__version__}, which reads version {FORMAT_VERSION}. Upgrade ptad to read it."
         )
     expected = manifest.pop("manifest_sha256", None)
     if expected != _digest(manifest):
-        raise BundleError(f"'{source / MANIFEST}' was edited or damaged: its checksum does not match. Save it again.")
+        raise BundleError(f"'{named}/{MANIFEST}' was edited or damaged: its checksum does not match. Save it again.")
     return manifest, hashlib.sha256(blob).hexdigest()
 
 

@@ -14,6 +14,7 @@ from ptad.config import Config
 from ptad.detector import Detector
 from ptad.errors import SettingError
 from ptad.explanation import Explanation, make_explanation
+from ptad.messages import Option
 from ptad.progress import shown_progress
 from ptad.reporter import rows_reported
 from ptad.tables import BadCells, Schema, same_kind, same_series
@@ -208,8 +209,14 @@ class TableModel:
     def _calibration(self) -> Calibration:
         self._check_fitted()
         if self.detector_.calibration is None:
-            raise SettingError(
-                "This model has no threshold: it was fitted without calibration. Fit with calibration.method='auto', "
-                "or call recalibrate(rows) with normal rows that it was not fitted on."
-            )
+            raise no_threshold()
         return self.detector_.calibration
+
+
+def no_threshold() -> SettingError:
+    """Return the error for a model that was fitted without calibration where a threshold is needed."""
+    return SettingError(
+        "This model has no threshold: it was fitted without calibration.",
+        "Recalibrate it with normal rows that it was not fitted on, or fit with {}.",
+        (Option("config", ("calibration.method", "auto")),),
+    )

@@ -112,7 +112,7 @@ def test_fewer_rows_than_columns(fit):
     rng = np.random.default_rng(0)
     lines = [",".join(f"c{i}" for i in range(12))] + [",".join(map(str, row)) for row in rng.normal(size=(6, 12))]
     summary = accepted(fit("\n".join(lines)))
-    assert (summary["rows_learned"], summary["columns_used"]) == (6, 12)
+    assert (summary["training_rows"], summary["columns_used"]) == (6, 12)
 
 
 @pytest.mark.slow
@@ -153,7 +153,7 @@ def test_paths(ptad, table, model, tmp_path):
         "score", model, table, "--out", tmp_path / "none" / "o.csv"
     )
     assert "is a folder. Name a file" in message("score", model, table, "--out", tmp_path / "empty")
-    assert "--explain must be a number of columns from 0 to 1,000" in message("score", model, table, "--explain", 10**9)
+    assert "Give --explain a number from 0 to 1,000" in message("score", model, table, "--explain", 10**9)
     assert "names no format that can be written" in message("score", model, table, "--out", tmp_path / "o.docx")
     assert "is the table itself" in message("score", model, table, "--out", table)
     (tmp_path / "file").write_text("x")

@@ -102,8 +102,8 @@ def test_exact_interval():
         (["--label", "nothing"], "no label column 'nothing'"),
         (["--label", "status"], "holds other values than 0 and 1: 'ok', 'broken'"),
         (["--label", "status", "--normal", "ok", "--anomaly", "broken"], "not both"),
-        (["--label", "status", "--normal", "Ok"], "is 'Ok' (--normal). Its values are: 'ok', 'broken'."),
-        (["--label", "status", "--anomaly", "bad"], "is 'bad' (--anomaly). Its values are: 'ok', 'broken'."),
+        (["--label", "status", "--normal", "Ok"], "Its values are: 'ok', 'broken'. Name one of them with --normal."),
+        (["--label", "status", "--anomaly", "bad"], "Its values are: 'ok', 'broken'. Name one of them with --anomaly."),
         (
             ["--label", "status", "--normal", "ok", "--false-alarm-rate", "0.0001"],
             "needs at least 9,999 calibration rows; there are 140",

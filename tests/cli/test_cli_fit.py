@@ -13,9 +13,9 @@ from ptad.tables import write_table
 
 def test_learns_from_normal_rows_without_the_label(folder, model):
     summary = json.loads((folder / "summary.json").read_text())
-    assert (summary["rows_read"], summary["rows_normal"], summary["rows_learned"]) == (160, 140, 140)
+    assert (summary["rows_read"], summary["rows_normal"], summary["training_rows"]) == (160, 140, 140)
     assert summary["columns_by_type"] == {"numeric": 3, "categorical": 1}
-    assert summary["left_out"] == {
+    assert summary["excluded"] == {
         "id": "identifier: every value is different",
         "unit": "constant: 'kg'",
         "status": "label column",
@@ -35,7 +35,7 @@ def test_options_reach_the_model(ptad, tmp_path, tiny, make_table):
     result = ptad("fit", tmp_path / "t.parquet", "--out", tmp_path / "m", *tiny, *args)
     assert result.exit_code == 0, result.stderr
     summary = json.loads(result.stdout)
-    assert summary["rows_learned"] == 30 and summary["sampled"] and summary["rows_read"] == 40
+    assert summary["training_rows"] == 30 and summary["sampled"] and summary["rows_read"] == 40
     assert summary["columns_by_type"] == {"numeric": 2, "categorical": 1}
     loaded = PTAD.load(tmp_path / "m", device="cpu")
     assert loaded.false_alarm_rate_ == 0.2
@@ -53,7 +53,7 @@ def test_says_what_it_did_and_removes_the_checkpoint(ptad, tmp_path, table, tiny
     assert "50 of 160 rows, a uniform sample" in result.stdout
     assert "4 numeric" in result.stdout or "3 numeric" in result.stdout
     assert "unit: constant: 'kg'" in result.stdout
-    assert "uniform sample of 50 of 160 rows; raise --max-rows" in result.stderr
+    assert "uniform sample of 50 of 160 rows. Raise --max-rows" in result.stderr
     assert [p.name for p in (tmp_path / "keep").iterdir()] == ["mine.txt"]
     assert result.stdout.count("false-alarm rate") == 1 and "1.96 %" in result.stdout
 
@@ -77,10 +77,10 @@ def test_says_what_it_did_and_removes_the_checkpoint(ptad, tmp_path, table, tiny
         (["more.csv"], "Several files are one TABLE: a folder, or a glob in quotes. See 'ptad fit --help'."),
         (["--false-alarm-rate", "2"], "--false-alarm-rate must be 'auto' or a number between 0 and 1"),
         (["--device", "abacus"], "'abacus', which cannot be used"),
-        (["--drop", "nothing"], "no column 'nothing', named in 'drop'"),
-        (["--only", "nothing"], "no column 'nothing', named in 'only'"),
-        (["--label", "status"], "--label COLUMN and --normal VALUE belong together"),
-        (["--max-rows", "1"], "--max-rows must be at least 2"),
+        (["--drop", "nothing"], "Correct the name in --drop."),
+        (["--only", "nothing"], "Correct the name in --only."),
+        (["--label", "status"], "belong together. Give --label and --normal, or none"),
+        (["--max-rows", "1"], "Give --max-rows at least 2"),
         (["--max-rows", "many"], "'--max-rows'"),
         (["--unknown"], "--unknown"),
     ],
@@ -129,7 +129,7 @@ def test_columns_that_never_varied_and_dates_are_spoken_of(ptad, tmp_path, tiny,
     result = ptad("explain", tmp_path / "model", tmp_path / "new.parquet", "--top", 1)
     assert result.stderr.count("warning") == 1  # once, not per batch
     assert (
-        "column 'unit' is excluded (constant: 'kg') but now holds 'lb': to use it, fit again with --type"
+        "column 'unit' is excluded (constant: 'kg') but now holds 'lb'. To use it, fit again with --type unit=TYPE."
         in result.stderr
     )
     assert "warning" not in ptad("explain", tmp_path / "model", tmp_path / "t.parquet", "--top", 1).stderr

@@ -54,7 +54,7 @@ def test_a_messy_file_is_fitted_as_what_it_is_and_says_how(fitted):
     summary = json.loads(fitted.stdout)
     assert summary["columns_by_type"] == {"numeric": 3, "date": 2, "categorical": 2, "datetime": 1}
     for text in ("decimal comma and a thousands point", "'Datum' is read as dates in the format %d.%m.%Y"):
-        assert text in fitted.stderr and any(text in note for note in summary["notes"])
+        assert text in fitted.stderr and any(text in note["text"] for note in summary["notes"])
 
 
 def test_new_tables_are_read_with_the_signs_and_formats_of_the_model(ptad, messy, fitted):
@@ -120,7 +120,7 @@ def test_workbooks(ptad, make_table, tiny, tmp_path):
         (["--type", "a=number"], "cannot be of type 'number'. Choose one of: numeric"),
         (["--decimal", "x"], "decimal sign cannot be 'x'"),
         (["--decimal", ",", "--thousands", ","], "both ','"),
-        (["--sheet", "1"], "is no workbook"),
+        (["--sheet", "1"], "is not a workbook, so that it has no sheets. Leave out --sheet."),
     ],
 )
 def test_wrong_wishes(ptad, table, tmp_path, args, message):

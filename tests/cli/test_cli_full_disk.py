@@ -58,7 +58,7 @@ def test_list_of_bad_cells(ptad, model, table, small_disk, tmp_path, command):
     fill(small_disk)
     name = out / ("o.csv" if command == "score" else "o.html")
     line = refused(ptad(command, model, table, "--out", name, "--bad-cells", path, "--quiet"))
-    assert f"--bad-cells {path} cannot be written" in line
+    assert f"The list of bad cells, {path}, cannot be written" in line
     assert path.read_text() == "old" and sorted(p.name for p in small_disk.iterdir()) == ["full", "list.csv"]
     assert not any(out.iterdir())
 

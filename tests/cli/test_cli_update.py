@@ -16,7 +16,7 @@ def test_updates_from_normal_rows_into_another_folder(ptad, tmp_path, model, mak
     result = ptad("update", model, tmp_path / "new.csv", *args)
     assert result.exit_code == 0, result.stderr
     summary = json.loads(result.stdout)
-    assert (summary["rows_read"], summary["rows_learned"], summary["calibration_rows"]) == (400, 350, 175)
+    assert (summary["rows_read"], summary["training_rows"], summary["calibration_rows"]) == (400, 350, 175)
     assert summary["reference_rows"] == 140 + 175
     updated = PTAD.load(tmp_path / "m2", device="cpu")
     assert updated.schema_.names == before.schema_.names

@@ -135,7 +135,7 @@ def test_missing_extra_and_wrong_settings(monkeypatch: pytest.MonkeyPatch) -> No
     import ray
 
     monkeypatch.setattr(ray, "is_initialized", lambda: False)  # other tests may be connected
-    with pytest.raises(SettingError, match="--workers must be at least 1"), connected(None, 0):
+    with pytest.raises(SettingError, match="Give workers= at least 1"), connected(None, 0):
         pass
     with pytest.raises(SettingError, match=r"127\.0\.0\.1:1: no Ray cluster"), connected("127.0.0.1:1"):
         pass

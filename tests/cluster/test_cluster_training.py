@@ -33,7 +33,7 @@ def test_two_workers_learn_as_one_does(cluster: Any, tmp_path: Path, tiny: dict[
     parameters = {"preset": "paper", "config": {**tiny, "network.n_steps": 100}, "device": "cpu", "verbose": 0}
     learn = cluster_learner(tmp_path / "m", workers=2)
     summary = fit_table(tmp_path / "t.parquet", tmp_path / "m", parameters, learn=learn)
-    assert summary["rows_learned"] == summary["calibration_rows"] == 600
+    assert summary["training_rows"] == summary["calibration_rows"] == 600
     assert {p.name for p in tmp_path.iterdir()} == {"t.parquet", "m"}
     model = PTAD.load(tmp_path / "m", device="cpu")
     new = table(300, 1)

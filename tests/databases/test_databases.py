@@ -52,7 +52,7 @@ def test_an_existing_table_is_refused_before_any_work(
     place: Place, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "score_table", lambda *a, **k: pytest.fail("rows were scored"))
-    with pytest.raises(SettingError, match=r"'orders'.*--replace"):
+    with pytest.raises(SettingError, match=r"'orders'.*replace=True"):
         score_into(model, Query(place.uri, QUERY), place.uri, "orders")
     place.run("CREATE VIEW seen AS SELECT key FROM orders")
     with pytest.raises(SettingError, match="'seen' is a view"):
@@ -205,8 +205,8 @@ def test_a_text_among_the_numbers_of_sqlite_counts_as_missing_and_changes_no_oth
         ("postgresql://owner:a@{}@127.0.0.1/postgres", "malformed"),
         ("postgresql://owner:a#{}@127.0.0.1/postgres", "malformed"),
         ("postgresql://owner@127.0.0.1:1/postgres?password={}", "no connection"),
-        ("mysql://root:{}@host/name", "--db must be"),
-        ("root:{}@host.db", "--db must be"),
+        ("mysql://root:{}@host/name", "The address of a database must be"),
+        ("root:{}@host.db", "The address of a database must be"),
     ],
 )
 def test_passwords_are_never_shown(

@@ -6,9 +6,8 @@ import pytest
 
 from ptad.errors import DataError, SettingError
 from ptad.jobs.labels import equals, is_anomaly
-from ptad.jobs.sampling import _Reservoir, training_rows
+from ptad.jobs.sampling import Reservoir, training_rows
 from ptad.tables import write_table
-from ptad.tables.places import Places
 
 
 def batches(n, size):
@@ -18,11 +17,11 @@ def batches(n, size):
 
 def drawn(n, size, cap, seed):
     schema, parts = batches(n, size)
-    reservoir = _Reservoir(cap, np.random.default_rng(seed), schema)
+    reservoir = Reservoir(cap, seed)
     for part in parts:
         reservoir.add(part, part["i"].to_numpy())
-    table, places = reservoir.rows(Places())
-    assert np.array_equal(places.rows, table["i"])  # every row knows where it came from
+    table, numbers = reservoir.rows(schema)
+    assert np.array_equal(numbers, table["i"])  # every row knows where it came from
     return table["i"].to_numpy()
 
 
@@ -79,7 +78,7 @@ def test_anomalies_by_label():
     assert is_anomaly(pa.array([True, False]), (), (), "y").tolist() == [True, False]
     assert is_anomaly(pa.array(["a", "b", "c"]), ["a"], (), "y").tolist() == [False, True, True]
     assert is_anomaly(pa.array(["a", "b", "c"]), (), ["a"], "y").tolist() == [True, False, False]
-    with pytest.raises(SettingError, match="--normal VALUE"):
+    with pytest.raises(SettingError, match="Say which one is normal with normal="):
         is_anomaly(pa.array([1, 2]), (), (), "y")
     with pytest.raises(DataError, match="'y' has missing values"):
         is_anomaly(pa.array([1, None]), (), (), "y")

@@ -14,9 +14,9 @@ import pytest
 
 from ptad import PTAD
 from ptad.errors import DataError, SettingError
-from ptad.jobs import score
-from ptad.jobs.cell_counts import CellCounts
+from ptad.jobs import batches, score
 from ptad.jobs.score import score_table
+from ptad.jobs.scored_batch import CellCounts
 from ptad.tables import read_table, write_table
 from stopping import HANG
 
@@ -45,7 +45,7 @@ def test_streamed_scores_are_those_of_the_whole_table(folder, model, rows, tmp_p
 
 
 def test_the_light_model_is_the_estimator(folder, model, rows):
-    light = score.load_light(folder / "model", device="cpu", false_alarm_rate=0.1)
+    light = batches.load_light(folder / "model", device="cpu", false_alarm_rate=0.1)
     model.set_false_alarm_rate(0.1)
     assert np.array_equal(light.anomaly_score(rows), model.anomaly_score(rows))
     assert (light.false_alarm_rate_, light.offset_, light.preset) == (0.1, model.offset_, model.preset)
@@ -95,8 +95,8 @@ def test_model_without_threshold_has_scores_only(rows, tmp_path, folder):
     found = read_table(tmp_path / "o.parquet")
     assert summary.anomalies is None and summary.false_alarm_rate is None
     assert found["score"].null_count == 0 and found["p_value"].null_count == found["anomaly"].null_count == 100
-    with pytest.raises(SettingError, match=r"no threshold.*ptad recalibrate.*--set calibration.method=auto"):
-        score.decision_of(PTAD.load(tmp_path / "m", device="cpu"))
+    with pytest.raises(SettingError, match=r"no threshold.*Recalibrate it.*config=\{'calibration.method': 'auto'\}"):
+        batches.decision_of(PTAD.load(tmp_path / "m", device="cpu"))
 
 
 def crashing_score(folder, out, moment):
@@ -196,7 +196,7 @@ def test_mistakes_leave_nothing_behind(folder, tmp_path, rows):
         score_table(folder / "model", tmp_path / "t.parquet", tmp_path / "o.csv", batch_rows=STEP)
     assert [p.name for p in tmp_path.iterdir()] == ["t.parquet"]
     write_table(rows.append_column("score", rows["a"]), tmp_path / "t.parquet")
-    with pytest.raises(DataError, match=r"already has a column 'score'.*--prefix"):
+    with pytest.raises(DataError, match=r"already has a column 'score'.*prefix=.*append=False"):
         score_table(folder / "model", tmp_path / "t.parquet", tmp_path / "o.csv")
     score_table(folder / "model", tmp_path / "t.parquet", tmp_path / "o.csv", prefix="new_")
     assert "new_score" in read_table(tmp_path / "o.csv").column_names
@@ -219,9 +219,9 @@ def test_extra_columns_are_named_once(folder, rows, tmp_path, caplog):
 
 
 def test_memory_does_not_grow_with_the_rows(model):
-    assert score.rows_per_batch(model) == 16384
+    assert batches.rows_per_batch(model) == 16384
     model.detector_.pipeline.terms[0].batch_size = 1000  # whole batches where rows are scored together
-    assert score.rows_per_batch(model) == 17000
+    assert batches.rows_per_batch(model) == 17000
 
 
 def test_counts_of_missing_and_unseen_cells_survive_an_interruption(folder, model, rows, tmp_path):

@@ -87,7 +87,7 @@ def fit_term() -> Callable[..., NetworkTerm]:
         settings = NetworkSettings(**{**TINY, **fields})
         features = features or Features.numeric(rows.shape[1])
         reference = Reference(rows, features, ReferenceSettings(), device)
-        return NetworkTerm.fit(rows, reference, features, settings, context)
+        return NetworkTerm.fit(rows, reference, settings, context)
 
     return fit
 

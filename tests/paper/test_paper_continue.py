@@ -80,8 +80,7 @@ def test_a_quarter_of_the_steps_and_of_the_rate(fitted: NetworkTerm, monkeypatch
 
 def test_a_restored_term_continues_to_the_same_state(fitted: NetworkTerm, same_state: Same) -> None:
     new = draw(100, 1)
-    features = fitted.encoding.features
-    restored = NetworkTerm.from_state(fitted.state(), kept(draw(200, 0)), features, fitted.settings, "cpu")
+    restored = NetworkTerm.from_state(fitted.state(), kept(draw(200, 0)), fitted.settings)
     assert same_state(restored.continue_fit(new, kept(new), context()), fitted.continue_fit(new, kept(new), context()))
 
 

@@ -64,7 +64,7 @@ def test_scores_agree_with_the_processor(fit_term: Fit, rows: Rows) -> None:
     term = fit_term(rows)
     features, settings = term.encoding.features, term.settings
     reference = Reference(rows, features, ReferenceSettings(), "cuda")
-    moved = NetworkTerm.from_state(term.state(), reference, features, settings, "cuda")
+    moved = NetworkTerm.from_state(term.state(), reference, settings)
     assert np.allclose(moved.value(rows), term.value(rows), rtol=1e-6)
     assert np.allclose(moved.explain(rows).shares, term.explain(rows).shares, atol=1e-6)
     given = torch.from_numpy(rows).cuda()

@@ -54,7 +54,7 @@ def fit(rows: Any, features: Features, changes: dict[str, Any]) -> NetworkTerm:
     chosen = NetworkSettings(**{**SMALL, **changes})
     try:
         reference = Reference(rows, features, ReferenceSettings())
-        return NetworkTerm.fit(rows, reference, features, chosen, FitContext(np.random.default_rng(0), len(rows)))
+        return NetworkTerm.fit(rows, reference, chosen, FitContext(np.random.default_rng(0), len(rows)))
     except TrainingError:
         reject()  # 24 steps on noise: about one in a hundred learns nothing, and says so
 
@@ -85,7 +85,7 @@ def test_any_table_and_setting(
     assert (found.shares >= 0).all() and np.allclose(found.shares.sum(axis=1)[value > 0], 1.0)
     assert found.expected.shape == new.shape and np.isfinite(found.expected).all()
     reference = Reference(x, features, ReferenceSettings())
-    again = NetworkTerm.from_state(term.state(), reference, features, term.settings, "cpu")
+    again = NetworkTerm.from_state(term.state(), reference, term.settings)
     assert np.array_equal(again.value(new), value)
 
 

@@ -128,7 +128,7 @@ settings = NetworkSettings(embedding_dim=4, n_heads=1, abd_width=8, n_steps=40, 
 tell = lambda step, n_steps, entry: print(step, flush=True)
 context = FitContext(np.random.default_rng(0), 80, "cpu", tell, Path(sys.argv[1]))
 reference = Reference(rows, Features.numeric(4), ReferenceSettings())
-term = NetworkTerm.fit(rows, reference, Features.numeric(4), settings, context)
+term = NetworkTerm.fit(rows, reference, settings, context)
 np.savez(sys.argv[2], **term.state())
 """
 

@@ -29,7 +29,7 @@ def test_round_trip(fit_term: Fit, mixed: Mixed, fields: dict[str, Any]) -> None
     term = fit_term(x, features, **fields)
     state = {name: array.copy() for name, array in term.state().items()}
     reference = Reference(x, features, ReferenceSettings())
-    again = NetworkTerm.from_state(state, reference, features, term.settings, "cpu")
+    again = NetworkTerm.from_state(state, reference, term.settings)
     for method in ("value", "transform"):
         assert np.array_equal(getattr(again, method)(x), getattr(term, method)(x))
     first, second = term.explain(x), again.explain(x)

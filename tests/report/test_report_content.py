@@ -170,7 +170,7 @@ def test_nothing_is_left_behind_when_it_fails(model, table, tmp_path):
 
 
 def test_wrong_input_is_named(model, tmp_path):
-    with pytest.raises(SettingError, match="'top'"):
+    with pytest.raises(SettingError, match="Give top= a number from 1 to 1,000"):
         ReportSettings(top=0)
     with pytest.raises(DataError, match="ndarray"):
         write_report(model, np.zeros((3, 3)), tmp_path / "r.html")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 import re
@@ -38,9 +39,9 @@ def refused_for_room(answer):
 
 
 def test_an_upload_finds_the_disk_full_and_the_next_one_room(service, csv_bytes):
-    for pattern in ("*/tmp/*/data", "*/tmp/*/.result.json.*", "*/tmp/*/.table.json.*"):  # body, intake, list of tables
+    for pattern in ("*/tmp/*/data", "*/tmp/*/plain", "*/tmp/*/.table.json.*"):  # body, intake, list of tables
         stop = full(service, pattern)
-        assert refused_for_room(service.upload(csv_bytes))
+        assert refused_for_room(service.upload(gzip.compress(csv_bytes)))
         assert stop.pid and left_over(service) == []
     assert service.upload(csv_bytes).status_code == 201
     assert "unexpected" not in service.log.read_text()

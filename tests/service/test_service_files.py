@@ -12,12 +12,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ptad.errors import DataError
 from ptad.service.formats import CSV, Encoder
-from ptad.service.problems import Problem
+from ptad.service.sandbox import Sandbox
 from ptad.service.settings import Limits
 from ptad.service.store import Store
 from ptad.service.uploads import Uploads, shown_name
 from workbooks import write_xlsx
+
+
+def uploads(store: Store, limits: Limits) -> Uploads:
+    return Uploads(store, limits, Sandbox(limits))
 
 
 def zip_bomb() -> bytes:
@@ -70,8 +75,8 @@ def test_a_decompression_bomb_is_stopped_at_the_limit(tmp_path):
     async def body():
         yield bomb
 
-    with pytest.raises(Problem, match=r"bomb\.csv grows beyond 4,194,304 bytes when it is decompressed"):
-        asyncio.run(Uploads(store, Limits(table_bytes=2**22)).add("bomb.csv", body()))
+    with pytest.raises(DataError, match=r"bomb\.csv grows beyond 4,194,304 bytes when it is unpacked"):
+        asyncio.run(uploads(store, Limits(table_bytes=2**22)).add("bomb.csv", body()))
     assert list(store.tmp.iterdir()) == list(store.tables.iterdir()) == []
     store.close()
 
@@ -82,8 +87,8 @@ def test_a_workbook_that_unpacks_to_too_much_is_refused(tmp_path):
     async def body():
         yield write_xlsx(tmp_path / "t.xlsx", {"s": [["a"], *[[0]] * 100_000]}).read_bytes()
 
-    with pytest.raises(Problem, match=r"bomb\.xlsx grows beyond 1,048,576 bytes when it is unpacked"):
-        asyncio.run(Uploads(store, Limits(table_bytes=2**20)).add("bomb.xlsx", body()))
+    with pytest.raises(DataError, match=r"bomb\.xlsx grows beyond 1,048,576 bytes when it is unpacked"):
+        asyncio.run(uploads(store, Limits(table_bytes=2**20)).add("bomb.xlsx", body()))
     assert list(store.tmp.iterdir()) == list(store.tables.iterdir()) == []
     store.close()
 
@@ -102,8 +107,8 @@ def test_an_endless_header_is_refused_while_it_arrives(tmp_path, piece, says):
             sent += len(piece)
             yield piece
 
-    with pytest.raises(Problem, match=says):
-        asyncio.run(Uploads(store, Limits()).add("endless.csv", body()))
+    with pytest.raises(DataError, match=says):
+        asyncio.run(uploads(store, Limits()).add("endless.csv", body()))
     assert sent <= 18 * 2**20
     assert list(store.tmp.iterdir()) == list(store.tables.iterdir()) == []
     store.close()

@@ -15,7 +15,9 @@ import pytest
 
 from ptad import PTAD
 from ptad.jobs.fit import fit_table
-from ptad.service.jobs.supervisor import FITTED, Told, got_further
+from ptad.service.jobs.process import FITTED
+from ptad.service.jobs.progress import Events
+from ptad.service.jobs.supervisor import got_further
 
 pytestmark = pytest.mark.slow
 
@@ -185,7 +187,7 @@ def test_attempts_that_get_further_are_not_counted_against_a_fit(tmp_path):
 
 def test_progress_is_read_once_and_in_whole_lines(tmp_path):
     path = tmp_path / "progress.jsonl"
-    told, later = Told(tmp_path), Told(tmp_path, skip=2)
+    told, later = Events(tmp_path), Events(tmp_path, skip=2)
     assert told.read() == []
     path.write_bytes(b'{"step": 1}\n{"step": 2}\n{"st')
     assert told.read() == [{"step": 1}, {"step": 2}] and later.read() == []

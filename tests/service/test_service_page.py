@@ -11,7 +11,7 @@ from ptad.report.bundle import STYLE, asset, scripts
 def test_every_import_is_served_and_nothing_is_left_over(service):
     texts: dict[str, str] = {}
     wishes: list[tuple[str, str]] = []
-    waiting = ["app.js", "docs.js"]
+    waiting = ["app.js"]
     while waiting:
         name = waiting.pop()
         if name in texts:
@@ -25,9 +25,9 @@ def test_every_import_is_served_and_nothing_is_left_over(service):
             waiting.append(source)
     for word, source in wishes:
         assert re.search(rf"(?:^|;)export\b.*\b{word}\b", texts[source], re.M), (word, source)
-    pages = service.http.get("/").text + service.http.get("/docs").text
-    assert '"/page/app.js"' in pages and '"/page/docs.js"' in pages
-    found = {"index.html", "docs.html", *texts, *re.findall(r'href="/page/([^"]+)"', pages)}
+    page = service.http.get("/").text
+    assert '"/page/app.js"' in page and service.http.get("/docs").headers["location"] == "/#/api"
+    found = {"index.html", *texts, *re.findall(r'href="/page/([^"]+)"', page)}
     own = {file.name for file in resources.files("ptad.service").joinpath("page").iterdir() if file.is_file()}
     assert own <= found <= own | {*scripts(), STYLE}
     assert not own & {*scripts(), STYLE}  # one mechanism: no file of the page stands in front of one of the report

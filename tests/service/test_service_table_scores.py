@@ -56,12 +56,15 @@ def run(folder, task, kill_after=None):
     folder.mkdir(exist_ok=True)
     notes = []
 
-    def progress(done, total):
-        assert total == 200
-        if done == kill_after:
-            raise Killed
+    class Told:
+        note = notes.append
 
-    return score_table(folder, task, progress, notes.append), notes
+        def stage(self, name, done, total, unit):
+            assert (name, total, unit) == ("scoring", 200, "rows")
+            if done == kill_after:
+                raise Killed
+
+    return score_table(folder, task, Told()), notes
 
 
 def result(folder):
@@ -81,7 +84,7 @@ def test_a_killed_scoring_goes_on_where_it_stood(task, scored_batches, tmp_path)
     scored_batches.clear()
     resumed, notes = run(tmp_path / "job", task)
     assert scored_batches == [30, 30, 20]
-    assert notes == ["goes on after the 120 rows that were scored before"]
+    assert notes == ["It goes on after the 120 rows that were scored before."]
     assert resumed == whole and result(tmp_path / "job") == result(tmp_path / "whole")
     assert sorted(path.name for path in (tmp_path / "job").iterdir()) == [BAD_CELLS, CONTENT, SCORED]
 
@@ -157,7 +160,7 @@ def test_a_killed_worker_does_not_score_again(service, rows, model, tmp_path):
     done = service.wait(job)
     assert stop.pid is not None
     assert (done["state"], done["attempts"]) == ("done", 2)
-    assert f'"goes on after the {2 * table_scores.MOST_ROWS:,} rows' in (folder / "progress.jsonl").read_text()
+    assert f'"It goes on after the {2 * table_scores.MOST_ROWS:,} rows' in (folder / "progress.jsonl").read_text()
     blob = service.http.get(f"/v1/jobs/{job}/scores", params={"format": "parquet"}).content
     assert pq.read_table(io.BytesIO(blob))["score"].to_pylist() == model.anomaly_score(rows).tolist() * 60
     assert not list(service.store.glob("jobs/*/.*"))

@@ -71,7 +71,7 @@ def test_a_guess_is_said_with_the_option_that_changes_it():
     cells = ["01/02/2014", "03/04/2014", "05/06/2014"] * 10
     schema = fit_schema(table(cells))
     (note,) = schema.notes
-    assert note.doubtful and "read as %d/%m/%Y" in note.text and "--type day=date:%m/%d/%Y" in str(note)
+    assert note.doubtful and "read as %d/%m/%Y" in note.text and "types={'day': 'date:%m/%d/%Y'}" in str(note)
     chosen = fit_schema(table(cells), types={"day": "date:%m/%d/%Y"})
     assert chosen.notes == () and chosen.observed(table(["01/02/2014"]))["day"] == [dt.date(2014, 1, 2)]
 

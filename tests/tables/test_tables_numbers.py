@@ -75,12 +75,12 @@ def test_a_guess_is_said_with_the_option_that_changes_it(tmp_path):
     grouped = [f"{v:,.0f}" for v in RNG.integers(1000, 999_000, 60)]
     schema = fitted(x=grouped, y=["a", "b"] * 30)
     (note,) = schema.notes
-    assert note.doubtful and "read as a thousands comma" in note.text and "--decimal ," in str(note)
+    assert note.doubtful and "read as a thousands comma" in note.text and "decimal=','" in str(note)
     assert fit_schema(pa.table({"x": grouped, "y": ["a", "b"] * 30}), decimal=",").notes == ()
     # semicolons come from where the comma is the decimal sign
     (tmp_path / "t.csv").write_text("x;y\n" + "".join(f"{v};{i % 3}\n" for i, v in enumerate(grouped)))
     (note,) = fit_schema(read_table(tmp_path / "t.csv")).notes
-    assert note.doubtful and "read as a decimal comma" in note.text and "--decimal ." in str(note)
+    assert note.doubtful and "read as a decimal comma" in note.text and "decimal='.'" in str(note)
 
 
 def test_points_are_thousands_only_in_a_table_with_decimal_commas(tmp_path):
@@ -141,7 +141,7 @@ def test_a_cell_with_other_signs_is_refused(caplog, tmp_path):
     schema = fitted(p=PRICES, q=LARGE)
     (tmp_path / "t.csv").write_text("p;q\n0,5;1,5\n")
     read_table(tmp_path / "t.csv", schema=schema)
-    assert "'p', 'q' have a decimal comma" in caplog.text and "--decimal ," in caplog.text
+    assert "'p', 'q' have a decimal comma" in caplog.text and "decimal=','" in caplog.text
 
 
 @pytest.mark.parametrize(

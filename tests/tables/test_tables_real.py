@@ -32,8 +32,8 @@ def test_real_table(name):
     table = pq.read_table(FOLDER / f"{name}.parquet")
     table = table.drop_columns([*LABELS[name], *({"split"} & set(table.column_names))])
     schema = fit_schema(table)
-    assert set(schema.left_out) >= EXPECTED[name][1]
-    assert not any(reason.startswith("identifier") for reason in schema.left_out.values())
+    assert set(schema.excluded) >= EXPECTED[name][1]
+    assert not any(reason.startswith("identifier") for reason in schema.excluded.values())
     x = schema.encode(table)
     assert x.shape == (table.num_rows, len(schema.features)) and len(schema.features) == EXPECTED[name][0]
     assert not np.isinf(x).any()

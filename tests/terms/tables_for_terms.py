@@ -85,4 +85,4 @@ def fit_term(
     """Fit a term with all rows as reference rows."""
     kept = Reference(rows, features, reference or ReferenceSettings())
     context = FitContext(np.random.default_rng(seed), n_rows or len(rows))
-    return Fitted(settings.term().fit(rows, kept, features, settings, context), kept)
+    return Fitted(settings.term().fit(rows, kept, settings, context), kept)

@@ -70,7 +70,7 @@ def test_the_state_gives_the_term_back(term: Fitted) -> None:
     state = safetensors.numpy.load(safetensors.numpy.save(dict(term.term.state())))
     reference = Reference(mixed_rows(300), MIXED, term.reference.settings)
     check_arrays(type(term.term).layouts(MIXED, term.term.settings, len(reference.rows)), state)
-    again = Fitted(type(term.term).from_state(state, reference, MIXED, term.term.settings, "cpu"), reference)
+    again = Fitted(type(term.term).from_state(state, reference, term.term.settings), reference)
     rows = mixed_rows(60, 4, unseen=True)
     first, second = term.explain(rows), again.explain(rows)
     assert np.array_equal(again.value(rows), term.value(rows))

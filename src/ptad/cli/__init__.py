@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ptad._version import __version__
-from ptad.cli import benchmark, demo, evaluate, explain, export, fit, info, recalibrate, report, score, serve, update
+from ptad.cli import benchmark, demo, evaluate, explain, export, fit, info, renewal, report, score, serve
 from ptad.cli.commands import Commands
 
 app = typer.Typer(
@@ -38,8 +38,8 @@ def _root(
 
 
 app.command(epilog=fit.EXAMPLES)(fit.fit)
-app.command(epilog=update.EXAMPLES)(update.update)
-app.command(epilog=recalibrate.EXAMPLES)(recalibrate.recalibrate)
+app.command("update", epilog=renewal.UPDATE_EXAMPLES)(renewal.update)
+app.command("recalibrate", epilog=renewal.RECALIBRATE_EXAMPLES)(renewal.recalibrate)
 app.command(epilog=score.EXAMPLES)(score.score)
 app.command(epilog=explain.EXAMPLES)(explain.explain)
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)

@@ -62,11 +62,11 @@ def _report(error: Exception, as_json: bool) -> int:
     if isinstance(error, OSError) and is_full(error):
         # without a name it is standard output, or a file for the meanwhile
         where = "Standard output or a temporary file" if error.filename is None else str(error.filename)
-        print_error(kind, str(unwritable(where, error, UserError)), as_json=as_json)
+        print_error(kind, unwritable(where, error, UserError).message, as_json=as_json)
         _close_output()
         return 2
     if isinstance(error, UserError):
-        print_error(kind, message, as_json=as_json)
+        print_error(kind, error.message, as_json=as_json)
         return 2
     if getattr(error, "option_name", None) == "--kind":
         message = "There is no option --kind. The type of a column is set with --type, such as --type zip=categorical."
@@ -80,7 +80,7 @@ def _report(error: Exception, as_json: bool) -> int:
         print_error(kind, f"{error.filename}: {error.strerror}. Check the path.", as_json=as_json)
         return 2
     if isinstance(error, PtadError):
-        print_error(kind, message, as_json=as_json)
+        print_error(kind, error.message, as_json=as_json)
         return 1
     trace = "".join(traceback.format_exception(error))
     if as_json:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,11 +15,29 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ptad.messages import Message, Option
+from ptad.progress import on_terminal, shown_progress
+
 if TYPE_CHECKING:
     from ptad.tables.places import Places
 
 FEW = 20  # fewer things than this are counted, not put in percent
 ReportRows = Callable[[int, int | None], None]
+# options that are called otherwise than their parameters, and what an entry of a mapping looks like
+_FLAGS = {"types": "--type", "config": "--set", "random_state": "--seed"}
+_ENTRIES = {"types": "COLUMN=TYPE", "config": "GROUP.SETTING=VALUE"}
+_SWITCHED_OFF = {"append": "--only-scores"}
+
+
+def on_command_line(option: Option) -> str:
+    """Return an option as a command takes it: ``--type day=date``, ``--false-alarm-rate 0.01``."""
+    flag = _FLAGS.get(option.name, f"--{option.name.replace('_', '-')}")
+    if option.value is None:
+        return f"{flag} {_ENTRIES[option.name]}" if option.name in _ENTRIES else flag
+    if isinstance(option.value, bool):
+        return flag if option.value else _SWITCHED_OFF[option.name]
+    value = "=".join(option.value) if isinstance(option.value, tuple) else str(option.value)
+    return f"{flag} {shlex.quote(value)}"
 
 
 def set_up_logging(quiet: bool) -> None:
@@ -41,7 +59,8 @@ class _StderrLines(logging.Handler):
     # sys.stderr is looked up for every line: a progress bar puts its own in place while it is shown
     def emit(self, record: logging.LogRecord) -> None:
         lead = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
-        typer.echo(lead + record.getMessage(), err=True)
+        text = record.msg.phrase(on_command_line) if isinstance(record.msg, Message) else record.getMessage()
+        typer.echo(lead + text, err=True)
 
 
 def print_json(content: Any, *, err: bool = False) -> None:
@@ -49,8 +68,9 @@ def print_json(content: Any, *, err: bool = False) -> None:
     typer.echo(json.dumps(content, indent=2, ensure_ascii=False, default=str), err=err)
 
 
-def print_error(kind: str, message: str, *, as_json: bool, **more: str) -> None:
+def print_error(kind: str, message: str | Message, *, as_json: bool, **more: str) -> None:
     """Print an error on stderr, as one line or as JSON."""
+    message = message.phrase(on_command_line) if isinstance(message, Message) else message
     if as_json:
         typer.echo(json.dumps({"error": {"type": kind, "message": message, **more}}, ensure_ascii=False), err=True)
     else:
@@ -60,31 +80,8 @@ def print_error(kind: str, message: str, *, as_json: bool, **more: str) -> None:
 @contextmanager
 def rows_progress(task: str, quiet: bool) -> Iterator[ReportRows | None]:
     """A bar with rows per second and time left, on a terminal only."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.completed:,.0f} rows"),
-        TextColumn("{task.fields[speed]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    with bar:
-        shown = bar.add_task(task, total=None, speed="")
-
-        def update(done: int, total: int | None) -> None:
-            bar.update(shown, completed=done, total=total)
-            speed = bar.tasks[0].speed
-            bar.update(shown, speed=f"{speed:,.0f} rows/s" if speed else "")
-
-        yield update
+    with shown_progress(0 if quiet or not on_terminal() else 1) as reporter:
+        yield None if reporter is None else lambda done, total: reporter.stage(task, done, total or 0, "rows")
 
 
 def safe(value: Any) -> str:

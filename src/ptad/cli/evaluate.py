@@ -59,8 +59,8 @@ def evaluate(
     Without --normal and --anomaly the label must be 0/1 or false/true, with 1 and true for anomalies.
     """
     from ptad.cli.settings import parse_rate, parse_source
+    from ptad.jobs.batches import load_light
     from ptad.jobs.evaluate import evaluate_table
-    from ptad.jobs.score import load_light
     from ptad.jobs.training_table import WARNING
 
     set_up_logging(quiet)

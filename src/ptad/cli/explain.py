@@ -43,7 +43,7 @@ def explain(
     says where it is. Percentages are shares of a row's positive contributions. Flagged rows are red on a terminal.
     """
     from ptad.cli.settings import parse_rate, parse_source
-    from ptad.jobs.score import load_light
+    from ptad.jobs.batches import load_light
     from ptad.jobs.top_rows import top_rows
 
     set_up_logging(quiet)

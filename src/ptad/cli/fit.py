@@ -148,13 +148,13 @@ def summary_lines(
     summary: dict[str, Any], label: str | None, rows: str = "training rows", listed: Path | None = None
 ) -> list[tuple[str, str]]:
     """Return what the model was fitted on, and its false-alarm rate."""
-    types, excluded, dated = summary["columns_by_type"], summary["left_out"], summary["columns_dated"]
-    of = f" of {summary['rows_read']:,} rows" if summary["rows_learned"] != summary["rows_read"] else " rows"
+    types, excluded, dated = summary["columns_by_type"], summary["excluded"], summary["columns_dated"]
+    of = f" of {summary['rows_read']:,} rows" if summary["training_rows"] != summary["rows_read"] else " rows"
     why = f", those with a normal {label}" if label is not None else ""
     sampled = ", a uniform sample" if summary["sampled"] else ""
     target = summary["false_alarm_rate"]
     lines = [
-        (rows, f"{summary['rows_learned']:,}{of}{why}{sampled}"),
+        (rows, f"{summary['training_rows']:,}{of}{why}{sampled}"),
         ("columns used", f"{summary['columns_used']} ({', '.join(f'{n} {type_}' for type_, n in types.items())})"),
     ]
     if dated:
@@ -175,7 +175,7 @@ def summary_lines(
 
 def _bad_cells(summary: dict[str, Any], listed: Path | None) -> str:
     """Return in which share of each column's cells could not be read."""
-    columns, n_rows = summary["columns_with_bad_cells"], summary["rows_learned"]
+    columns, n_rows = summary["columns_with_bad_cells"], summary["training_rows"]
     shown = [f"{safe(name)} {share(n, n_rows, 'cells')}" for name, n in list(columns.items())[:10]]
     more = f" and {len(columns) - 10} more columns" if len(columns) > 10 else ""
     where = "--bad-cells FILE lists such cells" if listed is None else f"listed in {safe(listed)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptad.cli import options
-from ptad.cli.console import print_json, print_pairs, rate, safe
+from ptad.cli.console import on_command_line, print_json, print_pairs, rate, safe
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -19,6 +19,7 @@ ptad info model --json
 def info(model: options.Model, as_json: options.Json = False) -> None:
     """Show terms, columns, false-alarm rate, settings, sizes and versions of a model."""
     from ptad.jobs.info import describe_model
+    from ptad.tables.notes import Note
 
     found = describe_model(model)
     if as_json:
@@ -29,10 +30,11 @@ def info(model: options.Model, as_json: options.Json = False) -> None:
     print_pairs(columns, f"\nColumns ({len(found['columns'])})")
     if len(found["columns"]) > 40:
         print_pairs([("", f"and {len(found['columns']) - 40} more: see --json")])
-    if found["left_out"]:
-        print_pairs([(safe(n), safe(r)) for n, r in list(found["left_out"].items())[:40]], "\nExcluded columns")
+    if found["excluded"]:
+        print_pairs([(safe(n), safe(r)) for n, r in list(found["excluded"].items())[:40]], "\nExcluded columns")
     if found["notes"]:
-        print_pairs([("", safe(note)) for note in found["notes"][:40]], "\nHow text is read")
+        notes = [Note.from_json(note).message.phrase(on_command_line) for note in found["notes"][:40]]
+        print_pairs([("", safe(note)) for note in notes], "\nHow text is read")
     if found["changed_settings"]:
         changed = [(name, str(value)) for name, value in found["changed_settings"].items()]
         print_pairs(changed, f"\nSettings that differ from the preset '{found['preset']}'")
@@ -40,7 +42,7 @@ def info(model: options.Model, as_json: options.Json = False) -> None:
 
 def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     target, threshold, smallest = found["false_alarm_rate"], found["threshold"], found["smallest_rate"]
-    trained = [("training rows", f"{found['rows_learned']:,}")] if found["rows_learned"] is not None else []
+    trained = [("training rows", f"{found['training_rows']:,}")] if found["training_rows"] is not None else []
     terms = ", ".join(f"{term['name']} (weight {term['weight']:g})" for term in found["terms"])
     together = found["batch_size"]
     scored = [] if together is None else [("rows are scored", f"together, {together:,} at a time")]
@@ -53,7 +55,7 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         *trained,
         (
             "columns",
-            f"{len(found['columns'])} used as {found['features']} features, {len(found['left_out'])} excluded",
+            f"{len(found['columns'])} used as {found['features']} features, {len(found['excluded'])} excluded",
         ),
         ("false-alarm rate", "none: the model has no threshold" if target is None else f"target {rate(target)}"),
         ("threshold", "none" if threshold is None else f"{threshold:.6g}"),

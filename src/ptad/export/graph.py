@@ -54,7 +54,7 @@ class DetectorGraph(nn.Module):
             weights = like(detector.weights, rows)
             score: Any = add_up(standard, weights)
             by_term = standard * weights
-            found = attribute(rows, said, by_term, detector.features)
+            found = attribute(rows, said, by_term, detector.pipeline.reference.recorded)
             contributions = settled(found.contributions, found.unchanged, score)
         return score, by_term, contributions, found.reason, found.partner
 
@@ -104,7 +104,7 @@ def _refuse_large(detector: Detector) -> None:
     if n_bytes > LARGEST:
         raise SettingError(
             f"The model's reference rows take {n_bytes / 2**30:.1f} GiB in a graph, and an ONNX file ends at 2 GiB. "
-            "Fit with fewer of them, such as config={'reference.rows': 4096}."
+            "Fit with fewer of them (the setting reference.rows)."
         )
 
 

@@ -98,7 +98,7 @@ class Runner:
             raise RunnerError(f"'{path}' cannot be read as an ONNX file: {error}") from error
         properties = self._session.get_modelmeta().custom_metadata_map
         if properties.get("format") != FORMAT:
-            raise RunnerError(f"'{path}' was not written by ptad. Make one with: ptad export MODEL --out model.onnx")
+            raise RunnerError(f"'{path}' was not written by ptad. Export the model with ptad, and name that file.")
         if int(properties["format_version"]) != VERSION:
             raise RunnerError(f"'{path}' was written by ptad {properties['ptad_version']}. Take that release's runner.")
         self.properties: dict[str, str] = dict(properties)

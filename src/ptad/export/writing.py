@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from ptad.errors import MissingExtraError, SettingError
 from ptad.estimator import PTAD
 from ptad.explanation import REASONS
 from ptad.export.graph import TRACED_ON, make_graph
-from ptad.files import OutputLock, unwritable, write_synced
+from ptad.files import NewFile, OutputLock, refused
 from ptad.parallel import CHUNK_ROWS
 from ptad.terms.base import Reason
 
@@ -54,22 +53,18 @@ def export_model(folder: str | os.PathLike[str], out: str | os.PathLike[str]) ->
     from ptad.export.parity import check_parity
 
     target = Path(out)
-    lock, staging = _staging(target)  # before the work: a path that cannot be written to is told at once
-    try:
+    if target.is_dir():
+        raise SettingError(f"'{target}' is a folder. Name a file to write, such as '{target / 'model.onnx'}'.")
+    with refused(target, SettingError):
+        lock = OutputLock(target)  # before the work: a path that cannot be written to is told at once
+    with lock:
         model = PTAD.load(folder, device="cpu")
         _refuse_batches(model, folder)
         graph = make_graph(PTAD.load(folder, device=TRACED_ON).detector_)
         onnx.helper.set_model_props(graph, properties(model))
-        try:
-            write_synced(staging, graph.SerializeToString())
+        with refused(target, SettingError), NewFile(target) as staging:
+            staging.write_bytes(graph.SerializeToString())
             parity = check_parity(model.detector_, staging)
-            staging.chmod(0o644)
-            staging.replace(target)
-        except OSError as error:
-            raise unwritable(target, error, SettingError) from error
-    finally:
-        staging.unlink(missing_ok=True)
-        lock.release()
     logger.info("wrote %s; largest difference from the model %.1e", target, max(parity.values()))
     return Exported(target, target.stat().st_size, parity)
 
@@ -100,15 +95,5 @@ def _refuse_batches(model: PTAD, folder: str | os.PathLike[str]) -> None:
     if model.detector_.batch_size is not None:
         raise SettingError(
             f"The model '{folder}' scores rows in batches: a row's score depends on the rows beside it, which a graph "
-            "over single rows cannot say. Fit with network.context='reference' to export."
+            "over single rows cannot say. Fit with the setting network.context = reference."
         )
-
-
-def _staging(target: Path) -> tuple[OutputLock, Path]:
-    """Return a lock, and a new file beside the target, so that the target is replaced at once or not at all."""
-    if target.is_dir():
-        raise SettingError(f"'{target}' is a folder. Name a file to write, such as '{target / 'model.onnx'}'.")
-    try:
-        return OutputLock(target), target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    except OSError as error:
-        raise unwritable(target, error, SettingError) from error

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from ptad.errors import DataError, SettingError
-from ptad.files import OutputLock, sync_folder, unwritable
+from ptad.files import NewFile, OutputLock, refused
 from ptad.tables.bad_cells import BadCell, BadCells
 from ptad.tables.places import Places
 
@@ -23,8 +21,8 @@ LIST = b"ptad.bad_cells"  # where the result of a batch carries its list, in the
 class BadCellList:
     """Writes cells to a file, or nowhere; made by :func:`bad_cell_list`."""
 
-    def __init__(self, places: Places, file: Any = None, path: Path | None = None) -> None:
-        self._places, self._several, self._path = places, len(places.files) > 1, path
+    def __init__(self, places: Places, file: Any = None, name: str = "") -> None:
+        self._places, self._several, self._name = places, len(places.files) > 1, name
         self._writer = None if file is None else csv.writer(file)
         self._row((*COLUMNS, "file"))
 
@@ -39,7 +37,7 @@ class BadCellList:
 
     def _row(self, cells: tuple[Any, ...]) -> None:
         if self._writer is not None:
-            with _told(self._path):
+            with refused(self._name, DataError):
                 self._writer.writerow(cells if self._several else cells[:-1])
 
 
@@ -49,12 +47,12 @@ def check_list(path: Path | None, places: Places, out: Any = None) -> None:
         return
     if str(path).startswith("/dev/") or (path.exists() and not path.resolve().is_file()):
         # a file takes the place of what is there: a folder or a device such as /dev/stdout must stay what it is
-        raise SettingError(f"--bad-cells {path} is not a file. Name a CSV file to write to.")
+        raise SettingError(f"The list of bad cells, {path}, is not a file. Name a CSV file to write to.")
     target = path.resolve()
     if any(target == Path(label).resolve() for label, _, _ in places.files if label):
-        raise SettingError(f"--bad-cells {path} is the table itself. Name another file to write to.")
+        raise SettingError(f"The list of bad cells, {path}, is the table itself. Name another file to write to.")
     if out is not None and target == Path(out).resolve():
-        raise SettingError(f"--bad-cells {path} is the output itself. Name another file to write to.")
+        raise SettingError(f"The list of bad cells, {path}, is the output itself. Name another file to write to.")
 
 
 @contextmanager
@@ -68,37 +66,25 @@ def bad_cell_list(path: Path | None, places: Places, out: Any = None) -> Iterato
         yield BadCellList(places)
         return
     check_list(path, places, out)
-    given, path = path, path.resolve()  # of a link, what it points to is replaced
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    with _told(given):
-        lock = OutputLock(path)
+    target, name = path.resolve(), f"The list of bad cells, {path},"  # of a link, what it points to is replaced
+    with refused(name, DataError):
+        lock = OutputLock(target)
     with lock:
+        new = NewFile(target)
         try:
-            with _told(given):
-                file = temporary.open("w", encoding="utf-8", errors="replace", newline="")
+            with refused(name, DataError):
+                file = new.temporary.open("w", encoding="utf-8", errors="replace", newline="")
             try:
-                yield BadCellList(places, file, given)
-                with _told(given):
+                yield BadCellList(places, file, name)
+                with refused(name, DataError):
                     file.flush()
-                    os.fsync(file.fileno())
             finally:
                 with suppress(OSError):  # of a full disk, which was told
                     file.close()
-            with _told(given):
-                temporary.replace(path)
-                sync_folder(path.parent)
+            with refused(name, DataError):
+                new.finish()
         finally:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-
-
-@contextmanager
-def _told(path: Path | None) -> Iterator[None]:
-    """Errors of the system inside are those of the list."""
-    try:
-        yield
-    except OSError as error:
-        raise unwritable(f"--bad-cells {path}", error, DataError) from error
+            new.discard()
 
 
 def to_bytes(bad: BadCells) -> bytes:

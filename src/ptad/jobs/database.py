@@ -7,6 +7,7 @@ last act of the transaction: a reader sees the old state or the new one, whateve
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 import secrets
@@ -14,15 +15,17 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import pyarrow as pa
 
 from ptad.errors import DataError, SettingError
-from ptad.jobs.database_session import Session, path_of
 from ptad.jobs.score import ScoreSummary, score_table
-from ptad.tables.database import Database
+from ptad.messages import Option
+from ptad.tables.database import Database, driver, quoted
 
+_REACH = "Check the address, the user and the password, and that the server is running."
 _UNTOUCHED = "The database is unchanged. Remove the cause and run the command again."
 _NAME = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
@@ -76,13 +79,15 @@ class Target:
                 break
         if place != len(text) + 1 or len(names) > 2 or "\0" in text:
             raise SettingError(
-                f"--into {text!r} names no table. Give NAME or SCHEMA.NAME; a name with a dot or a quote is put in "
-                "double quotes, such as '\"my.table\"'."
+                f"{text!r} names no table of a database. Give NAME or SCHEMA.NAME; a name with a dot or a quote is put "
+                "in double quotes, such as '\"my.table\"'."
             )
         if len(names) == 2 and database.kind == "sqlite":
-            raise SettingError(f"--into {text!r}: SQLite has no schemas. Give the name of the table alone.")
+            raise SettingError(f"{text!r} names a schema, and SQLite has none. Give the name of the table alone.")
         if database.kind == "duckdb" and database.path is None:
-            raise SettingError("--into needs a database that stays. Name a file: --db duckdb:///FILE.")
+            raise SettingError(
+                "A database in memory keeps no table.", "Name a file: {}.", (Option("db", "duckdb:///FILE"),)
+            )
         return cls(database, names[0] if len(names) == 2 else None, names[-1])
 
     def check(self, *, replace: bool) -> None:
@@ -93,11 +98,12 @@ class Target:
         ):
             found = self._kind(session)
         if found is not None and not found:
-            raise SettingError(f"--into {self.name!r} is a view or the like, not a table. Name another table.")
+            raise SettingError(f"{self.name!r} is a view or the like, not a table. Name another table.")
         if found and not replace:
             raise SettingError(
-                f"--into {self.name!r}: {self.database.label} has a table of this name. Name another one, or let it be "
-                "replaced with --replace."
+                f"{self.database.label} has a table {self.name!r} already.",
+                "Name another one, or let it be replaced with {}.",
+                (Option("replace", True),),
             )
 
     def write(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, replace: bool) -> None:
@@ -130,6 +136,61 @@ class Target:
             (path_of(self.schema, self.name),),
         )
         return found[0][0] in ("r", "p") if found else None
+
+
+class Session:
+    """A connection inside a transaction; leaving the ``with`` block without :meth:`commit` rolls it back."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        kind = database.kind
+        package = driver(kind)
+        with database.errors("no connection", _REACH):
+            if kind == "duckdb":
+                self._connection = package.connect(str(database.existing()))
+                self._cursor = self._connection
+                self._cursor.execute("BEGIN")
+            else:
+                address = database.address if kind == "postgresql" else str(database.existing().resolve())
+                self._connection = package.connect(address)
+                self._cursor = self._connection.cursor()
+        if kind == "sqlite":
+            self.run("PRAGMA busy_timeout = 30000")  # another program may be writing
+
+    def run(self, sql: str, parameters: tuple[str, ...] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement and return its rows, if it has any."""
+        self._cursor.execute(sql, parameters or None)
+        return list(self._cursor.fetchall()) if sql.startswith("SELECT") else []
+
+    def fill(self, schema: str | None, table: str, rows: pa.RecordBatchReader) -> None:
+        """Make a table and put all rows in it."""
+        if self.database.kind == "duckdb":
+            self._connection.register("ptad_incoming", rows)
+            self.run(f"CREATE TABLE {path_of(schema, table)} AS SELECT * FROM ptad_incoming")
+            self._connection.unregister("ptad_incoming")
+        else:
+            extra = {} if schema is None else {"db_schema_name": schema}
+            self._cursor.adbc_ingest(table, rows, mode="create", **extra)
+
+    def commit(self) -> None:
+        """Make everything visible at once."""
+        self._connection.commit()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # a transaction that was not committed ends with its connection; one that is lost cannot be closed either
+        for close in (self._cursor.close, self._connection.close):
+            with contextlib.suppress(Exception):
+                close()
+
+
+def path_of(schema: str | None, table: str) -> str:
+    """The quoted name of a table."""
+    return quoted(table) if schema is None else f"{quoted(schema)}.{quoted(table)}"
 
 
 def _storable(kind: pa.DataType, database: str) -> pa.DataType:

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from ptad.estimator import PTAD
+from ptad.jobs.batches import decision_of
 from ptad.jobs.evaluate import Evaluation, compare
-from ptad.jobs.score import decision_of
 from ptad.jobs.top_rows import explained_rows
 
 

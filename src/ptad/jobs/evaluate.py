@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,14 +13,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ptad.jobs.bad_cell_list import bad_cell_list
+from ptad.jobs.batches import decision_of, known_batches, rows_per_batch, scan_for
 from ptad.jobs.labels import check_label, check_named, is_anomaly
-from ptad.jobs.score import decision_of, known_batches, rows_per_batch, scan_for
+from ptad.jobs.scored_batch import CellCounts
 from ptad.jobs.training_table import TrainingTable
+from ptad.table_model import TableModel
 from ptad.tables import BadCells
 from ptad.tables.places import located
-
-if TYPE_CHECKING:
-    from ptad.jobs.score import AnyModel
 
 CONFIDENCE = 0.95
 
@@ -113,7 +111,7 @@ def exact_interval(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[f
 
 
 def evaluate_table(
-    model: AnyModel,
+    model: TableModel,
     source: Any,
     *,
     label: str,
@@ -133,7 +131,7 @@ def evaluate_table(
     scan = scan_for(model, source, batch_rows=rows_per_batch(model), encoding=encoding)
     check_label(label, scan.schema.names, scan.label)
     scores, marks, labels, rows = [], [], [], 0
-    training, counts = TrainingTable(model.detector_.reference), Counter[str]()
+    training, cells = TrainingTable(model.detector_.reference), CellCounts.none(model.schema_)
     with bad_cell_list(bad_cells, scan.places) as listed:
         for start, batch, known in known_batches(model, scan):
             marks.append(is_anomaly(batch.column(label), normal, anomaly, label))
@@ -144,17 +142,18 @@ def evaluate_table(
             scores.append(model.detector_.scores(encoded))
             training.add(encoded)
             listed.add(bad, start)
-            counts.update(bad.counts)
+            cells += CellCounts.of(encoded, model.schema_, bad)
             rows += batch.num_rows
             if progress is not None:
                 progress(rows, scan.n_rows)
+    cells.warn_of_unread(model.schema_)
     found = pa.chunked_array(labels).combine_chunks()
-    check_named(found, normal, label, "--normal")
-    check_named(found, anomaly, label, "--anomaly")
+    check_named(found, normal, label, "normal")
+    check_named(found, anomaly, label, "anomaly")
     figures = compare(np.concatenate(scores), np.concatenate(marks), threshold, target)
     return replace(
         figures,
         training_table=training.is_it,
-        bad_cells=counts.total(),
-        columns_with_bad_cells=dict(counts.most_common()),
+        bad_cells=int(cells.bad.sum()),
+        columns_with_bad_cells=cells.bad_columns,
     )

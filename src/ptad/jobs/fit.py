@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,11 @@ from ptad.devices import resolve_device
 from ptad.errors import BundleError, SettingError
 from ptad.estimator import PTAD
 from ptad.jobs.bad_cell_list import bad_cell_list, check_list
+from ptad.jobs.batches import known_names
 from ptad.jobs.sampling import MAX_ROWS, Progress, Sample, training_rows
-from ptad.jobs.score import known_names
 from ptad.paper.settings import NetworkSettings
 from ptad.storage import MANIFEST
-from ptad.tables import BadCellsWarning, TableSource
+from ptad.tables import BadCellsWarning
 from ptad.tables.places import Places, located
 from ptad.tables.table_source import as_source
 
@@ -60,7 +61,7 @@ def fit_table(
     check_target(target)
     detector = checked_detector(parameters)
     wish = as_source(source)
-    source = TableSource(wish.source, wish.sheet, detector.decimal, detector.thousands)
+    source = replace(wish, decimal=detector.decimal, thousands=detector.thousands)
     seed = detector.random_state if isinstance(detector.random_state, int) else 0
     with reading() as progress:
         sample = training_rows(
@@ -82,7 +83,7 @@ def fit_table(
     with _located(sample.places):
         detector = (learn or _fit)(detector, sample.table, checkpoint)
     if label is not None:
-        detector.schema_.left_out[label] = "label column"
+        detector.schema_.excluded[label] = "label column"
     bad = _listed(detector, sample.table, sample.places, bad_cells)
     detector.save(target)
     if checkpoint is not None:
@@ -205,14 +206,14 @@ def _summary(detector: PTAD, target: Path, sample: Sample, bad: dict[str, int]) 
         "model": str(target),
         "rows_read": sample.rows_read,
         "rows_normal": sample.rows_normal,
-        "rows_learned": sample.table.num_rows,
+        "training_rows": sample.table.num_rows,
         "sampled": sample.is_partial,
         "columns_used": len(schema.names),
         "columns_by_type": dict(Counter(schema.types.values()).most_common()),
         "columns_dated": [name for name, type_ in schema.types.items() if type_ in ("datetime", "date")],
         "features": len(schema.features),
-        "left_out": dict(schema.left_out),
-        "notes": [str(note) for note in schema.notes],
+        "excluded": dict(schema.excluded),
+        "notes": [note.to_json() for note in schema.notes],
         "bad_cells": sum(bad.values()),
         "columns_with_bad_cells": bad,
         "reference_rows": len(detector.detector_.reference),

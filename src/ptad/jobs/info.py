@@ -21,7 +21,7 @@ def describe_model(folder: str | Path) -> dict[str, Any]:
         "preset": model.preset,
         "terms": [{"name": term.title(), "weight": term.weight} for term in config.terms],
         "batch_size": detector.batch_size,
-        "rows_learned": manifest.get("n_rows"),
+        "training_rows": manifest.get("n_rows"),
         "columns": [
             {
                 name: entry[name]
@@ -31,9 +31,9 @@ def describe_model(folder: str | Path) -> dict[str, Any]:
             for entry in manifest["schema"]["columns"]
         ],
         "features": len(model.schema_.features),
-        "left_out": dict(model.schema_.left_out),
+        "excluded": dict(model.schema_.excluded),
         "missing": list(model.schema_.missing),
-        "notes": [str(note) for note in model.schema_.notes],
+        "notes": [note.to_json() for note in model.schema_.notes],
         "false_alarm_rate": None if calibration is None else model.false_alarm_rate_,
         "threshold": None if calibration is None else -model.offset_,
         "smallest_rate": None if calibration is None else calibration.smallest_rate,

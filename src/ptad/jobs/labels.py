@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ptad.errors import DataError, SettingError
+from ptad.messages import Option
 from ptad.tables.names import did_you_mean
 from ptad.tables.values import decoded, is_text
 
@@ -24,7 +25,9 @@ def check_label(label: str, names: Sequence[str], where: str) -> None:
     if label not in names:
         raise DataError(
             f"{where} has no label column {label!r}.{did_you_mean([label], names)} Its columns are: "
-            f"{', '.join(map(repr, names[:30]))}. Name one of them with --label."
+            f"{', '.join(map(repr, names[:30]))}.",
+            "Name one of them with {}.",
+            (Option("label"),),
         )
 
 
@@ -51,7 +54,11 @@ def equals(column: pa.Array, wanted: Sequence[str]) -> Mask:
 def is_anomaly(column: pa.Array, normal: Sequence[str], anomaly: Sequence[str], label: str) -> Mask:
     """Per row: whether it is an anomaly, by the normal values, the anomalous ones, or 0/1 and false/true."""
     if normal and anomaly:
-        raise SettingError("Give --normal or --anomaly, not both: all other values of the label are the opposite.")
+        raise SettingError(
+            "Normal values and anomalous values of the label are both given.",
+            "Give {} or {}, not both: all other values are the opposite.",
+            (Option("normal"), Option("anomaly")),
+        )
     if decoded(column).null_count:
         raise DataError(f"The label column {label!r} has missing values. Fill them in, or remove those rows.")
     if normal:
@@ -61,8 +68,10 @@ def is_anomaly(column: pa.Array, normal: Sequence[str], anomaly: Sequence[str], 
     yes, no = equals(column, ["1", "true", "True"]), equals(column, ["0", "false", "False"])
     if not (yes | no).all():
         raise SettingError(
-            f"The label column {label!r} holds other values than 0 and 1: {listed(column)}. Say which one is normal "
-            "with --normal VALUE, or which one is not with --anomaly VALUE."
+            f"The label column {label!r} holds other values than 0 and 1: {listed(column)}.",
+            "Say which one is normal with {}, or which one is not with {}.",
+            (Option("normal"), Option("anomaly")),
+            "Say which one is normal.",
         )
     return yes
 
@@ -71,8 +80,10 @@ def check_named(labels: pa.Array, named: Sequence[str], label: str, option: str)
     """Raise if none of the named values is among the ``labels`` that a table has: most likely a typing error."""
     if named and not equals(labels, named).any():
         raise DataError(
-            f"No value of the label column {label!r} is {' or '.join(map(repr, named))} ({option}). Its values are: "
-            f"{listed(labels)}."
+            f"No value of the label column {label!r} is {' or '.join(map(repr, named))}. Its values are: "
+            f"{listed(labels)}.",
+            "Name one of them with {}.",
+            (Option(option),),
         )
 
 

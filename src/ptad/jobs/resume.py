@@ -16,8 +16,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ptad.errors import DataError, UserError
-from ptad.files import OutputLock, unwritable, write_whole
+from ptad.errors import DataError
+from ptad.files import OutputLock, refused, write_whole
 
 logger = logging.getLogger("ptad")
 
@@ -41,15 +41,13 @@ class PartStore:
         self.staging = self.folder / out.name
         if out.is_dir():
             raise DataError(f"{out} is a folder. Name a file to write to.")
-        try:
+        with refused(out, DataError):
             self._lock = OutputLock(out)
             try:
                 self._open(belongs_to)
             except BaseException:
                 self._lock.release()
                 raise
-        except OSError as error:
-            raise self.unwritable(error) from error
 
     def _open(self, belongs_to: dict[str, Any]) -> None:
         journal = self.folder / _JOURNAL
@@ -82,17 +80,13 @@ class PartStore:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, batch.schema) as writer:
             writer.write_batch(batch)
-        try:
+        with refused(self.out, DataError):
             write_whole(self._path(start), sink.getvalue().to_pybytes())
-        except OSError as error:
-            raise self.unwritable(error) from error
 
     def finish(self) -> None:
         """Give the output its final name and clear up."""
-        try:
+        with refused(self.out, DataError):
             self.staging.replace(self.out)
-        except OSError as error:
-            raise self.unwritable(error) from error
         self.discard()
 
     def close(self) -> None:
@@ -107,10 +101,6 @@ class PartStore:
     def is_empty(self) -> bool:
         """Whether no batch is finished yet."""
         return not any(self.folder.glob("*.arrow"))
-
-    def unwritable(self, error: OSError) -> UserError:
-        """The error for an output that cannot be written."""
-        return unwritable(self.out, error, DataError)
 
     def _path(self, start: int) -> Path:
         return self.folder / f"{start:015d}.arrow"

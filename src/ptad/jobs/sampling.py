@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ptad.errors import DataError, SettingError
 from ptad.jobs.labels import check_label, equals, listed
+from ptad.messages import Message, Option
 from ptad.tables import Schema, scan_table
 from ptad.tables.places import Places
 
@@ -68,19 +69,24 @@ def training_rows(
     it takes in.
     """
     if max_rows < 2:
-        raise SettingError(f"--max-rows must be at least 2. Got {max_rows} instead.")
+        raise SettingError(f"{max_rows} rows are too few to fit on.", "Give {} at least 2.", (Option("max_rows"),))
     if (label is None) != (not normal):
-        raise SettingError("--label COLUMN and --normal VALUE belong together: give both or none.")
+        raise SettingError(
+            "A label column and its normal values belong together.",
+            "Give {} and {}, or none of them.",
+            (Option("label"), Option("normal")),
+        )
     scan = scan_table(source, missing=missing, encoding=encoding, schema=schema)
     if label is not None:
         check_label(label, scan.schema.names, scan.label)
-    reservoir = _Reservoir(max_rows, np.random.default_rng(seed), scan.schema)
+    reservoir = Reservoir(max_rows, seed)
     read = 0
+    labels = pa.nulls(0)  # of the first rows, for the error that no row is normal
     for batch in scan:
         numbers = np.arange(read, read + batch.num_rows)
         read += batch.num_rows
         if label is not None:
-            reservoir.saw(batch.column(label))
+            labels = labels if len(labels) else batch.column(label).unique()[:1000]
             is_normal = equals(batch.column(label), normal)
             batch, numbers = batch.filter(pa.array(is_normal)), numbers[is_normal]
         reservoir.add(batch, numbers)
@@ -89,41 +95,35 @@ def training_rows(
     if label is not None and not reservoir.offered:
         raise DataError(
             f"{scan.label} has no normal rows: no value of the label column {label!r} is "
-            f"{' or '.join(map(repr, normal))}. Its values are: {listed(reservoir.seen_labels())}."
+            f"{' or '.join(map(repr, normal))}. Its values are: {listed(labels)}."
         )
-    sample = Sample(*reservoir.rows(scan.places), read, reservoir.offered)
+    table, numbers = reservoir.rows(scan.schema)
+    sample = Sample(table, scan.places.picked(numbers), read, reservoir.offered)
     if sample.is_partial:
-        logger.warning(
-            "training on a uniform sample of %d of %d rows; raise --max-rows to use more",
-            sample.table.num_rows,
-            sample.rows_normal,
-        )
+        found = f"training on a uniform sample of {sample.table.num_rows:,} of {sample.rows_normal:,} rows."
+        logger.warning(Message(found, "Raise {} to use more.", (Option("max_rows"),)))
     return sample
 
 
-class _Reservoir:
-    """A uniform sample of a stream: every row draws a random key, and the rows with the smallest keys stay."""
+class Reservoir:
+    """A uniform sample of a stream: every row draws a random key, and the rows with the smallest keys stay.
 
-    def __init__(self, size: int, rng: np.random.Generator, schema: pa.Schema) -> None:
-        self.size, self.rng, self.schema = size, rng, schema
-        self.offered = 0
-        self._limit = 1.0
-        self._held = 0
+    Attributes
+    ----------
+    offered : int
+        Rows of the stream so far.
+    """
+
+    def __init__(self, size: int, seed: int) -> None:
+        self.size, self.offered = size, 0
+        self._rng, self._limit = np.random.default_rng(seed), 1.0
         self._keys: list[NDArray[np.float64]] = []
         self._numbers: list[NDArray[np.int64]] = []
         self._batches: list[pa.RecordBatch] = []
-        self._labels: pa.Array | None = None
-
-    def saw(self, labels: pa.Array) -> None:
-        """Remember some of the label's values, for the error that no row is normal."""
-        if self._labels is None:
-            self._labels = labels.unique()[:1000]
-
-    def seen_labels(self) -> pa.Array:
-        return self._labels if self._labels is not None else pa.nulls(0)
 
     def add(self, batch: pa.RecordBatch, numbers: NDArray[np.int64]) -> None:
-        keys = self.rng.random(batch.num_rows)
+        """Offer rows with their numbers."""
+        keys = self._rng.random(batch.num_rows)
         self.offered += batch.num_rows
         stays = keys < self._limit
         if not stays.all():
@@ -131,21 +131,20 @@ class _Reservoir:
         self._keys.append(keys)
         self._numbers.append(numbers)
         self._batches.append(batch)
-        self._held += len(keys)
-        if self._held > 2 * self.size:
-            self._shrink()
+        self._shrink(2 * self.size)
 
-    def rows(self, places: Places) -> tuple[pa.Table, Places]:
-        if self._held > self.size:
-            self._shrink()
+    def rows(self, schema: pa.Schema) -> tuple[pa.Table, NDArray[np.int64]]:
+        """Return the rows that stay, in the order of the stream, and their numbers."""
+        self._shrink(self.size)
         numbers = np.concatenate([*self._numbers, np.empty(0, dtype=np.int64)])
-        return pa.Table.from_batches(self._batches, schema=self.schema), places.picked(numbers)
+        return pa.Table.from_batches(self._batches, schema=schema), numbers
 
-    def _shrink(self) -> None:
+    def _shrink(self, most: int) -> None:
+        if sum(map(len, self._keys)) <= most:
+            return
         keys, numbers = np.concatenate(self._keys), np.concatenate(self._numbers)
-        chosen = np.sort(np.argpartition(keys, self.size - 1)[: self.size])  # sorted: the order of the files
+        chosen = np.sort(np.argpartition(keys, self.size - 1)[: self.size])  # sorted: the order of the stream
         # `take` copies, so the batches that the rows came from can be freed
-        table = pa.Table.from_batches(self._batches, schema=self.schema).take(pa.array(chosen)).combine_chunks()
-        self._batches, self._keys, self._held = table.to_batches(), [keys[chosen]], self.size
-        self._numbers = [numbers[chosen]]
+        table = pa.Table.from_batches(self._batches).take(pa.array(chosen)).combine_chunks()
+        self._batches, self._keys, self._numbers = table.to_batches(), [keys[chosen]], [numbers[chosen]]
         self._limit = float(keys[chosen].max())

@@ -7,36 +7,28 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from ptad._version import __version__
 from ptad.errors import BusyError, DataError, SettingError, UserError
-from ptad.jobs.bad_cell_list import LIST, bad_cell_list, from_bytes, to_bytes
-from ptad.jobs.cell_counts import CellCounts
+from ptad.jobs.bad_cell_list import LIST, bad_cell_list, from_bytes
+from ptad.jobs.batches import known_batches, load_light, rows_per_batch, scan_for
 from ptad.jobs.explain import why_fields
 from ptad.jobs.resume import PartStore
-from ptad.jobs.scored_batch import score_batch
+from ptad.jobs.scored_batch import CELLS, CellCounts, score_batch
 from ptad.jobs.training_table import TrainingTable
-from ptad.model import Model
-from ptad.tables import Query, TableScan, TableWriter, scan_table
+from ptad.messages import Option
+from ptad.table_model import TableModel
+from ptad.tables import Query, TableWriter
 from ptad.tables.places import located
 from ptad.tables.table_source import as_source
-
-if TYPE_CHECKING:
-    from ptad.estimator import PTAD
-
-    AnyModel = PTAD | Model
 
 logger = logging.getLogger("ptad")
 
 Progress = Callable[[int, int | None], None]
-_CELLS_PER_BATCH = 2**19  # a batch takes seconds, not minutes: that much work is lost by a kill
-_MOST_ROWS = 16384
 MOST_EXPLAINED = 1000  # columns named per row: each adds five to the output
-CELLS = b"ptad.cells"  # where the result of a batch carries its counts, in the metadata of its schema
 
 
 @dataclass(frozen=True)
@@ -54,7 +46,7 @@ class ScoreSummary:
     @classmethod
     def of(
         cls,
-        model: AnyModel,
+        model: TableModel,
         cells: CellCounts,
         anomalies: int,
         resumed: int,
@@ -73,79 +65,12 @@ class ScoreSummary:
         return {**own, **self.cells.to_json()}
 
 
-def load_model(
-    folder: str | Path,
-    *,
-    device: str = "auto",
-    false_alarm_rate: float | str | None = None,
-    missing: Sequence[str] = (),
-) -> PTAD:
-    """Load a model as an estimator, with another false-alarm rate and further missing markers if they are given."""
-    from ptad.estimator import PTAD
-
-    model = PTAD.load(folder, device=device)
-    model.schema_ = model.schema_.with_missing(missing)
-    return model if false_alarm_rate is None else model.set_false_alarm_rate(false_alarm_rate)
-
-
-def load_light(
-    folder: str | Path,
-    *,
-    device: str = "auto",
-    false_alarm_rate: float | str | None = None,
-    missing: Sequence[str] = (),
-) -> Model:
-    """Load a model for scoring and explaining only, as :func:`load_model` does; scikit-learn is not imported."""
-    model = Model.load(folder, device=device)
-    model.schema_ = model.schema_.with_missing(missing)
-    return model if false_alarm_rate is None else model.set_false_alarm_rate(false_alarm_rate)
-
-
-def scan_for(model: AnyModel, source: Any, *, batch_rows: int, encoding: str) -> TableScan:
-    """Open a table for a model, which from now on reads numbers with the signs that the source names, if any."""
-    wish = as_source(source)
-    model.schema_ = model.schema_.with_signs(wish.decimal, wish.thousands)
-    return scan_table(source, batch_rows=batch_rows, encoding=encoding, schema=model.schema_)
-
-
-def decision_of(model: AnyModel) -> tuple[float, float]:
-    """Return (threshold, false-alarm rate): rows with a score above the threshold are flagged."""
-    if model.detector_.calibration is None:
-        raise SettingError(
-            "This model has no threshold: it was fitted without calibration. Give it one with 'ptad recalibrate' and "
-            "normal rows that it was not fitted on, or fit with --set calibration.method=auto."
-        )
-    return -model.offset_, model.false_alarm_rate_
-
-
-def score_table(
-    model_folder: str | Path,
-    source: Any,
-    out: str | Path,
-    *,
-    explain: int = 0,
-    append: bool = True,
-    prefix: str = "",
-    false_alarm_rate: float | str | None = None,
-    device: str = "auto",
-    encoding: str = "utf-8",
-    missing: Sequence[str] = (),
-    strict: bool = False,
-    bad_cells: Path | None = None,
-    batch_rows: int | None = None,
-    progress: Progress | None = None,
-) -> ScoreSummary:
-    """Score a table into a file, or to standard output as CSV.
+@dataclass(frozen=True)
+class ScoreOptions:
+    """How a table is scored, on this machine or on a cluster.
 
     Parameters
     ----------
-    model_folder : path
-        A saved model.
-    source : path, folder, glob, "-" or Query
-        The table, as for :func:`ptad.tables.scan_table`.
-    out : path or "-"
-        The output; its suffix decides the format. It appears under its name when it is complete. A job that was
-        killed goes on where it stopped when it is called again with the same arguments.
     explain : int
         Adds the columns of :func:`ptad.jobs.explain.why_columns` for k = 1..explain: name, reason, expected value,
         contribution and percentage.
@@ -153,6 +78,12 @@ def score_table(
         Whether the table's own columns come along.
     prefix : str
         Put before the names of the added columns ``score``, ``p_value``, ``anomaly`` and ``why_...``.
+    false_alarm_rate : float or "auto", optional
+        Another target rate than the model's.
+    device : str
+        Where the model runs.
+    encoding : str
+        Encoding of text files.
     missing : sequence of str
         Text that counts as missing, beside that of the model.
     strict : bool
@@ -164,52 +95,121 @@ def score_table(
     progress : callable(rows_done, rows_in_all or None), optional
         Called after every batch.
     """
-    check_explain(explain)
-    model = load_light(model_folder, device=device, false_alarm_rate=false_alarm_rate, missing=missing)
-    step = batch_rows or rows_per_batch(model)
-    scan = scan_for(model, source, batch_rows=step, encoding=encoding)
-    added = added_schema(explain, prefix)
-    check_added_names(scan, added, append)
-    schema = pa.schema([*(scan.schema if append else ()), *added])
-    # a second run finds another copy of standard input, perhaps other rows in a database, and nothing to go on with on
-    # standard output
-    wish = as_source(source)
-    keep = not isinstance(wish.source, Query) and str(source) != "-" and str(out) != "-"
-    settings = {
-        "model": model.digest,
-        "device": model.detector_.pipeline.reference.device,
-        "false_alarm_rate": None if model.detector_.calibration is None else model.false_alarm_rate_,
-        "columns": added.names,
-        "batch_rows": step,
-        "encoding": encoding,
-        "reading": [wish.sheet, wish.decimal, wish.thousands],
-        "missing": list(model.schema_.missing),
-        "strict": strict,
-    }
-    store = None if str(out) == "-" else _part_store(Path(out), scan, settings)
+
+    explain: int = 0
+    append: bool = True
+    prefix: str = ""
+    false_alarm_rate: float | str | None = None
+    device: str = "auto"
+    encoding: str = "utf-8"
+    missing: Sequence[str] = ()
+    strict: bool = False
+    bad_cells: Path | None = None
+    batch_rows: int | None = None
+    progress: Progress | None = None
+
+
+class ScoreJob:
+    """A model, a table that is open for it, and the columns of the output.
+
+    Parameters
+    ----------
+    model_folder : path
+        A saved model.
+    source : path, folder, glob, "-" or Query
+        The table, as for :func:`ptad.tables.scan_table`.
+    options : ScoreOptions
+    device : str
+        Where the model runs in this process.
+    """
+
+    def __init__(self, model_folder: str | Path, source: Any, options: ScoreOptions, device: str) -> None:
+        if not 0 <= options.explain <= MOST_EXPLAINED:
+            raise SettingError(
+                f"{options.explain:,} columns cannot be explained in every row.",
+                f"Give {{}} a number from 0 to {MOST_EXPLAINED:,}.",
+                (Option("explain"),),
+            )
+        self.options, self.wish = options, as_source(source)
+        # a second run finds another copy of standard input, and perhaps other rows in a database
+        self.is_read_again = not isinstance(self.wish.source, Query) and str(source) != "-"
+        self.model = load_light(
+            model_folder, device=device, false_alarm_rate=options.false_alarm_rate, missing=options.missing
+        )
+        self.step = options.batch_rows or rows_per_batch(self.model)
+        self.scan = scan_for(self.model, source, batch_rows=self.step, encoding=options.encoding)
+        self.added = added_schema(options.explain, options.prefix)
+        twice = [n for n in self.added.names if n in self.scan.schema.names] if options.append else []
+        if twice:
+            raise DataError(
+                f"{self.scan.label} already has a column {', '.join(map(repr, twice))}.",
+                "Give the added columns other names with {}, or leave the table's own columns out with {}.",
+                (Option("prefix"), Option("append", False)),
+            )
+        self.schema = pa.schema([*(self.scan.schema if options.append else ()), *self.added])
+
+    def belongs_to(self) -> dict[str, Any]:
+        """Return everything that the scores depend on, as plain JSON."""
+        model, options = self.model, self.options
+        return {
+            "ptad": __version__,
+            "model": model.digest,
+            "sources": [[str(s.path.resolve()), *s.state] for s in self.scan.sources],
+            "device": model.detector_.pipeline.reference.device,
+            "false_alarm_rate": None if model.detector_.calibration is None else model.false_alarm_rate_,
+            "columns": self.added.names,
+            "batch_rows": self.step,
+            "encoding": options.encoding,
+            "reading": [self.wish.sheet, self.wish.decimal, self.wish.thousands],
+            "missing": list(model.schema_.missing),
+            "strict": options.strict,
+        }
+
+
+def score_table(model_folder: str | Path, source: Any, out: str | Path, **options: Any) -> ScoreSummary:
+    """Score a table into a file, or to standard output as CSV.
+
+    Parameters
+    ----------
+    model_folder, source
+        As for :class:`ScoreJob`.
+    out : path or "-"
+        The output; its suffix decides the format. It appears under its name when it is complete. A job that was
+        killed goes on where it stopped when it is called again with the same arguments.
+    **options
+        Those of :class:`ScoreOptions`.
+    """
+    chosen = ScoreOptions(**options)
+    job = ScoreJob(model_folder, source, chosen, chosen.device)
+    model, scan, to_stdout = job.model, job.scan, str(out) == "-"
+    keep = job.is_read_again and not to_stdout
+    if not to_stdout and any(Path(out).resolve() == s.path.resolve() for s in scan.sources):
+        raise SettingError(f"{out} is the table itself. Name another file to write to.")
+    store = None if to_stdout else PartStore(Path(out), job.belongs_to())
     anomalies = resumed = 0
     cells, training = CellCounts.none(model.schema_), TrainingTable(model.detector_.reference)
-    with _output(store, schema, keep=keep) as writer, bad_cell_list(bad_cells, scan.places, out) as listed:
+    with _output(store, job.schema, keep=keep) as writer, bad_cell_list(chosen.bad_cells, scan.places, out) as listed:
         for start, batch, known in known_batches(model, scan):
             result = None if store is None else store.get(start, batch.num_rows)
             if result is None:
                 with located(scan.places.after(start)):
-                    scored = score_batch(model, known, explain, strict=strict)
+                    scored = score_batch(model, known, chosen.explain, strict=chosen.strict)
                 training.add(scored.encoded)
-                notes = {CELLS: scored.cells.to_bytes(), LIST: to_bytes(scored.bad)}
-                result = pa.RecordBatch.from_arrays(list(scored.columns.values()), schema=added.with_metadata(notes))
+                schema = job.added.with_metadata(scored.notes())
+                result = pa.RecordBatch.from_arrays(list(scored.columns.values()), schema=schema)
                 if store is not None and keep:
                     store.put(start, result)
             else:
                 resumed += result.num_rows
             notes = result.schema.metadata
             listed.add(from_bytes(notes[LIST]), start)
-            own = batch.columns if append else []
-            writer.write(pa.RecordBatch.from_arrays([*own, *result.columns], schema=schema))
+            own = batch.columns if chosen.append else []
+            writer.write(pa.RecordBatch.from_arrays([*own, *result.columns], schema=job.schema))
             cells += CellCounts.from_bytes(notes[CELLS], model.schema_)
-            anomalies += result.column(f"{prefix}anomaly").true_count
-            if progress is not None:
-                progress(cells.rows, scan.n_rows)
+            anomalies += result.column(f"{chosen.prefix}anomaly").true_count
+            if chosen.progress is not None:
+                chosen.progress(cells.rows, scan.n_rows)
+    cells.warn_of_unread(model.schema_)
     return ScoreSummary.of(model, cells, anomalies, resumed, str(out), training_table=training.is_it)
 
 
@@ -218,73 +218,6 @@ def added_schema(explain: int, prefix: str = "") -> pa.Schema:
     fields = [("score", pa.float64()), ("p_value", pa.float64()), ("anomaly", pa.bool_())]
     fields += [(name, kind) for k in range(1, explain + 1) for name, kind in why_fields(k)]
     return pa.schema([(prefix + name, kind) for name, kind in fields])
-
-
-def rows_per_batch(model: AnyModel) -> int:
-    """Return how many rows are scored at a time; whole batches where a model scores rows together."""
-    size = int(np.clip(_CELLS_PER_BATCH // len(model.schema_.features), 256, _MOST_ROWS))
-    together = model.detector_.batch_size
-    return size if together is None else -(-size // together) * together
-
-
-def known_batches(model: AnyModel, scan: TableScan) -> Iterator[tuple[int, pa.RecordBatch, pa.RecordBatch]]:
-    """Yield (number of the first row, batch, the part of the batch that the model knows).
-
-    Columns that the model does not know are named once; a model of an array takes columns by place.
-    """
-    names = known_names(model, scan.schema.names)
-    start = 0
-    said: set[str] = set()
-    for batch in scan:
-        for name, value in model.schema_.changed_constants(batch).items():
-            if name not in said:
-                said.add(name)
-                logger.warning(
-                    "column %r is excluded (%s) but now holds %r: to use it, fit again with --type",
-                    *(name, model.schema_.left_out[name], value),
-                )
-        yield start, batch, batch.select(names)
-        start += batch.num_rows
-
-
-def known_names(model: AnyModel, names: list[str], *, say: bool = True) -> list[str]:
-    """Return those of the columns that the model knows, and ``say`` in the log which ones it does not.
-
-    A column that it needs and the table does not have is an error.
-    """
-    model.schema_.check_columns(names)
-    if model.schema_.from_array:
-        return names
-    inputs = set(model.schema_.inputs)
-    extra = [n for n in names if n not in inputs]
-    if extra and say:
-        logger.warning("columns that were not there in training are ignored: %s", ", ".join(map(repr, extra)))
-    return [n for n in names if n in inputs]
-
-
-def check_explain(explain: int) -> None:
-    """Raise unless that many columns can be named."""
-    if not 0 <= explain <= MOST_EXPLAINED:
-        raise SettingError(
-            f"--explain must be a number of columns from 0 to {MOST_EXPLAINED:,}. Got {explain} instead."
-        )
-
-
-def check_added_names(scan: TableScan, added: pa.Schema, append: bool) -> None:
-    """Raise if the table has columns with the names of the added ones."""
-    twice = [n for n in added.names if n in scan.schema.names] if append else []
-    if twice:
-        raise DataError(
-            f"{scan.label} already has a column {', '.join(map(repr, twice))}. Give the added columns other names with "
-            "--prefix, or leave the table's own columns out with --only-scores."
-        )
-
-
-def _part_store(out: Path, scan: TableScan, settings: dict[str, Any]) -> PartStore:
-    if any(out.resolve() == s.path.resolve() for s in scan.sources):
-        raise SettingError(f"{out} is the table itself. Name another file to write to.")
-    sources = [[str(s.path.resolve()), *s.state] for s in scan.sources]
-    return PartStore(out, {"ptad": __version__, "sources": sources, **settings})
 
 
 @contextmanager
@@ -299,18 +232,15 @@ def _output(store: PartStore | None, schema: pa.Schema, *, keep: bool) -> Iterat
             yield writer
         return
     try:
-        with TableWriter(store.staging, schema) as writer:
+        with TableWriter(store.staging, schema, store.out) as writer:
             yield writer
         store.finish()
     except BusyError:  # of the list of bad cells: what was scored before can be used again
         store.discard() if store.is_empty() else store.close()
         raise
-    except UserError as error:
+    except UserError:
         store.discard()
-        if str(store.staging) not in str(error):
-            raise
-        # the user knows the output by its final name
-        raise type(error)(str(error).replace(str(store.staging), str(store.out))) from error
+        raise
     except BaseException:
         if not keep or store.is_empty():
             store.discard()

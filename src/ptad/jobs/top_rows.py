@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,14 +14,13 @@ import pyarrow as pa
 from ptad.errors import SettingError
 from ptad.explanation import make_explanation
 from ptad.jobs.bad_cell_list import bad_cell_list
+from ptad.jobs.batches import known_batches, rows_per_batch, scan_for
 from ptad.jobs.explain import row_reasons
-from ptad.jobs.score import known_batches, rows_per_batch, scan_for
 from ptad.jobs.scored_batch import score_batch
+from ptad.messages import Option
+from ptad.table_model import TableModel
 from ptad.tables import BadCells
 from ptad.tables.places import Places, located
-
-if TYPE_CHECKING:
-    from ptad.jobs.score import AnyModel
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class TopRows:
 
 
 def top_rows(
-    model: AnyModel,
+    model: TableModel,
     source: Any,
     *,
     top: int = 10,
@@ -52,9 +51,9 @@ def top_rows(
 
     The table is read batch by batch. ``strict`` and ``bad_cells`` are those of :func:`ptad.jobs.score.score_table`.
     """
-    for name, value in (("--top", top), ("--columns", columns)):
+    for name, value in (("top", top), ("columns", columns)):
         if value < 1:
-            raise SettingError(f"{name} must be at least 1. Got {value} instead.")
+            raise SettingError(f"There is nothing to show of {value} {name}.", "Give {} at least 1.", (Option(name),))
     scan = scan_for(model, source, batch_rows=rows_per_batch(model), encoding=encoding)
     best: pa.Table | None = None
     numbers = np.empty(0, dtype=np.int64)
@@ -81,7 +80,7 @@ def top_rows(
 
 
 def explained_rows(
-    model: AnyModel, rows: pa.Table, numbers: list[int], columns: int, bad: BadCells | None = None
+    model: TableModel, rows: pa.Table, numbers: list[int], columns: int, bad: BadCells | None = None
 ) -> list[dict[str, Any]]:
     """Return one entry per row, as in :class:`TopRows`; ``bad`` collects the cells that cannot be read."""
     explanation = make_explanation(rows, model.schema_, model.detector_, bad)

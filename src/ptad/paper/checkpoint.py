@@ -15,7 +15,7 @@ import safetensors.torch
 from torch import Tensor
 
 from ptad.errors import SettingError
-from ptad.files import unwritable, write_whole
+from ptad.files import refused, write_whole
 
 
 class Checkpoint:
@@ -29,11 +29,9 @@ class Checkpoint:
         """Replace the file; afterwards it is on the disk."""
         metadata = {"fingerprint": self.fingerprint, "info": json.dumps(info)}
         blob = safetensors.torch.save({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, metadata)
-        try:
+        with refused(self.path, SettingError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(self.path, blob)
-        except OSError as error:
-            raise unwritable(self.path, error, SettingError) from error
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Return the tensors and the information, or None when there is nothing yet."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -16,6 +16,9 @@ from ptad.settings import Settings, setting
 from ptad.tables.features import Features
 
 N_USUAL = 256  # reference rows that show what is usual
+N_STEPS = 2048  # reference rows that show in which steps values are recorded
+STEPS = (86_400.0, 3_600.0, 60.0, 1.0)  # days, hours and minutes in seconds; whole numbers
+MOST_DECIMALS = 6
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,40 @@ class Reference:
         return Neighbourhood(near[:, 1:], differences[:, 1:])  # the nearest of all is the row itself, or its duplicate
 
     @cached_property
+    def _ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The smallest and the largest value of every feature."""
+        gone = np.isnan(self.rows)
+        return np.where(gone, np.inf, self.rows).min(axis=0), np.where(gone, -np.inf, self.rows).max(axis=0)
+
+    def beyond(self, rows: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return (n, n_columns): whether a number lies outside of all reference rows."""
+        low, high = self._ends
+        outside = ((rows < low) | (rows > high)) & (self.features.n_categories == 0)
+        return np.asarray(np.add.reduceat(outside, self.features.starts, axis=1) > 0)
+
+    @cached_property
+    def _steps(self) -> list[tuple[float, float]]:
+        """Where the values of every feature start, and the coarsest step they are recorded in; 0 if there is none."""
+        places = np.linspace(0, len(self.rows) - 1, min(N_STEPS, len(self.rows))).astype(np.int64)
+        return [_step(column[~np.isnan(column)]) for column in self.rows[places].T]
+
+    @cached_property
+    def recorded(self) -> Features:
+        """The features, whose values read alike if they are less than half a recorded step apart."""
+        steps = np.array([step for _, step in self._steps])
+        return replace(self.features, resolution=np.maximum(self.features.resolution, 0.5 * steps))
+
+    def as_recorded(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return rows whose numbers are as exact as those of the reference rows: days, minutes, few decimals."""
+        found = rows.copy()
+        for j, (start, step) in enumerate(self._steps):
+            if step >= 1.0:
+                found[:, j] = start + step * np.rint((rows[:, j] - start) / step)
+            elif step:
+                found[:, j] = np.round(rows[:, j], round(-np.log10(step)))
+        return found
+
+    @cached_property
     def values(self) -> Array:
         """The encoded rows where the work is done."""
         return on_device(self.rows, self.device)
@@ -104,3 +141,17 @@ class Batch:
     def neighbourhood(self) -> Neighbourhood:
         """The nearest reference rows."""
         return Neighbourhood(*self.reference.search(self.points))
+
+
+def _step(values: NDArray[np.float64]) -> tuple[float, float]:
+    if (
+        not len(values) or np.abs(values).max() >= 2.0**53
+    ):  # beyond it, a number is whole because it cannot be otherwise
+        return 0.0, 0.0
+    for step in STEPS:
+        if not ((values - values[0]) % step).any():
+            return float(values[0]), step
+    for decimals in range(1, MOST_DECIMALS + 1):
+        if np.allclose(np.round(values, decimals), values, rtol=1e-12, atol=0.0):
+            return 0.0, 10.0**-decimals
+    return 0.0, 0.0

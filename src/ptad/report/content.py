@@ -18,6 +18,7 @@ from ptad._version import __version__
 from ptad.errors import SettingError
 from ptad.estimator import PTAD
 from ptad.explanation import Explanation
+from ptad.messages import Option
 from ptad.report.cross_fit import CrossFit
 from ptad.report.numbers import number_text, value_text
 from ptad.report.score_histogram import ScoreHistogram, common_edges, roc_auc
@@ -71,7 +72,11 @@ class ReportSettings:
 
     def __post_init__(self) -> None:
         if not 1 <= self.top <= MOST_TOP:
-            raise SettingError(f"The 'top' parameter of the report must be an int in [1, {MOST_TOP}]. Got {self.top}.")
+            raise SettingError(
+                f"A report cannot show {self.top:,} rows.",
+                f"Give {{}} a number from 1 to {MOST_TOP:,}.",
+                (Option("top"),),
+            )
 
 
 def make_content(
@@ -126,7 +131,7 @@ def _fitted(survey: Survey, *, values: bool) -> dict[str, Any]:
     model = survey.model
     schema = model.schema_
     # a reason such as "constant: 'Paris'" quotes the table
-    excluded = {name: reason if values else reason.split(":")[0] for name, reason in schema.left_out.items()}
+    excluded = {name: reason if values else reason.split(":")[0] for name, reason in schema.excluded.items()}
     return {
         "n_calibration": len(survey.calibration.scores),
         "n_reference": len(model.detector_.reference),

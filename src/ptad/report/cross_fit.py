@@ -19,11 +19,13 @@ from ptad.detector import Detector
 from ptad.devices import resolve_device
 from ptad.estimator import PTAD
 from ptad.explanation import Explanation, make_explanation
+from ptad.jobs.sampling import Reservoir
 from ptad.jobs.training_table import row_hashes
-from ptad.tables import BadCells
+from ptad.tables import BadCells, Schema
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+Rows = Any  # a record batch or a table of Arrow
 
 N_FOLDS = 5
 
@@ -34,11 +36,11 @@ class Scorer:
     def __init__(self, model: PTAD) -> None:
         self.model = model
 
-    def scores(self, encoded: Array, numbers: Numbers) -> Array:
-        """Return the scores of encoded rows."""
+    def scores(self, rows: Rows, encoded: Array, numbers: Numbers) -> Array:
+        """Return the scores of rows, which the schema of the model has encoded."""
         return self.model.detector_.scores(encoded)
 
-    def explain(self, rows: pa.RecordBatch | pa.Table, numbers: Numbers) -> Explanation:
+    def explain(self, rows: Rows, numbers: Numbers) -> Explanation:
         """Return the explanation of rows."""
         return make_explanation(rows, self.model.schema_, self.model.detector_)
 
@@ -46,53 +48,60 @@ class Scorer:
 class CrossFit(Scorer):
     """Scores and explains the rows of a training table; row i belongs to fold i modulo the number of folds."""
 
-    def __init__(self, model: PTAD, detectors: list[Detector]) -> None:
+    def __init__(self, model: PTAD, schemas: list[Schema], detectors: list[Detector]) -> None:
         super().__init__(model)
-        self.detectors = detectors
+        self.schemas, self.detectors = schemas, detectors
 
     @classmethod
-    def fit(cls, model: PTAD, parts: Iterable[tuple[Array, Numbers]], *, n_folds: int = N_FOLDS) -> Scorer:
-        """Fit a detector without each fold.
+    def fit(cls, model: PTAD, parts: Iterable[tuple[pa.RecordBatch, Numbers]], *, n_folds: int = N_FOLDS) -> Scorer:
+        """Fit a detector without each fold, on rows that are encoded without its texts.
 
         Parameters
         ----------
         model : PTAD
             The model, whose settings and units are used.
         parts : iterable of (rows, numbers)
-            Encoded training rows and their numbers in the table, batch by batch. Of many, a sample is kept: about as
-            many for each detector as the model keeps as reference rows.
+            Training rows and their numbers in the table, batch by batch. Of many, a sample is kept: about as many for
+            each detector as the model keeps as reference rows.
         """
-        most = model.config_.reference.rows * n_folds // (n_folds - 1)
-        rows, numbers = _sampled(parts, most)
-        if model.history_ or len(rows) < 2 * n_folds:
+        schemas = [model.schema_] * n_folds
+        sample = Reservoir(model.config_.reference.rows * n_folds // (n_folds - 1), seed=0)
+        for rows, numbers in parts:
+            sample.add(rows, numbers)
+            schemas = [_without(schema, rows, numbers % n_folds == k) for k, schema in enumerate(schemas)]
+        if model.history_ or sample.offered < 2 * n_folds:
             return Scorer(model)  # what is trained for minutes is not trained five times over
+        table, numbers = sample.rows(rows.schema)
         detector, device = model.detector_, resolve_device(model.device)
         config = detector.config.replace({"calibration.method": "none"})
-        fitted = [
-            Detector.fit(rows[numbers % n_folds != k], detector.features, config, seed=k, device=device)
-            for k in range(n_folds)
-        ]
-        # without calibration the units would come from rows that were fitted on, where terms look too good
-        return cls(model, [replace(found, units=detector.units) for found in fitted])
+        fitted = []
+        for k, schema in enumerate(schemas):
+            encoded = schema.encode(table.take(pa.array(np.flatnonzero(numbers % n_folds != k))), BadCells())
+            found = Detector.fit(encoded, detector.features, config, seed=k, device=device)
+            # without calibration the units would come from rows that were fitted on, where terms look too good
+            fitted.append(replace(found, units=detector.units))
+        return cls(model, schemas, fitted)
 
-    def scores(self, encoded: Array, numbers: Numbers) -> Array:
-        """Return the scores of encoded rows, each by the detector that was fitted without it."""
+    def scores(self, rows: Rows, encoded: Array, numbers: Numbers) -> Array:
+        """Return the scores of rows, each by the detector that was fitted without it."""
         found = np.empty(len(encoded))
-        for k, detector in enumerate(self.detectors):
-            own = numbers % len(self.detectors) == k
-            if own.any():
-                found[own] = detector.scores(encoded[own])
+        for k, (schema, detector) in enumerate(zip(self.schemas, self.detectors, strict=True)):
+            own = np.flatnonzero(numbers % len(self.detectors) == k)
+            if len(own):
+                counted = schema is not self.model.schema_
+                part = schema.encode(rows.take(pa.array(own)), BadCells()) if counted else encoded[own]
+                found[own] = detector.scores(part)
         return found
 
-    def explain(self, rows: pa.RecordBatch | pa.Table, numbers: Numbers) -> Explanation:
+    def explain(self, rows: Rows, numbers: Numbers) -> Explanation:
         """Return the explanation of rows, each by the detector that was fitted without it."""
         places: list[Numbers] = []
         parts: list[Explanation] = []
-        for k, detector in enumerate(self.detectors):
+        for k, (schema, detector) in enumerate(zip(self.schemas, self.detectors, strict=True)):
             own = np.flatnonzero(numbers % len(self.detectors) == k)
             if len(own):
                 places.append(own)
-                parts.append(make_explanation(rows.take(pa.array(own)), self.model.schema_, detector))
+                parts.append(make_explanation(rows.take(pa.array(own)), schema, detector))
         order = np.argsort(np.concatenate(places))
 
         def tables(name: str) -> Any:
@@ -108,8 +117,8 @@ class CrossFit(Scorer):
 
 def training_parts(
     model: PTAD, batches: Iterable[pa.RecordBatch], known: Callable[[pa.RecordBatch], pa.RecordBatch]
-) -> Iterator[tuple[Array, Numbers]]:
-    """Yield the training rows among those of a table that holds them, encoded, and their numbers.
+) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
+    """Yield the training rows among those of a table that holds them, and their numbers.
 
     Parameters
     ----------
@@ -125,28 +134,14 @@ def training_parts(
     hashes = row_hashes(reference) if len(reference) == len(model.held_out_scores_) else None
     start = 0
     for batch in batches:
-        encoded = model.schema_.encode(known(batch), BadCells())
-        rows = np.arange(len(encoded)) if hashes is None else np.flatnonzero(np.isin(row_hashes(encoded), hashes))
-        yield encoded[rows], start + rows
-        start += len(encoded)
+        rows, own = known(batch), np.arange(batch.num_rows)
+        if hashes is not None:
+            own = np.flatnonzero(np.isin(row_hashes(model.schema_.encode(rows, BadCells())), hashes))
+        yield rows.take(pa.array(own)), start + own
+        start += batch.num_rows
 
 
-def _sampled(parts: Iterable[tuple[Array, Numbers]], most: int) -> tuple[Array, Numbers]:
-    """Return at most so many rows, drawn at random whatever the batches, in the order of the table."""
-    rng = np.random.default_rng(0)
-    kept: list[tuple[Array, Numbers, Array]] = []
-    for rows, numbers in parts:
-        kept.append((rows, numbers, rng.random(len(rows))))
-        if sum(len(part[2]) for part in kept) > 2 * most:
-            kept = [_smallest(kept, most)]
-    if not kept:
-        return np.empty((0, 0)), np.empty(0, dtype=np.int64)
-    rows, numbers, _ = _smallest(kept, most)
-    return rows, numbers
-
-
-def _smallest(parts: list[tuple[Array, Numbers, Array]], most: int) -> tuple[Array, Numbers, Array]:
-    """Put the parts together, and keep the rows with the smallest draws."""
-    rows, numbers, draws = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    places = np.sort(np.argsort(draws, kind="stable")[:most])
-    return rows[places], numbers[places], draws[places]
+def _without(schema: Schema, rows: pa.RecordBatch, held: NDArray[np.bool_]) -> Schema:
+    """Return the schema as fitted without some of these rows: it remembers which texts repeat."""
+    text = schema.counted(rows)
+    return schema if text is None else text.without(schema.encode(rows, BadCells()), np.flatnonzero(held))

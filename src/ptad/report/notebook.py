@@ -109,8 +109,8 @@ def model_pairs(model: TableModel) -> list[tuple[str, str]]:
         ("training rows", f"{len(detector.held_out_scores):,}, {len(detector.reference):,} kept as reference rows"),
         ("columns", f"{len(schema.names):,}: {', '.join(f'{n:,} {kind}' for kind, n in types)}"),
     ]
-    if schema.left_out:
-        pairs.append(("excluded columns", _some([f"{name} ({why})" for name, why in schema.left_out.items()])))
+    if schema.excluded:
+        pairs.append(("excluded columns", _some([f"{name} ({why})" for name, why in schema.excluded.items()])))
     if calibration is None:
         return [*pairs, ("threshold", "none: fitted without calibration")]
     return [

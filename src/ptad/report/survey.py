@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ptad.estimator import PTAD
 from ptad.explanation import Explanation
 from ptad.jobs.bad_cell_list import BadCellList
-from ptad.jobs.cell_counts import CellCounts
 from ptad.jobs.labels import check_label, is_anomaly
+from ptad.jobs.scored_batch import CellCounts
 from ptad.jobs.training_table import TrainingTable
 from ptad.report.cross_fit import Scorer
 from ptad.report.drift import DriftTally
@@ -157,7 +157,7 @@ class Survey:
         numbers = start + np.arange(batch.num_rows)
         with located(self.places.after(start)):
             encoded = self.model.schema_.encode(rows, BadCells(strict=self.strict))
-        scores = self.scorer.scores(encoded, numbers)
+        scores = self.scorer.scores(rows, encoded, numbers)
         return BatchScores(scores, *self._reasons(rows, numbers, np.flatnonzero(scores > self.threshold)))
 
     def count_in(self, batch: pa.RecordBatch, found: BatchScores) -> None:

@@ -10,9 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ptad.errors import DataError
+from ptad.messages import Option
 from ptad.tables import BadCells, Schema, fit_schema
-from ptad.tables.column_cells import read_column
-from ptad.tables.values import FIRST_SECOND, LAST_SECOND, without_missing
+from ptad.tables.encoding import read_column
+from ptad.tables.moments import FIRST_SECOND, LAST_SECOND
+from ptad.tables.values import without_missing
 
 
 class TimeColumn:
@@ -44,7 +46,9 @@ class TimeColumn:
         if self.name not in batch.schema.names:
             names = ", ".join(map(repr, batch.schema.names[:30]))
             raise DataError(
-                f"The table has no time column {self.name!r}. Its columns are: {names}. Name one of them (time)."
+                f"The table has no time column {self.name!r}. Its columns are: {names}.",
+                "Name one of them with {}.",
+                (Option("time"),),
             )
         array = without_missing(batch.column(batch.schema.get_field_index(self.name)), self._missing)
         if self._reader is None:
@@ -63,5 +67,7 @@ class TimeColumn:
             return fit_schema(pa.table({self.name: array}), types={self.name: "datetime"}).columns[0]
         except DataError as error:
             raise DataError(
-                f"The time column {self.name!r} cannot be read as dates. Name a column of dates (time). ({error})"
+                f"The time column {self.name!r} cannot be read as dates. {error.message.problem}",
+                "Name a column of dates with {}.",
+                (Option("time"),),
             ) from error

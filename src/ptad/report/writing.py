@@ -22,9 +22,10 @@ import pyarrow as pa
 
 from ptad.errors import DataError
 from ptad.estimator import PTAD
-from ptad.files import OutputLock, unwritable, write_whole
+from ptad.files import OutputLock, refused, write_whole
 from ptad.jobs.bad_cell_list import bad_cell_list
-from ptad.jobs.score import rows_per_batch
+from ptad.jobs.batches import rows_per_batch
+from ptad.messages import Option
 from ptad.report.bundle import STYLE, asset, script
 from ptad.report.content import ReportSettings, make_content
 from ptad.report.cross_fit import CrossFit, training_parts
@@ -80,18 +81,14 @@ def write_report(
     dict
         What the page shows, as plain JSON types.
     """
-    try:
+    with refused(out, DataError):
         lock = OutputLock(Path(out))
-    except OSError as error:
-        raise unwritable(out, error, DataError) from error
     with lock:
         content = _content(
             *(model, table, out, settings or ReportSettings(), encoding, missing, strict, bad_cells, device, progress)
         )
-        try:
+        with refused(out, DataError):
             write_whole(Path(out), make_page(content).encode("utf-8", "replace"))
-        except OSError as error:
-            raise unwritable(out, error, DataError) from error
         return content
 
 
@@ -126,7 +123,9 @@ def _content(
     if label is not None and not survey.normal.counts.sum():
         raise DataError(
             f"No row of {name} is normal by the label column {label.column!r} (normal: "
-            f"{', '.join(map(repr, label.normal)) or '0, false'}). Name the value of normal rows (normal)."
+            f"{', '.join(map(repr, label.normal)) or '0, false'}).",
+            "Name the value of normal rows with {}.",
+            (Option("normal"),),
         )
     model_name = "a model in memory" if isinstance(model, PTAD) else Path(model).resolve().name
     return make_content(survey, settings, name, model_name)

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from fastapi import FastAPI, Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from ptad._version import __version__
 from ptad.config import PRESETS
@@ -24,7 +24,7 @@ from ptad.service.metrics import Metrics
 from ptad.service.models import Models
 from ptad.service.problems import Problem, add_handlers
 from ptad.service.routes import jobs, resources, results, scores
-from ptad.service.row_bodies import RowBodies
+from ptad.service.sandbox import Sandbox
 from ptad.service.security import Guard
 from ptad.service.settings import ServiceSettings
 from ptad.service.store import Store
@@ -53,17 +53,17 @@ def create_app(settings: ServiceSettings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         try:
-            uploads = Uploads(store, settings.limits)
+            sandbox = Sandbox(settings.limits)
+            uploads = Uploads(store, settings.limits, sandbox)
             queue = Jobs(store, settings, models, uploads, metrics)
             batcher = Batcher(settings.limits.waiting_rows, metrics)
-            app.state.context = Context(
-                settings, store, metrics, models, uploads, queue, batcher, RowBodies(settings.limits)
-            )
+            app.state.context = Context(settings, store, metrics, models, uploads, queue, batcher, sandbox)
             queue.start_waiting()
             logger.info("ready: %d models, store %s", len(models.entries), store.root)
             yield
             await queue.stop()
             batcher.close()
+            sandbox.close()
         finally:
             app.state.context = None
             store.close()
@@ -141,7 +141,7 @@ def _add_page(app: FastAPI) -> None:
 
     @app.get("/docs", include_in_schema=False)
     async def api_page() -> Response:
-        return answer("docs.html")
+        return RedirectResponse("/#/api")
 
     @app.get("/page/{name:path}", include_in_schema=False)
     async def page_file(name: str) -> Response:

@@ -13,7 +13,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,6 @@ from ptad.tables import BadCells
 from ptad.tables.bad_cells import BadCell
 
 Array = NDArray[np.float64]
-Result = TypeVar("Result")
 
 BATCH_ROWS = 256
 CHUNK_SECONDS = 0.06  # what a small call waits for at most, beside the batch before its own
@@ -43,22 +43,35 @@ class RowScores:
     first_bad: list[BadCell]
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class _Call:
     model: PTAD
     rows: Sequence[Row]
-    answer: asyncio.Future[RowScores]
-    outcome: RowScores | BaseException | None = None
-
-
-@dataclass(eq=False)
-class _Work:
-    function: Callable[[], Any]
     answer: asyncio.Future[Any]
 
 
+@dataclass(frozen=True, eq=False)
+class _Chunk:
+    function: Callable[[], Any]
+    pace: Pace | None
+    answer: asyncio.Future[Any]
+
+
+class Pace:
+    """How many rows make a chunk of about ``CHUNK_SECONDS``, found out while chunks are worked on."""
+
+    def __init__(self, rows: int = 32) -> None:
+        self.rows = rows
+
+    def took(self, seconds: float) -> None:
+        """Tell how long the last chunk took."""
+        wanted = self.rows * CHUNK_SECONDS / max(seconds, 1e-4)
+        # a step at a time: a chunk may have been slow because the machine was busy
+        self.rows = int(np.clip(np.clip(wanted, self.rows / 2, self.rows * 2), SMALLEST_CHUNK, LARGEST_CHUNK))
+
+
 class Batcher:
-    """Scores small calls in batches and lets large work in between.
+    """Scores small calls in batches and lets chunks of large work in between.
 
     Parameters
     ----------
@@ -71,7 +84,7 @@ class Batcher:
     def __init__(self, waiting_rows: int, metrics: Metrics) -> None:
         self._most, self._metrics = waiting_rows, metrics
         self._calls: deque[_Call] = deque()
-        self._works: deque[_Work] = deque()
+        self._chunks: deque[_Chunk] = deque()
         self._waiting = 0
         self._wake = threading.Condition()
         self._closed = False
@@ -91,16 +104,28 @@ class Batcher:
             self._waiting += len(rows)
             self._calls.append(call)
             self._wake.notify()
-        return await call.answer
+        found: RowScores = await call.answer
+        return found
 
-    async def run(self, function: Callable[[], Result]) -> Result:
-        """Run a piece of large work, which should take no longer than ``CHUNK_SECONDS``."""
-        work = _Work(function, asyncio.get_running_loop().create_future())
+    async def score_many(self, model: PTAD, x: Array) -> Array:
+        """Return the scores of encoded rows, chunk by chunk."""
+        if model.detector_.batch_size is not None:  # scored together
+            together: Array = await self.run(partial(model.detector_.scores, x))
+            return together
+        pace, parts, start = Pace(), [], 0
+        while start < len(x):
+            parts.append(await self.run(partial(model.detector_.scores, x[start : start + pace.rows]), pace))
+            start += len(parts[-1])
+        self._metrics.rows.labels("large").inc(len(x))
+        return np.concatenate(parts)
+
+    async def run(self, function: Callable[[], Any], pace: Pace | None = None) -> Any:
+        """Run a chunk of large work, and tell its pace how long that took."""
+        chunk = _Chunk(function, pace, asyncio.get_running_loop().create_future())
         with self._wake:
-            self._works.append(work)
+            self._chunks.append(chunk)
             self._wake.notify()
-        result: Result = await work.answer
-        return result
+        return await chunk.answer
 
     def close(self) -> None:
         """Finish what waits, then stop."""
@@ -114,16 +139,20 @@ class Batcher:
     def _run(self) -> None:
         while True:
             with self._wake:
-                while not (self._calls or self._works or self._closed):
+                while not (self._calls or self._chunks or self._closed):
                     self._wake.wait()
-                if self._closed and not (self._calls or self._works):
+                if self._closed and not (self._calls or self._chunks):
                     return
                 batch = self._next_batch()
-                work = self._works.popleft() if self._works else None
+                chunk = self._chunks.popleft() if self._chunks else None
             if batch:
-                self._answer(batch)
-            if work is not None:
-                self._perform(work)
+                started = time.perf_counter()
+                outcomes = _scored_apart(batch)
+                seconds = time.perf_counter() - started
+                self._metrics.batch(len(batch), sum(len(call.rows) for call in batch), seconds)
+                _deliver([call.answer for call in batch], outcomes)
+            if chunk is not None and not chunk.answer.cancelled():
+                _deliver([chunk.answer], [_performed(chunk)])
 
     def _next_batch(self) -> list[_Call]:
         """Calls for one model, the longest waiting one first."""
@@ -147,83 +176,47 @@ class Batcher:
         self._calls = others
         return batch
 
-    def _answer(self, batch: list[_Call]) -> None:
-        encoded = []
-        for call in batch:
-            call.outcome = None
-        started = time.perf_counter()
-        model, bad = batch[0].model, BadCells()
-        try:
-            x = encode_rows(model.schema_, [row for call in batch for row in call.rows], bad)
-            encoded = batch
-        except UserError:
-            parts, bad = [], BadCells()
-            for call in batch:  # one of them is wrong: only its caller hears of it
-                own = BadCells()
-                try:
-                    parts.append(encode_rows(model.schema_, call.rows, own))
-                    encoded.append(call)
-                    bad.add_all(own, sum(map(len, parts[:-1])) + np.arange(len(call.rows)))
-                except Exception as error:
-                    call.outcome = error
-            x = np.concatenate(parts) if parts else np.empty((0, 0))
-        except Exception as error:
-            for call in batch:
-                call.outcome = error
-        if encoded:
-            try:
-                scores = score_encoded(model, x)
-                lengths, start = [len(call.rows) for call in encoded], 0
-                for call, (n_bad, first_bad) in zip(encoded, bad.of_parts(lengths, MOST_LISTED), strict=True):
-                    stop = start + len(call.rows)
-                    call.outcome = RowScores(scores[start:stop], n_bad, first_bad)
-                    start = stop
-            except Exception as error:
-                for call in encoded:
-                    call.outcome = error
-        self._metrics.batch(len(batch), len(x) if encoded else 0, time.perf_counter() - started)
-        batch[0].answer.get_loop().call_soon_threadsafe(_deliver, batch)
 
-    def _perform(self, work: _Work) -> None:
-        if work.answer.cancelled():
-            return
-        try:
-            result, error = work.function(), None
-        except Exception as found:
-            result, error = None, found
-        work.answer.get_loop().call_soon_threadsafe(_settle, work.answer, result, error)
+def _scored_apart(batch: list[_Call]) -> list[RowScores | Exception]:
+    """Score calls together; where a row is wrong, apart, so that only its caller hears of it."""
+    try:
+        return [*_scored(batch)]
+    except Exception as error:
+        if len(batch) == 1 or not isinstance(error, UserError):
+            return [error] * len(batch)
+    middle = len(batch) // 2
+    return _scored_apart(batch[:middle]) + _scored_apart(batch[middle:])
 
 
-def score_encoded(model: PTAD, x: Array) -> Array:
-    """Scores of encoded rows."""
-    return model.detector_.scores(x)
+def _scored(batch: list[_Call]) -> list[RowScores]:
+    model, bad = batch[0].model, BadCells()
+    x = encode_rows(model.schema_, [row for call in batch for row in call.rows], bad)
+    lengths = [len(call.rows) for call in batch]
+    scores = np.split(model.detector_.scores(x), np.cumsum(lengths)[:-1])
+    return [RowScores(s, *cells) for s, cells in zip(scores, bad.of_parts(lengths, MOST_LISTED), strict=True)]
 
 
-class Pace:
-    """How many rows make a chunk of about ``CHUNK_SECONDS``, found out while chunks are worked on."""
-
-    def __init__(self, rows: int = 32) -> None:
-        self.rows = rows
-
-    def took(self, seconds: float) -> None:
-        """Tell how long the last chunk took."""
-        wanted = self.rows * CHUNK_SECONDS / max(seconds, 1e-4)
-        # a step at a time: a chunk may have been slow because the machine was busy
-        self.rows = int(np.clip(np.clip(wanted, self.rows / 2, self.rows * 2), SMALLEST_CHUNK, LARGEST_CHUNK))
+def _performed(chunk: _Chunk) -> Any:
+    started = time.perf_counter()
+    try:
+        return chunk.function()
+    except Exception as error:
+        return error
+    finally:
+        if chunk.pace is not None:
+            chunk.pace.took(time.perf_counter() - started)
 
 
-def _deliver(batch: list[_Call]) -> None:
-    for call in batch:
-        if isinstance(call.outcome, BaseException):
-            _settle(call.answer, None, call.outcome)
-        else:
-            _settle(call.answer, call.outcome, None)
+def _deliver(answers: list[asyncio.Future[Any]], outcomes: list[Any]) -> None:
+    """Hand results or errors over to the event loop, all at once."""
 
+    def settle() -> None:
+        for answer, outcome in zip(answers, outcomes, strict=True):
+            if answer.done():  # the caller has gone
+                continue
+            if isinstance(outcome, Exception):
+                answer.set_exception(outcome)
+            else:
+                answer.set_result(outcome)
 
-def _settle(answer: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    if answer.done():  # the caller has gone
-        return
-    if error is not None:
-        answer.set_exception(error)
-    else:
-        answer.set_result(result)
+    answers[0].get_loop().call_soon_threadsafe(settle)

@@ -11,7 +11,7 @@ from ptad.service.batching import Batcher
 from ptad.service.jobs.records import Jobs
 from ptad.service.metrics import Metrics
 from ptad.service.models import Models
-from ptad.service.row_bodies import RowBodies
+from ptad.service.sandbox import Sandbox
 from ptad.service.settings import ServiceSettings
 from ptad.service.store import Store
 from ptad.service.uploads import Uploads
@@ -28,7 +28,7 @@ class Context:
     uploads: Uploads
     jobs: Jobs
     batcher: Batcher
-    bodies: RowBodies
+    sandbox: Sandbox
 
 
 def context_of(request: Request) -> Context:

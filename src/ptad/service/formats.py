@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
+from starlette.requests import Request
+from starlette.responses import Response
 
 from ptad.tables.values import decoded, is_text
 
@@ -132,3 +134,13 @@ def wanted_format(accept: str | None, sent: str) -> str:
             return kind
     sent = sent.split(";")[0].strip().lower()
     return sent if sent in offered else CSV
+
+
+def media_type(request: Request) -> str:
+    """The declared kind of the body."""
+    return request.headers.get("content-type", "").split(";")[0].strip().lower()
+
+
+def json_response(content: Any) -> Response:
+    """Plain JSON; dates and the like as text."""
+    return Response(json.dumps(content, default=str), media_type="application/json")

@@ -19,6 +19,7 @@ from ptad.jobs.info import describe_model
 from ptad.parallel import n_processors
 from ptad.service.problems import Problem
 from ptad.service.settings import ServiceSettings
+from ptad.service.spelling import in_words_of_http, over_http
 from ptad.service.store import Store, new_id, read_json, write_json
 from ptad.storage import MANIFEST
 
@@ -91,14 +92,14 @@ class Models:
             if (model := self._loaded.get(identifier)) is None:
                 try:
                     model = await asyncio.to_thread(self._read, entry)
-                except BundleError as error:  # callers know a model by its name, not by its folder
-                    reason = str(error).replace(str(entry.bundle), str(entry.about["name"]))
+                except BundleError as error:
+                    reason = error.message.phrase(over_http)
                     raise Problem(409, f"The model {identifier} cannot be read. {reason}") from error
                 self._keep(identifier, model)
         return model
 
     def _read(self, entry: Entry) -> PTAD:
-        model = _loaded(entry.bundle, self.settings.device)
+        model = _loaded(entry.bundle, self.settings.device, str(entry.about["name"]))
         rate = entry.about.get("false_alarm_rate")
         return model if rate is None else model.set_false_alarm_rate(rate)
 
@@ -174,9 +175,7 @@ class Models:
         model = await self.load(identifier)
         found = self._described.get(identifier)
         if found is None:
-            found = await asyncio.to_thread(describe_model, entry.bundle)
-            found.pop("model")
-            found["training_rows"], found["excluded"] = found.pop("rows_learned"), found.pop("left_out")
+            found = in_words_of_http(await asyncio.to_thread(describe_model, entry.bundle))
             self._described[identifier] = found
         if model.detector_.calibration is not None:  # the rate may have been changed since
             found = found | {"false_alarm_rate": float(model.false_alarm_rate_), "threshold": -float(model.offset_)}
@@ -203,8 +202,8 @@ class Models:
         return await asyncio.to_thread(write, model)
 
 
-def _loaded(bundle: Path, device: str) -> PTAD:
-    model = PTAD.load(bundle, device=device)
+def _loaded(bundle: Path, device: str, label: str | None = None) -> PTAD:
+    model = PTAD.load(bundle, device=device, label=label)  # callers know a model by its name, not by its folder
     if "torch" in sys.modules:  # one thread scores, one serves: more of torch's would only fight over the processors
         import torch
 

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from ptad.errors import PtadError, UserError
 from ptad.service.disk import FULL, is_full
 from ptad.service.logs import traced
-from ptad.service.words import http_words
+from ptad.service.spelling import over_http
 
 logger = logging.getLogger("ptad.service")
 
@@ -97,11 +97,19 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(UserError)
     async def _user(request: Request, error: UserError) -> Response:
-        return _full() if is_full(error) else problem_response(400, _words(request, error), kind=type(error).__name__)
+        return (
+            _full()
+            if is_full(error)
+            else problem_response(400, error.message.phrase(over_http), kind=type(error).__name__)
+        )
 
     @app.exception_handler(PtadError)
     async def _other(request: Request, error: PtadError) -> Response:
-        return _full() if is_full(error) else problem_response(409, _words(request, error), kind=type(error).__name__)
+        return (
+            _full()
+            if is_full(error)
+            else problem_response(409, error.message.phrase(over_http), kind=type(error).__name__)
+        )
 
     @app.exception_handler(Exception)
     async def _unexpected(request: Request, error: Exception) -> Response:
@@ -114,8 +122,3 @@ def add_handlers(app: FastAPI) -> None:
     def _full() -> Response:
         logger.warning("a request was refused: the disk is full")
         return problem_response(507, FULL)
-
-    def _words(request: Request, error: Exception) -> str:
-        """What an error says, with no path of this machine and no word of the command line."""
-        context = request.app.state.context
-        return http_words(str(error) if context is None else context.store.without_paths(str(error)))

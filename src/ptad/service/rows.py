@@ -6,6 +6,7 @@ a type that a row alone would not have had: the encoding of a row, and its score
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -23,6 +24,57 @@ from ptad.tables.places import IN_MEMORY, located
 Row = dict[str, Any]
 MOST_LISTED = 100  # cells that cannot be read, in one answer
 _ARROW = {str: pa.large_string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), type(None): pa.null()}
+
+
+_FORM = 'Send {"rows": [{"column": value, ...}, ...]}.'
+
+
+def parse_rows(body: bytes, most_rows: int, most_columns: int) -> list[Row]:
+    """Read ``{"rows": [...]}``; what else the object holds is passed over."""
+    try:
+        content = json.loads(str(body, "utf-8-sig"), parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise _not_json("it is not UTF-8 text") from error
+    except _NotANumber as error:
+        raise _not_json(f"{error} is not a JSON number, send null for a missing one") from error
+    except RecursionError as error:
+        raise _not_json("it is nested too deeply") from error
+    except json.JSONDecodeError as error:
+        raise _not_json(str(error)) from error
+    except ValueError as error:
+        raise _not_json("a number is too long") from error
+    rows = content.get("rows") if isinstance(content, dict) else None
+    if not isinstance(rows, list):
+        raise DataError(f'The body has no list "rows". {_FORM}')
+    if not rows:
+        raise DataError('"rows" is empty. Send at least one row.')
+    if len(rows) > most_rows:
+        raise DataError(
+            f'"rows" holds more than {most_rows:,} rows, the limit of one call. Send fewer, or a CSV or Parquet body.'
+        )
+    names: set[str] = set()
+    for i, row in enumerate(rows):
+        if type(row) is not dict:
+            raise DataError(f"Row {i} (counted from 0) is not an object of column names and values.")
+        names.update(row)
+        if len(names) > most_columns:
+            raise DataError(
+                f"Row {i} (counted from 0): the rows have more than {most_columns:,} different columns, the limit of "
+                "this service. Send fewer."
+            )
+    return rows
+
+
+class _NotANumber(ValueError):
+    pass
+
+
+def _no_constant(name: str) -> Any:
+    raise _NotANumber(name)
+
+
+def _not_json(what: str) -> DataError:
+    return DataError(f"The body is not JSON: {what}. {_FORM}")
 
 
 def without_markers(rows: list[Row], markers: Sequence[str]) -> list[Row]:

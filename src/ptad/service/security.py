@@ -54,8 +54,8 @@ class Guard:
         started, made = time.perf_counter(), audit.begin()
         status, lingers = 0, False
         is_json = dict(scope["headers"]).get(b"content-type", b"").lower().startswith(b"application/json")
-        # JSON is held as a whole; of a file only the beginning, until it has a place on the disk
-        body = _Body(self.settings.limits.json_bytes if is_json else self.settings.limits.small_upload_bytes)
+        # only the beginning is held, until the rest has a place on the disk
+        body = _Body(self.settings.limits.small_upload_bytes)
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status, lingers

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import secrets
 import shutil
 import time
@@ -58,10 +57,6 @@ class Store:
     def scratch(self) -> Path:
         """A new path in ``tmp``; whatever is there is gone after a restart."""
         return self.tmp / secrets.token_hex(8)
-
-    def without_paths(self, text: str) -> str:
-        """A message in which nothing says where on this machine the store is."""
-        return re.sub(re.escape(str(self.root)) + r"[^\s'\",;:]*", "a file of the service", text)
 
     def discard(self, folder: Path) -> None:
         """Remove a folder in one step as seen from outside."""

@@ -1,40 +1,35 @@
-"""Tables that callers send: kept under names made here, read by :mod:`ptad.service.sandbox` before anything else."""
+"""Tables that callers send: kept under names made here, read in a :mod:`~ptad.service.sandbox` before anything else."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import hashlib
 import json
 import re
-import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from ptad.errors import DataError
-from ptad.service import audit
-from ptad.service.disk import EXIT_FULL, FULL, check_room
+from ptad.service import audit, intake
+from ptad.service.disk import check_room
 from ptad.service.problems import Problem
-from ptad.service.sandbox import check_header
+from ptad.service.sandbox import Sandbox
 from ptad.service.settings import Limits
 from ptad.service.store import Store, new_id, read_json, remove, write_json
-from ptad.tables import Schema
 from ptad.tables.sources import LONGEST_LINE
 
 ABOUT, DATA = "table.json", "data"
-READERS = 2  # processes that read uploads at a time
+PIECE = 2**20  # bytes that are written at a time
 
 
 class Uploads:
     """The tables of the store."""
 
-    def __init__(self, store: Store, limits: Limits) -> None:
-        self.store, self.limits = store, limits
+    def __init__(self, store: Store, limits: Limits, sandbox: Sandbox) -> None:
+        self.store, self.limits, self.sandbox = store, limits, sandbox
         self.entries: dict[str, dict[str, Any]] = {}
-        self._readers = asyncio.Semaphore(READERS)
         self._small = Places("small uploads", limits.small_uploads_running)
         self._large = Places("uploads", limits.uploads_running)
         for folder in sorted(store.tables.iterdir()):
@@ -65,7 +60,7 @@ class Uploads:
         self._check_room()
         name = shown_name(name)
         async with self.spooled(body, name) as path:
-            found = await self.read(path, name, sheet=sheet)
+            found = await self.sandbox.run(intake.profile, path=path, name=name, sheet=sheet, missing=())
             self._check_room()  # others may have come meanwhile
             identifier = new_id("t")
             digest = await asyncio.to_thread(_digest, path)
@@ -84,8 +79,10 @@ class Uploads:
         with self._small if about["bytes"] <= self.limits.small_upload_bytes else self._large:
             try:
                 folder.mkdir()
-                (folder / DATA).hardlink_to(data)
-                return {**about, **await self.read(folder / DATA, about["name"], missing=missing)}
+                path = folder / DATA
+                path.hardlink_to(data)
+                wish = {"name": about["name"], "sheet": None, "missing": missing}
+                return {**about, **await self.sandbox.run(intake.profile, path=path, **wish)}
             finally:
                 await asyncio.to_thread(remove, folder)
 
@@ -100,14 +97,14 @@ class Uploads:
         await asyncio.to_thread(self.store.discard, self.store.tables / identifier)
 
     @contextlib.asynccontextmanager
-    async def spooled(self, body: AsyncIterator[bytes], name: str) -> AsyncIterator[Path]:
+    async def spooled(self, body: AsyncIterator[bytes], name: str, *, is_table: bool = True) -> AsyncIterator[Path]:
         """The body as a file in a folder of its own, which is gone afterwards unless it was renamed.
 
         It has a place among the uploads only once it is small and has arrived, or is known to be large: whoever sends a
-        byte now and then keeps nobody out. An endless header is refused as soon as it is known to be one.
+        byte now and then keeps nobody out. An endless header of a table is refused as soon as it is known to be one.
         """
         check_room(self.store.root, self.limits.disk_reserve)
-        start, whole = await _beginning(body, self.limits.small_upload_bytes)
+        start, whole = await beginning(body, self.limits.small_upload_bytes)
         if not start:
             raise Problem(400, f"{name} is empty. Send a table with a header and rows.")
         folder = self.store.scratch()
@@ -117,11 +114,11 @@ class Uploads:
                 folder.mkdir()
                 size = 0
                 with path.open("wb") as file:
-                    async for block in _continued(start, body):
+                    async for block in continued(start, body):
                         await asyncio.to_thread(self._write, file, block)
-                        if size < LONGEST_LINE <= size + len(block):
+                        if is_table and size < LONGEST_LINE <= size + len(block):
                             file.flush()
-                            await asyncio.to_thread(self._check_header, path, name)
+                            await asyncio.to_thread(intake.check_header, path, name, self.limits.columns)
                         size += len(block)
                 yield path
             finally:
@@ -130,85 +127,6 @@ class Uploads:
     def _write(self, file: IO[bytes], block: bytes) -> None:
         check_room(self.store.root, self.limits.disk_reserve)
         file.write(block)
-
-    def _check_header(self, path: Path, name: str) -> None:
-        try:
-            check_header(path, self.limits.columns)
-        except DataError as error:
-            raise Problem(400, str(error).replace(str(path), name)) from None
-
-    async def read(
-        self,
-        path: Path,
-        name: str,
-        *,
-        schema: Schema | None = None,
-        rows_file: Path | None = None,
-        append: bool = False,
-        sheet: str | None = None,
-        missing: Sequence[str] = (),
-        strict: bool = False,
-    ) -> dict[str, Any]:
-        """Let another process look at the table; with a schema, also check and convert it for scoring."""
-        limits = self.limits
-        folder = path.parent
-        spec: dict[str, Any] = {
-            "path": str(path),
-            "name": name,
-            "result": str(folder / "result.json"),
-            "memory": limits.intake_memory,
-            "seconds": limits.intake_seconds,
-            "table_bytes": limits.table_bytes,
-            "rows": limits.rows,
-            "columns": limits.columns,
-            "schema": None,
-            "append": append,
-            "sheet": sheet,
-            "missing": list(missing),
-            "strict": strict,
-            "rows_file": str(rows_file),
-        }
-        if schema is not None:
-            spec["schema"] = str(folder / "schema.json")
-            await asyncio.to_thread(write_json, folder / "schema.json", schema.to_json())
-        await asyncio.to_thread(write_json, folder / "spec.json", spec)
-        async with self._readers:
-            code = await self._run(folder / "spec.json", name)
-        if code == EXIT_FULL:
-            raise OSError(errno.ENOSPC, FULL)
-        result = await asyncio.to_thread(read_json, folder / "result.json")
-        for scrap in ("spec.json", "schema.json", "result.json", "plain"):
-            remove(folder / scrap)
-        if result is None:
-            raise Problem(
-                400, f"{name} could not be read with the memory and time that this service gives to one upload."
-            )
-        if "error" in result:
-            raise Problem(400, result["error"])
-        found: dict[str, Any] = result["ok"]
-        return found
-
-    async def _run(self, spec: Path, name: str) -> int:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "ptad.service.sandbox",
-            str(spec),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        try:
-            return await asyncio.wait_for(process.wait(), self.limits.intake_seconds)
-        except TimeoutError:
-            raise Problem(
-                400, f"Reading {name} takes longer than {self.limits.intake_seconds:g} s. Send less."
-            ) from None
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
 
 
 class Places:
@@ -228,7 +146,7 @@ class Places:
         self.taken -= 1
 
 
-async def _beginning(body: AsyncIterator[bytes], most: int) -> tuple[bytes, bool]:
+async def beginning(body: AsyncIterator[bytes], most: int) -> tuple[bytes, bool]:
     """The beginning of a body, and whether that is all of it."""
     start = bytearray()
     async for block in body:
@@ -238,10 +156,15 @@ async def _beginning(body: AsyncIterator[bytes], most: int) -> tuple[bytes, bool
     return bytes(start), True
 
 
-async def _continued(start: bytes, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    yield start
+async def continued(start: bytes, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The whole of a body whose beginning was taken, in larger pieces."""
+    held = bytearray(start)
     async for block in body:
-        yield block
+        held += block
+        if len(held) >= PIECE:
+            yield bytes(held)
+            held.clear()
+    yield bytes(held)
 
 
 def _digest(path: Path) -> str:

@@ -201,7 +201,9 @@ def _numeric_block(names: Sequence[str], array: np.ndarray) -> np.ndarray:
         except UnreadableCells:  # some cells, which may count as missing; what else is wrong concerns the column
             raise
         except DataError as error:
-            raise DataError(f"{error} An array takes numbers only; for text pass a table or records.") from error
+            raise DataError(
+                f"{error.message.problem} An array takes numbers only; for text pass a table or records."
+            ) from error
     return block
 
 

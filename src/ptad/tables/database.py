@@ -71,18 +71,21 @@ class Database:
         name = unquote(uri[len(scheme) + 3 :])
         if name and not name.startswith("/"):
             raise SettingError(
-                f"--db: '{kind}://' is followed by a third slash and the file, such as {kind}:///shop.db. Correct it."
+                f"In the address of a database '{kind}://' is followed by a third slash and the file, such as "
+                f"{kind}:///shop.db. Correct it."
             )
         path = Path(name[1:]) if name not in ("", "/") else None
         if path is None and kind == "sqlite":
-            raise SettingError("--db: 'sqlite:///' is followed by the file, such as sqlite:///shop.db. Name it.")
+            raise SettingError(
+                "In the address of a database 'sqlite:///' is followed by the file, such as sqlite:///shop.db. Name it."
+            )
         return cls(kind, path, "" if path is None else str(path), f"{scheme}:///{path}" if path else "DuckDB")
 
     def existing(self) -> Path:
         """The file, which has to be there: a mistyped name must not make a new database."""
         assert self.path is not None
         if not self.path.is_file():
-            raise DataError(f"There is no database file {self.path}. Check --db; a new database is not made.")
+            raise DataError(f"There is no database file {self.path}. Check the address; a new database is not made.")
         return self.path
 
     @contextmanager
@@ -125,7 +128,7 @@ class Query:
         """The query without closing semicolons."""
         text = self.sql.strip().rstrip("; \t\n")
         if not text:
-            raise SettingError("--query is empty. Give a SELECT.")
+            raise SettingError("The query is empty. Give a SELECT.")
         return text
 
 
@@ -147,8 +150,8 @@ def driver(kind: str) -> Any:
 
 def _unknown() -> SettingError:
     return SettingError(
-        "--db must be sqlite:///FILE, duckdb:///FILE or postgresql://USER:PASSWORD@HOST:PORT/NAME, or a file that ends "
-        f"in {', '.join(_SUFFIXES)}. Got something else."
+        "The address of a database must be sqlite:///FILE, duckdb:///FILE or "
+        f"postgresql://USER:PASSWORD@HOST:PORT/NAME, or a file that ends in {', '.join(_SUFFIXES)}. Got something else."
     )
 
 
@@ -161,7 +164,7 @@ def _server(uri: str) -> Database:
     # a slash or an @ left bare in a password moves the rest of it into the host, the port or the name
     if parts is None or "@" in f"{host}{unquote(parts.path)}" or parts.fragment or password.count("@"):
         raise SettingError(
-            "--db: the address of the PostgreSQL server is malformed. It is postgresql://USER:PASSWORD@HOST:PORT/NAME, "
+            "The address of the PostgreSQL server is malformed. It is postgresql://USER:PASSWORD@HOST:PORT/NAME, "
             "in which / : @ # ? % of a password are written as %2F %3A %40 %23 %3F %25."
         )
     options = dict(parse_qsl(parts.query, keep_blank_values=True))

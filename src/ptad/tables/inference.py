@@ -3,65 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import SettingError
-from ptad.tables.column_types import MOST_BAD, TYPES, Reading, few_or_many, type_of_array
-from ptad.tables.date_format import check_format
+from ptad.messages import Option
+from ptad.tables.column_types import TYPES, Reading, few_or_many, type_of_array
+from ptad.tables.date_format import ISO, ISO_ZONED, check_format, parsed
 from ptad.tables.date_inference import COMPACT, DateFormats, are_days, infer_dates
-from ptad.tables.number_format import DECIMALS, PLAIN, NumberFormat, check_signs
-from ptad.tables.number_inference import NumberSigns, NumberTally, decide_signs
-from ptad.tables.values import (
-    CODE_TEXT,
-    NAIVE_TEXT,
-    ZONED_TEXT,
-    decoded,
-    is_text,
-    looks_like,
-    share_like,
-    whole_text,
-    without_missing,
+from ptad.tables.moments import whole_text
+from ptad.tables.notes import Note
+from ptad.tables.number_format import (
+    DECIMALS,
+    MOST_BAD,
+    PLAIN,
+    NumberFormat,
+    NumberSigns,
+    NumberTally,
+    check_signs,
+    decide_signs,
 )
+from ptad.tables.values import CODE_TEXT, decoded, is_text, looks_like, without_missing
 
 MOST_NAMES = 10
 _SIGN_NAMES = {**DECIMALS, " ": "space", "'": "apostrophe"}
-
-
-@dataclass(frozen=True)
-class Note:
-    """Something about the reading of a table that its owner should know.
-
-    Attributes
-    ----------
-    text : str
-        What was found.
-    option : str
-        What to fit with if that is wrong.
-    doubtful : bool
-        Whether it is a guess, or may be a mistake.
-    """
-
-    text: str
-    option: str
-    doubtful: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.text}. If that is wrong, fit with {self.option} (in Python: {self.argument})"
-
-    @property
-    def argument(self) -> str:
-        """The option as Python writes it."""
-        flag, _, value = self.option.partition(" ")
-        if flag == "--type":
-            column, _, type_ = value.rpartition("=")
-            type_, comma, rest = type_.partition(",")
-            return f"types={{{column!r}: {type_!r}}}{comma}{rest}"
-        if value in (",", "."):
-            return f"{flag.removeprefix('--')}={value!r}"
-        return self.option.replace("--decimal", "decimal=").replace("--thousands", "thousands=")
 
 
 def check_types(types: Mapping[str, str]) -> None:
@@ -93,7 +59,7 @@ def read_columns(
     types : mapping of column to type
         Types that the user chose, such as "numeric" or "date:%d/%m/%Y".
     decimal, thousands, semicolons
-        As for :func:`ptad.tables.number_inference.decide_signs`.
+        As for :func:`ptad.tables.number_format.decide_signs`.
 
     Returns
     -------
@@ -135,7 +101,7 @@ def _signs(
     if any(pa.types.is_floating(array.type) and _has_fractions(array) for array in columns.values()):
         tallies[""] = NumberTally()  # numbers that are numbers already have a point
         tallies[""].add(pa.array(["0.5"], pa.large_string()))
-    return decide_signs(tallies, decimal, thousands, semicolons=semicolons, most_bad=MOST_BAD)
+    return decide_signs(tallies, decimal, thousands, semicolons=semicolons)
 
 
 def _has_points(array: pa.Array) -> bool:
@@ -189,10 +155,10 @@ def _of_text(name: str, array: pa.Array, text: pa.Array, signs: NumberSigns, not
     type_ = few_or_many(array)
     if found is not None:
         text = (
-            f"column {name!r} looks like dates, but {1.0 - found.share:.0%} of its values cannot be read as "
+            f"Column {name!r} looks like dates, but {1.0 - found.share:.0%} of its values cannot be read as "
             f"{' or '.join(found.formats)}: it is used as {type_}"
         )
-        notes.append(Note(text, f"--type {name}={found.type}:{found.formats[0]}", True))
+        notes.append(Note(text, (Option("types", (name, f"{found.type}:{found.formats[0]}")),), True))
     return Reading(type_)
 
 
@@ -207,9 +173,10 @@ def _number_format(name: str, array: pa.Array, signs: NumberSigns) -> NumberForm
 
 def _iso_zone(array: pa.Array) -> bool | None:
     """Whether ISO 8601 dates have a time zone; None if the text holds no such dates."""
-    for pattern, zone in ((NAIVE_TEXT, None), (ZONED_TEXT, "UTC")):
-        if share_like(array, pattern, "us", zone) >= 1.0 - MOST_BAD:
-            return zone is not None
+    text = pc.utf8_trim_whitespace(array.drop_null())
+    for form in (ISO, ISO_ZONED):
+        if len(text) and parsed(text, form).null_count <= MOST_BAD * len(text):
+            return form == ISO_ZONED
     return None
 
 
@@ -223,18 +190,18 @@ def _are_days(name: str, array: pa.Array) -> bool:
 
 
 def _days_note(name: str) -> Note:
-    return Note(f"column {name!r} is read as dates ({COMPACT})", f"--type {name}=numeric")
+    return Note(f"Column {name!r} is read as dates ({COMPACT})", (Option("types", (name, "numeric")),))
 
 
 def _date_notes(name: str, found: DateFormats) -> list[Note]:
-    other = f"--type {name}={found.type}:{found.other_order if found.guessed else 'FORMAT'}"
+    other = (Option("types", (name, f"{found.type}:{found.other_order if found.guessed else 'FORMAT'}")),)
     if found.guessed:
-        text = f"column {name!r}: no value says whether the day or the month comes first; read as {found.formats[0]}"
+        text = f"Column {name!r}: no value says whether the day or the month comes first; read as {found.formats[0]}"
         return [Note(text, other, True)]
     if len(found.formats) > 1:
         listed = ", ".join(f"{form} ({n:,})" for form, n in zip(found.formats, found.counts, strict=True))
-        return [Note(f"column {name!r} has dates in {len(found.formats)} formats, all read: {listed}", other, True)]
-    return [Note(f"column {name!r} is read as dates in the format {found.formats[0]}", other)]
+        return [Note(f"Column {name!r} has dates in {len(found.formats)} formats, all read: {listed}", other, True)]
+    return [Note(f"Column {name!r} is read as dates in the format {found.formats[0]}", other)]
 
 
 def _sign_notes(
@@ -248,17 +215,17 @@ def _sign_notes(
     for form in dict.fromkeys(own.values() if decimal is None else ()):
         names = [name for name, f in own.items() if f == form and name not in signs.guessed]
         group = f" and a thousands {_SIGN_NAMES[form.thousands]}" if form.thousands else ""
-        text = f"numbers have a decimal {_SIGN_NAMES[form.decimal]}{group}, such as {form.example()}: {_listed(names)}"
+        text = f"Numbers have a decimal {_SIGN_NAMES[form.decimal]}{group}, such as {form.example()}: {_listed(names)}"
         if names and form.decimal == "," and points:
             text += f"; but {_listed(points)} {'has' if len(points) == 1 else 'have'} a decimal point"
         if names:
-            notes.append(Note(text, "--decimal and --thousands", bool(points)))
+            notes.append(Note(text, (Option("decimal"), Option("thousands")), bool(points)))
     for name in signs.guessed:
         if name in own:
             what, other = ("decimal", ".") if own[name].decimal == "," else ("thousands", ",")
             value = columns[name].drop_null()[0].as_py()
-            text = f"column {name!r}: the comma in {value!r} is read as a {what} comma, by a guess"
-            notes.append(Note(text, f"--decimal {other}", True))
+            text = f"Column {name!r}: the comma in {value!r} is read as a {what} comma, by a guess"
+            notes.append(Note(text, (Option("decimal", other),), True))
     return notes
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptad.errors import DataError
+from ptad.messages import Option
 
 
 @dataclass(frozen=True)
@@ -137,21 +138,35 @@ IN_MEMORY = Places()
 class RowError(DataError):
     """Something is wrong in one row of a table.
 
-    Attributes
+    Parameters
     ----------
-    row : int
-        The row, counted from 0 in the rows at hand.
     before, after : str
         What the message says before and after the place.
+    row : int
+        The row, counted from 0 in the rows at hand.
+    remedy, options
+        What to do, as for :class:`ptad.errors.PtadError`.
+    places : Places
+        Where the reader finds the rows.
     """
 
-    def __init__(self, before: str, row: int, after: str, places: Places = IN_MEMORY) -> None:
-        super().__init__(f"{before}{places.of(row)}{after}")
-        self.before, self.row, self.after = before, row, after
+    def __init__(
+        self,
+        before: str,
+        row: int,
+        after: str,
+        remedy: str = "",
+        options: tuple[Option, ...] = (),
+        places: Places = IN_MEMORY,
+    ) -> None:
+        super().__init__(f"{before}{places.of(row)}{after}", remedy, options)
+        self.args = (before, row, after, remedy, options, places)
+        self.row = row
 
     def at(self, places: Places) -> RowError:
         """Return the error for a reader who finds the rows at these places."""
-        return RowError(self.before, self.row, self.after, places)
+        before, row, after, remedy, options, _ = self.args
+        return RowError(before, row, after, remedy, options, places)
 
 
 @contextmanager

@@ -7,8 +7,9 @@ from typing import Any
 from ptad.errors import BundleError
 from ptad.layout import Anything, Listed, Mapped, Number, Record, Text, Truth, Whole, damaged, shown
 from ptad.tables.column_types import TYPES
+from ptad.tables.notes import Note
 
-FORMAT, VERSION = "ptad-schema", 3
+FORMAT, VERSION = "ptad-schema", 4
 _LAYOUT = Record(
     {
         "format": Text(),
@@ -16,8 +17,8 @@ _LAYOUT = Record(
         "from_array": Truth(),
         "missing": Listed(Text()),
         "inputs": Listed(Text(), low=1, distinct=True),
-        "left_out": Mapped(Text()),
-        "notes": Listed(Record({"text": Text(), "option": Text(), "doubtful": Truth()})),
+        "excluded": Mapped(Text()),
+        "notes": Listed(Note.layout),
         "columns": Listed(Mapped(Anything()), low=1),
     }
 )

@@ -12,6 +12,7 @@ import tempfile
 import weakref
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from ptad.errors import DataError
+from ptad.messages import Option
 
 FORMATS = {
     ".csv": "csv",
@@ -60,7 +62,7 @@ class Source:
         Where the bytes are; for standard input a temporary copy.
     label : str
         What errors call it.
-    format : {"csv", "tsv", "parquet", "arrow", "jsonl", "excel"}
+    format : {"csv", "tsv", "parquet", "arrow", "jsonl", "excel", "query"}
         Format of the content.
     compression : str or None
         Compression around it.
@@ -80,27 +82,11 @@ class Source:
     def check_unchanged(self) -> None:
         """Raise if the file is not the one that was found at the start."""
         try:
-            now = _state(self.path)
+            same = self.format == "query" or _state(self.path) == self.state
         except OSError:
-            now = (-1, -1)
-        if now != self.state:
+            same = False
+        if not same:
             raise DataError(f"{self.label} changed while it was read. Wait until it is complete, or read a copy of it.")
-
-    def check_first_line(self) -> None:
-        """Raise if text has no end of a line within reach: no memory would be enough to read on."""
-        if self.format not in TEXT_FORMATS:
-            return
-        seen = 0
-        try:
-            with self.open() as stream:
-                while seen < LONGEST_LINE and (piece := bytes(stream.read(1 << 16))):
-                    if b"\n" in piece or b"\r" in piece:
-                        return
-                    seen += len(piece)
-        except DAMAGE as error:
-            raise self.damaged(error) from error
-        if seen >= LONGEST_LINE:
-            raise endless_line(self.label)
 
     @contextmanager
     def open(self, *, native: bool = False) -> Iterator[IO[bytes]]:
@@ -131,10 +117,27 @@ class Source:
         finally:
             copy.unlink(missing_ok=True)
 
+    def not_text(self, encoding: str, error: Exception, likely: str = "latin-1") -> DataError:
+        """The error for bytes that are no text in this encoding."""
+        return DataError(
+            f"{self.label} is not {encoding} text ({error}).",
+            "Name its encoding, for example with {}.",
+            (Option("encoding", likely),),
+            "Save it as UTF-8.",
+        )
+
     def damaged(self, error: BaseException) -> DataError:
         """The error for content that cannot be read."""
         what = "a workbook" if self.format == "excel" else self.format
-        return DataError(f"{self.label} is damaged, truncated or not {what}: {error}. Fetch or write it again.")
+        reason = getattr(error, "strerror", None) or error  # the whole text of an error of the system names the path
+        return DataError(f"{self.label} is damaged, truncated or not {what}: {reason}. Fetch or write it again.")
+
+
+def check_distinct(label: str, names: Sequence[str]) -> None:
+    """Raise if a column name occurs twice."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise DataError(f"{label}: duplicate column names {', '.join(map(repr, twice))}. Rename them.")
 
 
 def endless_line(label: str, line: str = "the first line") -> DataError:
@@ -146,42 +149,44 @@ def endless_line(label: str, line: str = "the first line") -> DataError:
 _OPENERS: dict[str, Any] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
 
 
-def find_sources(source: Any, sheet: str | None = None) -> list[Source]:
+def find_sources(source: Any, sheet: str | None = None, label: str | None = None) -> list[Source]:
     """All files that ``source`` stands for: a path, a folder, a glob, "-" (standard input), or a list of those.
 
-    ``sheet`` is that of workbooks; it is refused where no file is one.
+    ``sheet`` is that of workbooks; it is refused where no file is one. ``label`` is what messages call the table.
 
     Files of a folder (read with its subfolders; hidden ones and those that begin with ``_`` are passed over) and of
     a glob come in the order of their sorted names.
     """
-    found = _found(source)
+    found = _found(source, label)
     if sheet is None:
         return found
     if all(one.format != "excel" for one in found):
-        raise DataError(f"--sheet: {found[0].label if found else 'the table'} is no workbook. Leave it out.")
+        label = found[0].label if found else "The table"
+        raise DataError(f"{label} is not a workbook, so that it has no sheets.", "Leave out {}.", (Option("sheet"),))
     return [replace(one, sheet=str(sheet)) for one in found]
 
 
-def _found(source: Any) -> list[Source]:
+def _found(source: Any, label: str | None) -> list[Source]:
     if isinstance(source, Sequence) and not isinstance(source, str | bytes):
-        return [found for part in source for found in _found(part)]
+        return [found for part in source for found in _found(part, label and f"{label}: {Path(part).name}")]
     if str(source) == "-":
         return [_spooled(sys.stdin.buffer)]
     path = Path(source)
     if path.is_dir():
         inside = sorted(p for p in path.rglob("*") if p.is_file() and not _hidden(p.relative_to(path)))
-        files = [p for p in inside if _by_suffix(p)[0] is not None]
+        files = [p for p in inside if by_suffix(p)[0] is not None]
         if not files:
             raise DataError(
-                f"The folder {path} holds no table. Files that can be read end in: {', '.join((*FORMATS, *WORKBOOKS))}."
+                f"The folder {label or path} holds no table. Files that can be read end in: "
+                f"{', '.join((*FORMATS, *WORKBOOKS))}."
             )
-        return [_source(p) for p in files]
+        return [_source(p, label and f"{label}: {p.relative_to(path)}") for p in files]
     if not path.exists() and glob.has_magic(str(source)):
         files = sorted(Path(p) for p in glob.glob(str(source), recursive=True) if Path(p).is_file())  # noqa: PTH207
         if not files:
-            raise DataError(f"No file matches {str(source)!r}. Check the pattern and the folder.")
-        return [_source(p) for p in files]
-    return [_source(path)]
+            raise DataError(f"No file matches {label or str(source)!r}. Check the pattern and the folder.")
+        return [_source(p, label and f"{label}: {p.name}") for p in files]
+    return [_source(path, label)]
 
 
 def _hidden(path: Path) -> bool:
@@ -211,13 +216,11 @@ def _source(path: Path, label: str | None = None) -> Source:
         if not is_workbook(path):
             raise DataError(f"{label} is a zip archive. Unpack it and name the table inside.")
         return Source(path, label, "excel", None, state)
-    kind, compression = _by_suffix(path)
+    kind, compression = by_suffix(path)
     if compression is None:
         compression = next((c for magic, c in _MAGIC.items() if start.startswith(magic)), None)
     found = Source(path, label, kind or "csv", compression, state)
-    if kind is None:
-        found = Source(path, label, _sniffed(found), compression, state)
-    return found
+    return found if kind else replace(found, format=_sniffed(found))
 
 
 def is_workbook(path: Path) -> bool:
@@ -235,7 +238,8 @@ def is_workbook(path: Path) -> bool:
         return path.suffix.lower() in WORKBOOKS  # its reader says what is wrong with it
 
 
-def _by_suffix(path: Path) -> tuple[str | None, str | None]:
+def by_suffix(path: Path) -> tuple[str | None, str | None]:
+    """Format and compression that the name of a file says, None for each that it does not."""
     compression = COMPRESSIONS.get(path.suffix.lower())
     inner = path.with_suffix("") if compression else path
     suffix = inner.suffix.lower()

@@ -9,17 +9,17 @@ from __future__ import annotations
 import datetime as dt
 import json
 import logging
-from collections import Counter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ptad.errors import DataError, MissingExtraError
+from ptad.messages import Message, Option
 from ptad.tables.conversion import arrow_of_objects
 from ptad.tables.delimited import NULL_WORDS
 from ptad.tables.places import SHEET
-from ptad.tables.sources import DAMAGE, Source
+from ptad.tables.sources import DAMAGE, Source, check_distinct
 
 logger = logging.getLogger("ptad")
 
@@ -51,7 +51,9 @@ def read_sheet(source: Source) -> pa.Table:
         raise source.damaged(error) from error
     where = f"{source.label}, sheet {sheet.name!r}"
     if not rows:
-        raise DataError(f"{where} is empty. Give a sheet with a header and rows; --sheet names another one.")
+        raise DataError(
+            f"{where} is empty.", "Give a sheet with a header and rows; {} names another one.", (Option("sheet"),)
+        )
     for (top, start), (bottom, stop) in merged:
         if top <= first <= bottom:
             raise DataError(
@@ -69,14 +71,20 @@ def _chosen(source: Source, names: list[str]) -> str:
     if wanted is None:
         if len(names) > 1:
             others = ", ".join(map(repr, names[1 : _SHOWN + 1])) + (" and more" if len(names) > _SHOWN + 1 else "")
-            logger.warning("%s: sheet %r is read, not %s. Choose with --sheet", source.label, names[0], others)
+            logger.warning(
+                Message(
+                    f"{source.label}: sheet {names[0]!r} is read, not {others}.", "Choose with {}.", (Option("sheet"),)
+                )
+            )
         return names[0]
     if wanted in names:
         return wanted
     if wanted.isdecimal() and 1 <= int(wanted) <= len(names):
         return names[int(wanted) - 1]
     listed = ", ".join(f"{i} {name!r}" for i, name in enumerate(names[:30], start=1))
-    raise DataError(f"{source.label} has no sheet {wanted!r}. Its sheets are: {listed}. Name one with --sheet.")
+    raise DataError(
+        f"{source.label} has no sheet {wanted!r}. Its sheets are: {listed}.", "Name one with {}.", (Option("sheet"),)
+    )
 
 
 def _table(where: str, rows: Rows, first: int, left: int) -> pa.Table:
@@ -103,9 +111,7 @@ def _table(where: str, rows: Rows, first: int, left: int) -> pa.Table:
             f"{where}: the header has no name in {'cell' if len(unnamed) == 1 else 'cells'} "
             f"{', '.join(unnamed[:_SHOWN])}, above a column with values. Write one; delete a title above the header."
         )
-    twice = [name for name, count in Counter(filter(None, names)).items() if count > 1]
-    if twice:
-        raise DataError(f"{where}: duplicate column names {', '.join(map(repr, twice))}. Rename them in the header.")
+    check_distinct(where, list(filter(None, names)))
     table = pa.table({name: _column(name, cells) for name, cells in kept.items()})
     empty = [first + 2 + i for i, full in enumerate(filled) if not full]
     return table.replace_schema_metadata({SHEET: json.dumps([first + 1, empty])})

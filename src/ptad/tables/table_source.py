@@ -18,12 +18,15 @@ class TableSource:
         Sheet of a workbook, by name or by number from 1.
     decimal, thousands : str, optional
         Signs in numbers that are written as text; by default those of the model, or what the values show.
+    label : str, optional
+        What messages call the table; by default its path.
     """
 
     source: Any
     sheet: str | None = None
     decimal: str | None = None
     thousands: str | None = None
+    label: str | None = None
 
     def __str__(self) -> str:
         return str(self.source)

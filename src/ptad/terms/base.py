@@ -16,12 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import columns, largest, like, namespace
+from ptad.arrays import columns, like, namespace
 from ptad.layout import ArrayLayout
 from ptad.reference import Batch, Reference
 from ptad.settings import Settings, setting
@@ -83,64 +83,54 @@ class TermValues:
     expected: Array | None = None  # (n, n_features), encoded like the rows; None if the term expects nothing
 
 
-class Term(Protocol):
+class Term:
     """One additive part of the score: fitted on training rows only, the same code for calibration and new rows."""
 
     #: Whether the detector standardises the value; a preset of one term may want its score as it is.
-    standardised: ClassVar[bool]
+    standardised: ClassVar[bool] = True
     #: Whether the detector cuts the rows into small chunks and evaluates them in threads; otherwise the term does.
-    chunked: ClassVar[bool]
+    chunked: ClassVar[bool] = True
     #: None: every row is scored on its own. Otherwise rows are scored together in batches of this size (paper only).
-    batch_size: int | None
-    #: What training said; empty for a term that is not trained.
-    history: History
+    batch_size: int | None = None
 
-    @property
-    def settings(self) -> TermSettings:
-        """What the term was made with."""
-        ...
+    def __init__(self, reference: Reference, settings: Any) -> None:
+        self.settings, self.features = settings, reference.features
+        self.history: History = []  # what training said; empty for a term that is not trained
 
     @classmethod
-    def fit(
-        cls,
-        rows: NDArray[np.float64],
-        reference: Reference,
-        features: Features,
-        settings: Any,
-        context: FitContext,
-    ) -> Self:
+    def fit(cls, rows: NDArray[np.float64], reference: Reference, settings: Any, context: FitContext) -> Self:
         """Fit on all training ``rows``; ``reference`` holds the sample of them that the model keeps."""
-        ...
+        raise NotImplementedError
 
     def value(self, batch: Batch) -> Array:
         """Return (n,): higher is more anomalous."""
-        ...
+        raise NotImplementedError
 
     def explain(self, batch: Batch) -> TermValues:
         """Return the same values with the columns they come from."""
-        ...
+        raise NotImplementedError
 
     def transform(self, batch: Batch) -> Array | None:
         """Return (n, m), the row as the term sees it, or None if it has no such picture."""
-        ...
+        return None
 
     def transform_names(self) -> list[str]:
         """Return m names for the columns of ``transform``; "{i}" stands for the name of column i."""
-        ...
+        return []
 
     def state(self) -> State:
-        """Return the arrays that a bundle keeps."""
-        ...
+        """Return the arrays that a bundle keeps besides the reference rows."""
+        return {}
 
     @classmethod
     def layouts(cls, features: Features, settings: Any, n_reference: int) -> Layouts:
         """Return what the arrays of a state have to be, given what is known without them."""
-        ...
+        return {}
 
     @classmethod
-    def from_state(cls, state: State, reference: Reference, features: Features, settings: Any, device: str) -> Self:
-        """Return the term that ``state``, which is as its layouts say, was taken from, on the device given."""
-        ...
+    def from_state(cls, state: State, reference: Reference, settings: Any) -> Self:
+        """Return the term that ``state``, which is as its layouts say, was taken from."""
+        raise NotImplementedError
 
 
 def cell_states(rows: Array, features: Features) -> tuple[Array, Array]:
@@ -150,14 +140,17 @@ def cell_states(rows: Array, features: Features) -> tuple[Array, Array]:
     return namespace(rows).isnan(first), first >= like(count, rows)
 
 
-def log_mean_exp(surprise: Array) -> Array:
-    """Return (n,): the logarithm of the mean of exp over the second axis; the largest entries dominate."""
-    xp: Any = namespace(surprise)
-    top = largest(surprise)
-    return top + xp.log(xp.exp(surprise - top[:, None]).mean(axis=1))
+def normalised(shares: Array) -> Array:
+    """Return shares that add up to 1 in every row, or to 0 where there are none."""
+    total = shares.sum(axis=1)[:, None]
+    return shares / namespace(shares).where(total > 0.0, total, 1.0)
 
 
-def softmax(surprise: Array) -> Array:
-    """Return how much each entry has to do with :func:`log_mean_exp`; rows add up to 1."""
-    parts = namespace(surprise).exp(surprise - largest(surprise)[:, None])
-    return parts / parts.sum(axis=1)[:, None]
+def plain_reasons(
+    rows: Array, features: Features, otherwise: Array | int = Reason.UNUSUAL_VALUE
+) -> tuple[Array, Array]:
+    """Return (n, n_columns) reasons: missing, unseen category or ``otherwise``; and that no partner is known."""
+    xp: Any = namespace(rows)
+    missing, unseen = cell_states(rows, features)
+    found = xp.where(missing, int(Reason.MISSING), xp.where(unseen, int(Reason.UNSEEN_CATEGORY), otherwise))
+    return found, xp.zeros_like(found) - 1

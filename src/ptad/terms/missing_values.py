@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,22 +34,15 @@ class MissingValues(Surprise):
 
     reason = Reason.MISSING
 
-    def __init__(self, chance: Matrix, features: Features, settings: MissingValuesSettings, device: str) -> None:
-        super().__init__(chance, features, settings, device)
+    def __init__(self, chance: Matrix, reference: Reference, settings: Any) -> None:
+        super().__init__(chance, reference, settings)
         self._chance = chance
 
     @classmethod
-    def fit(
-        cls,
-        rows: Matrix,
-        reference: Reference,
-        features: Features,
-        settings: MissingValuesSettings,
-        context: FitContext,
-    ) -> Self:
+    def fit(cls, rows: Matrix, reference: Reference, settings: Any, context: FitContext) -> Self:
         """Count how often each column is missing."""
-        gone = np.isnan(rows[:, features.starts]).mean(axis=0)
-        return cls((gone + 0.5 / context.n_rows) / (1.0 + 0.5 / context.n_rows), features, settings, context.device)
+        gone = np.isnan(rows[:, reference.features.starts]).mean(axis=0)
+        return cls((gone + 0.5 / context.n_rows) / (1.0 + 0.5 / context.n_rows), reference, settings)
 
     def happened(self, rows: Array) -> Array:
         return cell_states(rows, self.features)[0]
@@ -58,11 +51,9 @@ class MissingValues(Surprise):
         return {"chance": self._chance}
 
     @classmethod
-    def layouts(cls, features: Features, settings: MissingValuesSettings, n_reference: int) -> Layouts:
+    def layouts(cls, features: Features, settings: Any, n_reference: int) -> Layouts:
         return {"chance": ArrayLayout("float64", (features.n_columns,), low=0.1 / MOST_ROWS, high=1.0)}
 
     @classmethod
-    def from_state(
-        cls, state: State, reference: Reference, features: Features, settings: MissingValuesSettings, device: str
-    ) -> Self:
-        return cls(state["chance"], features, settings, device)
+    def from_state(cls, state: State, reference: Reference, settings: Any) -> Self:
+        return cls(state["chance"], reference, settings)

@@ -12,8 +12,8 @@ from typing import ClassVar
 from ptad.arrays import Array, gather, largest, namespace, pick
 from ptad.reference import Batch
 from ptad.settings import setting
-from ptad.terms.base import TermSettings, TermValues
-from ptad.terms.neighbour_term import NeighbourTerm, normalised
+from ptad.terms.base import TermSettings, TermValues, normalised
+from ptad.terms.neighbour_term import NeighbourTerm
 
 
 @dataclass(frozen=True)

@@ -3,46 +3,36 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptad.arrays import Array, namespace
 from ptad.reference import Batch, Neighbourhood, Reference
-from ptad.tables.features import Features
-from ptad.terms.base import FitContext, History, Layouts, Reason, State, cell_states
+from ptad.terms.base import FitContext, Reason, State, Term, normalised, plain_reasons
 
 LEAST_USUAL = 0.05  # of the average column, added to what is usual in a column
 
 
-class NeighbourTerm:
+class NeighbourTerm(Term):
     """A term that follows from the reference rows alone: nothing to train, nothing to keep besides them."""
 
-    standardised: ClassVar[bool] = True
-    chunked: ClassVar[bool] = True
-    batch_size: int | None = None
-
-    def __init__(self, reference: Reference, features: Features, settings: Any) -> None:
-        self.settings = settings
-        self.features = features
+    def __init__(self, reference: Reference, settings: Any) -> None:
+        super().__init__(reference, settings)
         self.reference = reference
-        self.history: History = []
         self._n_by_value = reference.coordinates.n_by_value
         self._by_column = reference.coordinates.sums(reference.device)
         reference.search  # noqa: B018  made here, once, and not by several threads of a scoring
 
     @classmethod
-    def fit(
-        cls,
-        rows: NDArray[np.float64],
-        reference: Reference,
-        features: Features,
-        settings: Any,
-        context: FitContext,
-    ) -> Self:
+    def fit(cls, rows: NDArray[np.float64], reference: Reference, settings: Any, context: FitContext) -> Self:
         """Look at the reference rows; there is nothing to train."""
-        return cls(reference, features, settings)
+        return cls(reference, settings)
+
+    @classmethod
+    def from_state(cls, state: State, reference: Reference, settings: Any) -> Self:
+        return cls(reference, settings)
 
     def _cells(self, found: Neighbourhood) -> Array:
         """Return (n, n_columns): how much each column has to do with the value, in units of its own."""
@@ -67,34 +57,6 @@ class NeighbourTerm:
 
         A common value that differs from the neighbours' is unusual beside the row's other values, not by itself.
         """
-        xp: Any = namespace(batch.rows)
-        missing, unseen = cell_states(batch.rows, self.features)
         common = self.reference.coordinates.is_common(batch.points)
-        alone = xp.where(common, int(Reason.UNUSUAL_COMBINATION), int(Reason.UNUSUAL_VALUE))
-        reason = xp.where(missing, int(Reason.MISSING), xp.where(unseen, int(Reason.UNSEEN_CATEGORY), alone))
-        return reason, xp.zeros_like(reason) - 1
-
-    def transform(self, batch: Batch) -> Array | None:
-        """Return None, unless a term has a picture of the row."""
-        return None
-
-    def transform_names(self) -> list[str]:
-        return []
-
-    def state(self) -> State:
-        """Return nothing: all follows from the reference rows."""
-        return {}
-
-    @classmethod
-    def layouts(cls, features: Features, settings: Any, n_reference: int) -> Layouts:
-        return {}
-
-    @classmethod
-    def from_state(cls, state: State, reference: Reference, features: Features, settings: Any, device: str) -> Self:
-        return cls(reference, features, settings)
-
-
-def normalised(shares: Array) -> Array:
-    """Return shares that add up to 1 in every row, or to 0 where there are none."""
-    total = shares.sum(axis=1)[:, None]
-    return shares / namespace(shares).where(total > 0.0, total, 1.0)
+        alone = namespace(batch.rows).where(common, int(Reason.UNUSUAL_COMBINATION), int(Reason.UNUSUAL_VALUE))
+        return plain_reasons(batch.rows, self.features, alone)

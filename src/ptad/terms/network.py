@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ptad.arrays import is_tensor, namespace
+from ptad.arrays import is_tensor
 from ptad.devices import resolve_device
 from ptad.errors import DataError, TrainingError
 from ptad.layout import require
@@ -27,14 +27,14 @@ from ptad.paper.settings import NetworkSettings
 from ptad.paper.training import train_network
 from ptad.reference import Batch, Reference
 from ptad.tables.features import Features
-from ptad.terms.base import Array, FitContext, History, Layouts, Reason, State, TermValues, cell_states
+from ptad.terms.base import Array, FitContext, History, Layouts, State, Term, TermValues, plain_reasons
 
 #: Share of the fit's steps and of its learning rate in a continuation: enough to follow, too little to forget.
 STEP_SHARE, RATE_SHARE = 0.25, 0.25
 N_PROBES = 256  # training rows whose scores are checked after a fit
 
 
-class NetworkTerm:
+class NetworkTerm(Term):
     """The score of a trained network, higher for anomalies.
 
     Attributes
@@ -62,7 +62,7 @@ class NetworkTerm:
         reference_index: NDArray[np.int64],
         history: History,
     ) -> None:
-        self.settings = settings
+        super().__init__(reference, settings)
         self.batch_size = settings.batch_size if settings.context == "batch" else None
         self.encoding = encoding
         self.history = history
@@ -76,27 +76,16 @@ class NetworkTerm:
     # fit ----------------------------------------------------------------------------------------------------------
 
     @classmethod
-    def fit(
-        cls,
-        rows: NDArray[np.float64],
-        reference: Reference,
-        features: Features,
-        settings: NetworkSettings,
-        context: FitContext,
-    ) -> Self:
+    def fit(cls, rows: NDArray[np.float64], reference: Reference, settings: Any, context: FitContext) -> Self:
         """Train on the rows; an interrupted fit of the same rows resumes from ``context.checkpoint``, a folder."""
         if not len(rows):
             raise DataError("There are 0 rows to train the network on. Give at least one.")
         device = torch.device(resolve_device(context.device))
-        encoding = Encoding.fit(np.asarray(rows, dtype=np.float64), features, settings).to(device)
+        encoding = Encoding.fit(np.asarray(rows, dtype=np.float64), reference.features, settings).to(device)
         return cls._trained(rows, reference, encoding, settings, context)
 
     def continue_fit(
-        self,
-        rows: NDArray[np.float64],
-        reference: Reference,
-        context: FitContext,
-        n_steps: int | None = None,
+        self, rows: NDArray[np.float64], reference: Reference, context: FitContext, n_steps: int | None = None
     ) -> Self:
         """Return the term after some more training; this one stays as it is, and so do encoding and device.
 
@@ -182,16 +171,8 @@ class NetworkTerm:
         value, contributions, expected = self._gather(batch, take)
         amounts = contributions.clip(0.0, None)
         total = amounts.cumsum(1)[:, -1:]  # a running sum adds in the same order however many rows there are
-        missing, unseen = cell_states(_rows(batch), self.encoding.features)
-        xp = namespace(value)
-        reason = xp.where(missing, int(Reason.MISSING), xp.where(unseen, int(Reason.UNSEEN_CATEGORY), 0))
-        return TermValues(
-            value=value,
-            shares=amounts / (total + (total == 0.0)),
-            reason=reason,
-            partner=xp.zeros_like(reason) - 1,
-            expected=expected,
-        )
+        shares = amounts / (total + (total == 0.0))
+        return TermValues(value, shares, *plain_reasons(_rows(batch), self.features), expected)
 
     def cells(self, batch: Batch | Array) -> Cells:
         """Return contributions, masks and expected values of every row."""
@@ -268,22 +249,15 @@ class NetworkTerm:
         return {**network, **encoding, "reference_index": self.reference_index}
 
     @classmethod
-    def layouts(cls, features: Features, settings: NetworkSettings, n_reference: int) -> Layouts:
+    def layouts(cls, features: Features, settings: Any, n_reference: int) -> Layouts:
         """Return the arrays of a network with these settings, which is not made for that."""
         return network_layouts(features, settings, n_reference)
 
     @classmethod
-    def from_state(
-        cls,
-        state: State,
-        reference: Reference,
-        features: Features,
-        settings: NetworkSettings,
-        device: str,
-    ) -> Self:
+    def from_state(cls, state: State, reference: Reference, settings: Any) -> Self:
         """Return the term that ``state`` was taken from; its history is the caller's to keep."""
-        target = torch.device(resolve_device(device))
-        encoding = Encoding(features, settings)
+        target = torch.device(resolve_device(reference.device))
+        encoding = Encoding(reference.features, settings)
         network = empty_network(encoding, settings)
         for prefix, module in (("network.", network), ("encoding.", encoding)):
             found = {n.removeprefix(prefix): torch.tensor(a) for n, a in state.items() if n.startswith(prefix)}

@@ -36,7 +36,7 @@ from ptad.layout import MOST_ROWS, ArrayLayout, require
 from ptad.reference import Batch, Reference
 from ptad.settings import setting
 from ptad.tables.features import Features
-from ptad.terms.base import FitContext, History, Layouts, Reason, State, TermSettings, TermValues
+from ptad.terms.base import FitContext, Layouts, Reason, State, Term, TermSettings, TermValues, normalised
 from ptad.terms.pair_choice import MOST_COMPARED, NO_EDGE, bin_edges, choose_pairs
 
 Matrix = NDArray[np.float64]
@@ -58,17 +58,12 @@ class RarePairSettings(TermSettings):
         return RarePair
 
 
-class RarePair:
+class RarePair(Term):
     """Surprise at the rarest pair of values."""
 
-    standardised: ClassVar[bool] = True
-    chunked: ClassVar[bool] = True
-    batch_size: int | None = None
-
-    def __init__(self, state: State, features: Features, settings: RarePairSettings, device: str) -> None:
-        self.settings = settings
-        self.features = features
-        self.history: History = []
+    def __init__(self, state: State, reference: Reference, settings: RarePairSettings) -> None:
+        super().__init__(reference, settings)
+        features, device = reference.features, reference.device
         self._state = state
         self._device = device
         self._edges = on_device(state["edges"], device)
@@ -84,10 +79,9 @@ class RarePair:
         self._given: tuple[Array, Array, Array, Array] | None = None  # made when first explained
 
     @classmethod
-    def fit(
-        cls, rows: Matrix, reference: Reference, features: Features, settings: RarePairSettings, context: FitContext
-    ) -> Self:
+    def fit(cls, rows: Matrix, reference: Reference, settings: Any, context: FitContext) -> Self:
         """Cut the features into bins and count the pairs."""
+        features = reference.features
         n_bins = int(np.clip(round(context.n_rows ** (1 / 3)), 2, settings.bins))
         edges = np.full((len(features), n_bins - 1), NO_EDGE)
         for j in features.numbers:
@@ -104,7 +98,7 @@ class RarePair:
             "n_rows": np.array([len(rows), context.n_rows], dtype=np.int64),
             "counts": np.concatenate([*counts, np.empty(0, dtype=np.int64)]).astype(np.int32),
         }
-        return cls(state, features, settings, context.device)
+        return cls(state, reference, settings)
 
     def _places(self, rows: Array) -> Array:
         bins = bin_rows(rows, self._edges, self._widths, self.features)
@@ -148,11 +142,10 @@ class RarePair:
         held = xp.where(like(gap, rows), 0.0, columns(amount, features.ravel()).reshape(-1, *features.shape))
         heaviest = rounded(held).argmax(axis=2) + like(features.shape[1] * np.arange(len(features)), rows)
         shares = held.sum(axis=2)
-        total = shares.sum(axis=1)[:, None]
         partner = gather(like(beside, rows)[best], like(features.ravel(), rows)[heaviest])
         return TermValues(
             value=value,
-            shares=shares / xp.where(total > 0.0, total, 1.0),
+            shares=normalised(shares),
             reason=xp.zeros_like(partner) + int(Reason.UNUSUAL_COMBINATION),
             partner=partner,
             expected=xp.where(like(has, rows), usual, np.nan),
@@ -187,17 +180,11 @@ class RarePair:
             self._given = tuple(on_device(np.concatenate(part), self._device) for part in parts)  # type: ignore
         return self._given
 
-    def transform(self, batch: Batch) -> None:
-        """Return None: a surprise is no picture of a row."""
-
-    def transform_names(self) -> list[str]:
-        return []
-
     def state(self) -> State:
         return self._state
 
     @classmethod
-    def layouts(cls, features: Features, settings: RarePairSettings, n_reference: int) -> Layouts:
+    def layouts(cls, features: Features, settings: Any, n_reference: int) -> Layouts:
         """Return the arrays; how many bins and pairs there are is for the arrays themselves to say."""
         n, most = len(features), max(settings.bins, int(features.n_categories.max(initial=0))) + 2
         return {
@@ -209,10 +196,8 @@ class RarePair:
         }
 
     @classmethod
-    def from_state(
-        cls, state: State, reference: Reference, features: Features, settings: RarePairSettings, device: str
-    ) -> Self:
-        (first, second), edges = state["pairs"], state["edges"]
+    def from_state(cls, state: State, reference: Reference, settings: Any) -> Self:
+        (first, second), edges, features = state["pairs"], state["edges"], reference.features
         widths = _widths(edges, features)
         require((edges[:, 1:] >= edges[:, :-1]).all(), "rare_pair.edges", "is not sorted")
         # in order and none twice: of few features there are few pairs, and each has a bounded number of partners
@@ -224,7 +209,7 @@ class RarePair:
         require(fits, "rare_pair.typical", "does not belong to its bins")
         n_counts = int((widths[first] * widths[second]).sum())
         require(len(state["counts"]) == n_counts, "rare_pair.counts", "does not belong to its pairs")
-        return cls(state, features, settings, device)
+        return cls(state, reference, settings)
 
 
 def bin_rows(rows: Array, edges: Array, widths: Indices, features: Features) -> Array:

@@ -8,24 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptad.arrays import Array, namespace, on_device
-from ptad.reference import Batch
-from ptad.tables.features import Features
-from ptad.terms.base import History, Reason, TermValues
+from ptad.reference import Batch, Reference
+from ptad.terms.base import Reason, Term, TermValues
 
 
-class Surprise:
+class Surprise(Term):
     """Sum over columns of minus the logarithm of the chance that the event happens there."""
 
-    standardised: ClassVar[bool] = True
-    chunked: ClassVar[bool] = True
-    batch_size: int | None = None
     reason: ClassVar[Reason]
 
-    def __init__(self, chance: NDArray[np.float64], features: Features, settings: Any, device: str) -> None:
-        self.settings = settings
-        self.features = features
-        self.history: History = []
-        self._surprise = on_device(-np.log(chance), device)  # (n_columns,)
+    def __init__(self, chance: NDArray[np.float64], reference: Reference, settings: Any) -> None:
+        super().__init__(reference, settings)
+        self._surprise = on_device(-np.log(chance), reference.device)  # (n_columns,)
 
     def happened(self, rows: Array) -> Array:
         """Return (n, n_columns): whether the event happened."""
@@ -41,15 +35,5 @@ class Surprise:
         cells = self.happened(batch.rows) * self._surprise
         total = cells.sum(axis=1)
         reason = xp.zeros_like(cells, dtype=xp.int64) + int(self.reason)
-        return TermValues(
-            value=total,
-            shares=cells / xp.where(total > 0.0, total, 1.0)[:, None],
-            reason=reason,
-            partner=xp.zeros_like(reason) - 1,
-        )
-
-    def transform(self, batch: Batch) -> None:
-        """Return None: an event is no picture of a row."""
-
-    def transform_names(self) -> list[str]:
-        return []
+        shares = cells / xp.where(total > 0.0, total, 1.0)[:, None]
+        return TermValues(value=total, shares=shares, reason=reason, partner=xp.zeros_like(reason) - 1)

@@ -18,23 +18,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Array, GroupSum, count_below, floats, like, namespace, on_device
+from ptad.arrays import Array, GroupSum, count_below, floats, largest, like, namespace, on_device
 from ptad.layout import MOST_ROWS, ArrayLayout
 from ptad.reference import Batch, Reference
 from ptad.settings import setting
 from ptad.tables.features import Features
-from ptad.terms.base import (
-    FitContext,
-    History,
-    Layouts,
-    Reason,
-    State,
-    TermSettings,
-    TermValues,
-    cell_states,
-    log_mean_exp,
-    softmax,
-)
+from ptad.terms.base import FitContext, Layouts, State, Term, TermSettings, TermValues, plain_reasons
 
 Matrix = NDArray[np.float64]
 NO_VALUE = np.finfo(np.float64).max  # fills the list of a feature that has fewer values than others
@@ -53,19 +42,12 @@ class TailProbabilitySettings(TermSettings):
         return TailProbability
 
 
-class TailProbability:
+class TailProbability(Term):
     """Logarithm of the mean inverse probability of the single values."""
 
-    standardised: ClassVar[bool] = True
-    chunked: ClassVar[bool] = True
-    batch_size: int | None = None
-
-    def __init__(
-        self, reference: Reference, n_rows: int, features: Features, settings: TailProbabilitySettings, device: str
-    ) -> None:
-        self.settings = settings
-        self.features = features
-        self.history: History = []
+    def __init__(self, reference: Reference, n_rows: int, settings: TailProbabilitySettings) -> None:
+        super().__init__(reference, settings)
+        features, device = reference.features, reference.device
         self._n_rows = n_rows
         few = int(np.clip(round(n_rows ** (1 / 3)), 2, settings.few))
         columns = [_known(reference.rows[:, j], features.n_categories[j] > 0, few) for j in range(len(features))]
@@ -82,17 +64,10 @@ class TailProbability:
         self._by_column = GroupSum(features.column, features.n_columns, device)
 
     @classmethod
-    def fit(
-        cls,
-        rows: Matrix,
-        reference: Reference,
-        features: Features,
-        settings: TailProbabilitySettings,
-        context: FitContext,
-    ) -> Self:
+    def fit(cls, rows: Matrix, reference: Reference, settings: Any, context: FitContext) -> Self:
         """Sort the reference rows; the least probability follows the size of the whole table."""
         n_rows = max(2, round(len(reference.rows) * context.n_rows / len(rows)))
-        return cls(reference, n_rows, features, settings, context.device)
+        return cls(reference, n_rows, settings)
 
     def _surprise(self, rows: Array) -> Array:
         xp: Any = namespace(rows)
@@ -112,35 +87,20 @@ class TailProbability:
 
     def explain(self, batch: Batch) -> TermValues:
         """Return the values and the columns that dominate the mean."""
-        xp: Any = namespace(batch.rows)
         surprise = self._surprise(batch.rows)
-        missing, unseen = cell_states(batch.rows, self.features)
-        reason = xp.where(missing, int(Reason.MISSING), xp.where(unseen, int(Reason.UNSEEN_CATEGORY), 0))
-        return TermValues(
-            value=log_mean_exp(surprise),
-            shares=self._by_column(softmax(surprise)),
-            reason=reason,
-            partner=xp.zeros_like(reason) - 1,
-        )
-
-    def transform(self, batch: Batch) -> None:
-        """Return None: probabilities are no picture of a row."""
-
-    def transform_names(self) -> list[str]:
-        return []
+        shares = self._by_column(softmax(surprise))
+        return TermValues(log_mean_exp(surprise), shares, *plain_reasons(batch.rows, self.features))
 
     def state(self) -> State:
         return {"n_rows": np.array([self._n_rows])}
 
     @classmethod
-    def layouts(cls, features: Features, settings: TailProbabilitySettings, n_reference: int) -> Layouts:
+    def layouts(cls, features: Features, settings: Any, n_reference: int) -> Layouts:
         return {"n_rows": ArrayLayout("int64", (1,), low=2, high=MOST_ROWS)}
 
     @classmethod
-    def from_state(
-        cls, state: State, reference: Reference, features: Features, settings: TailProbabilitySettings, device: str
-    ) -> Self:
-        return cls(reference, int(state["n_rows"][0]), features, settings, device)
+    def from_state(cls, state: State, reference: Reference, settings: Any) -> Self:
+        return cls(reference, int(state["n_rows"][0]), settings)
 
 
 def _known(values: Matrix, category: bool, few: int) -> tuple[Matrix, Matrix, bool]:
@@ -152,3 +112,16 @@ def _known(values: Matrix, category: bool, few: int) -> tuple[Matrix, Matrix, bo
     ordered = np.sort(counts)
     at_most = np.concatenate([[0], np.cumsum(ordered)])[np.searchsorted(ordered, counts, side="right")]
     return different, at_most / max(len(present), 1), True
+
+
+def log_mean_exp(surprise: Array) -> Array:
+    """Return (n,): the logarithm of the mean of exp over the second axis; the largest entries dominate."""
+    xp: Any = namespace(surprise)
+    top = largest(surprise)
+    return top + xp.log(xp.exp(surprise - top[:, None]).mean(axis=1))
+
+
+def softmax(surprise: Array) -> Array:
+    """Return how much each entry has to do with :func:`log_mean_exp`; rows add up to 1."""
+    parts = namespace(surprise).exp(surprise - largest(surprise)[:, None])
+    return parts / parts.sum(axis=1)[:, None]

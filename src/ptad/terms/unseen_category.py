@@ -38,33 +38,28 @@ class UnseenCategory(Surprise):
 
     reason = Reason.UNSEEN_CATEGORY
 
-    def __init__(self, counts: NDArray[np.int64], n_rows: int, features: Features, settings: Any, device: str) -> None:
+    def __init__(self, counts: NDArray[np.int64], n_rows: int, reference: Reference, settings: Any) -> None:
+        features = reference.features
         groups = np.split(counts, np.cumsum(features.n_categories[features.categories] + 1)[:-1])
         chance = np.ones(features.n_columns)
         for j, group in zip(features.categories, groups if len(counts) else [], strict=False):
             once = (group == 1).sum() / max(group.sum(), 1)
             chance[features.column[j]] = (once + 0.5 / n_rows) / (1.0 + 0.5 / n_rows)
-        super().__init__(chance, features, settings, device)
+        super().__init__(chance, reference, settings)
         self._counts, self._n_rows = counts, n_rows
-        self._new = on_device(counts == 0, device)
+        self._new = on_device(counts == 0, reference.device)
         self._starts = np.concatenate([[0], np.cumsum(features.n_categories[features.categories] + 1)])[:-1]
 
     @classmethod
-    def fit(
-        cls,
-        rows: Matrix,
-        reference: Reference,
-        features: Features,
-        settings: UnseenCategorySettings,
-        context: FitContext,
-    ) -> Self:
+    def fit(cls, rows: Matrix, reference: Reference, settings: Any, context: FitContext) -> Self:
         """Count the rows of every category."""
+        features = reference.features
         counts = [
             np.bincount(rows[~np.isnan(rows[:, j]), j].astype(np.int64), minlength=features.n_categories[j] + 1)
             for j in features.categories
         ]
         together = np.concatenate([*counts, np.empty(0, dtype=np.int64)])
-        return cls(together, context.n_rows, features, settings, context.device)
+        return cls(together, context.n_rows, reference, settings)
 
     def happened(self, rows: Array) -> Array:
         xp: Any = namespace(rows)
@@ -83,7 +78,7 @@ class UnseenCategory(Surprise):
         return {"counts": self._counts, "n_rows": np.array([self._n_rows])}
 
     @classmethod
-    def layouts(cls, features: Features, settings: UnseenCategorySettings, n_reference: int) -> Layouts:
+    def layouts(cls, features: Features, settings: Any, n_reference: int) -> Layouts:
         n_codes = int((features.n_categories[features.categories] + 1).sum())
         return {
             "counts": ArrayLayout("int64", (n_codes,), low=0, high=MOST_ROWS),
@@ -91,7 +86,5 @@ class UnseenCategory(Surprise):
         }
 
     @classmethod
-    def from_state(
-        cls, state: State, reference: Reference, features: Features, settings: UnseenCategorySettings, device: str
-    ) -> Self:
-        return cls(state["counts"], int(state["n_rows"][0]), features, settings, device)
+    def from_state(cls, state: State, reference: Reference, settings: Any) -> Self:
+        return cls(state["counts"], int(state["n_rows"][0]), reference, settings)

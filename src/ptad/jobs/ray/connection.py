@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ptad.errors import MissingExtraError, SettingError
+from ptad.messages import Option
 
 
 @contextmanager
@@ -25,7 +26,7 @@ def connected(address: str | None = None, workers: int | None = None) -> Iterato
         How many processors that cluster has; all of them without it.
     """
     if workers is not None and workers < 1:
-        raise SettingError(f"--workers must be at least 1. Got {workers} instead.")
+        raise SettingError(f"{workers} workers do no work.", "Give {} at least 1.", (Option("workers"),))
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
     try:
         import ray
@@ -41,9 +42,7 @@ def connected(address: str | None = None, workers: int | None = None) -> Iterato
         ray.init(**own, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise SettingError(
-            f"--address {address}: no Ray cluster answers there: {reason}. Check that it runs."
-        ) from error
+        raise _no_answer(address, reason) from error
     try:
         yield ray
     finally:
@@ -58,9 +57,16 @@ def _check_reachable(address: str | None) -> None:
     try:
         socket.create_connection((host, int(port)), timeout=10).close()
     except (OSError, ValueError) as error:
-        raise SettingError(
-            f"--address {address}: no Ray cluster answers there: {error}. Check that it runs."
-        ) from error
+        raise _no_answer(address, error) from error
+
+
+def _no_answer(address: str | None, reason: object) -> SettingError:
+    where = address or "on this machine"
+    return SettingError(
+        f"No Ray cluster answers at {where}: {reason}.",
+        "Check that it runs, or give {} another one.",
+        (Option("address"),),
+    )
 
 
 def worker_share(ray: Any, workers: int | None, device: str) -> tuple[int, float]:
@@ -68,7 +74,11 @@ def worker_share(ray: Any, workers: int | None, device: str) -> tuple[int, float
     resources = ray.cluster_resources()
     gpus = int(resources.get("GPU", 0))
     if device.startswith("cuda") and not gpus:
-        raise SettingError(f"--device {device}: the cluster has no GPU. Use --device cpu, or add a machine with one.")
+        raise SettingError(
+            f"The cluster has no GPU for the device {device!r}.",
+            "Use {}, or add a machine with one.",
+            (Option("device", "cpu"),),
+        )
     if gpus and device != "cpu":
         return workers or gpus, 1.0
     return workers or max(1, int(resources.get("CPU", 1))), 0.0

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,30 +18,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ptad._version import __version__
 from ptad.errors import DataError, SettingError, UserError
-from ptad.files import OutputLock, unwritable, write_whole
-from ptad.jobs.bad_cell_list import LIST, bad_cell_list, from_bytes, to_bytes
-from ptad.jobs.cell_counts import CellCounts
+from ptad.files import OutputLock, refused, write_whole
+from ptad.jobs.bad_cell_list import LIST, bad_cell_list, from_bytes
+from ptad.jobs.batches import known_names, load_light
 from ptad.jobs.ray.connection import connected, worker_share
 from ptad.jobs.ray.plan import Unit, make_units, parquet_files, read_unit
-from ptad.jobs.score import (
-    CELLS,
-    Progress,
-    ScoreSummary,
-    added_schema,
-    check_added_names,
-    check_explain,
-    known_names,
-    load_light,
-    rows_per_batch,
-    scan_for,
-)
-from ptad.jobs.scored_batch import score_batch
+from ptad.jobs.score import ScoreJob, ScoreOptions, ScoreSummary
+from ptad.jobs.scored_batch import CELLS, CellCounts, score_batch
+from ptad.messages import Option
 from ptad.model import Model
-from ptad.tables import Query, TableWriter
-from ptad.tables.places import RowError
-from ptad.tables.table_source import as_source
+from ptad.tables import TableWriter
+from ptad.tables.places import Places, RowError
 
 logger = logging.getLogger("ptad")
 
@@ -57,17 +44,7 @@ def score_on_cluster(
     *,
     address: str | None = None,
     workers: int | None = None,
-    explain: int = 0,
-    append: bool = True,
-    prefix: str = "",
-    false_alarm_rate: float | str | None = None,
-    device: str = "auto",
-    encoding: str = "utf-8",
-    missing: Sequence[str] = (),
-    strict: bool = False,
-    bad_cells: Path | None = None,
-    batch_rows: int | None = None,
-    progress: Progress | None = None,
+    **options: Any,
 ) -> ScoreSummary:
     """Score a table of files into a folder of Parquet parts; the rows are those of the local engine, in its order.
 
@@ -77,85 +54,81 @@ def score_on_cluster(
         A folder; it holds ``part-*.parquet``, and the file ``_SUCCESS`` once all of them are there.
     address, workers
         The cluster, and how many workers score at a time; see :func:`ptad.jobs.ray.connection.connected`.
-
-    The other parameters are those of :func:`ptad.jobs.score.score_table`.
+    **options
+        Those of :class:`ptad.jobs.score.ScoreOptions`.
     """
-    wish = as_source(source)
-    if isinstance(wish.source, Query) or str(source) == "-":
-        raise SettingError("--engine ray reads files that all machines see. Write the rows to a Parquet file first.")
-    check_explain(explain)
-    folder = Path(out).resolve()
-    model = load_light(model_folder, device="cpu", false_alarm_rate=false_alarm_rate, missing=missing)
-    step = batch_rows or rows_per_batch(model)
-    scan = scan_for(model, source, batch_rows=step, encoding=encoding)
-    added = added_schema(explain, prefix)
-    check_added_names(scan, added, append)
+    chosen = ScoreOptions(**options)
+    plan = ScoreJob(model_folder, source, chosen, "cpu")
+    if not plan.is_read_again:
+        raise SettingError("A cluster reads files that all machines see. Write the rows to a Parquet file first.")
+    model, scan, folder = plan.model, plan.scan, Path(out).resolve()
     known_names(model, scan.schema.names)  # names the columns that are ignored, once
-    schema = pa.schema([*(scan.schema if append else ()), *added])
     with _only_writer(folder):
-        _open_folder(
-            folder,
-            {
-                "ptad": __version__,
-                "model": model.digest,
-                "sources": [[str(s.path.resolve()), *s.state] for s in scan.sources],
-                "false_alarm_rate": None if model.detector_.calibration is None else model.false_alarm_rate_,
-                "columns": schema.names,
-                "batch_rows": step,
-                "encoding": encoding,
-                "reading": [wish.sheet, wish.decimal, wish.thousands],
-                "missing": list(model.schema_.missing),
-                "strict": strict,
-            },
-        )
+        # parts hold whole rows; workers may have other devices than the driver
+        _open_folder(folder, plan.belongs_to() | {"columns": plan.schema.names, "device": None})
         job = {
             "model": str(Path(model_folder).resolve()),
-            "device": device,
-            "false_alarm_rate": false_alarm_rate,
-            "missing": list(missing),
-            "strict": strict,
-            "explain": explain,
-            "append": append,
+            "device": chosen.device,
+            "false_alarm_rate": chosen.false_alarm_rate,
+            "missing": list(chosen.missing),
+            "strict": chosen.strict,
+            "explain": chosen.explain,
+            "append": chosen.append,
             "out": str(folder),
             "own": scan.schema.serialize().to_pybytes(),
-            "schema": schema.serialize().to_pybytes(),
-            "anomaly": f"{prefix}anomaly",
-            "signs": [wish.decimal, wish.thousands],
+            "schema": plan.schema.serialize().to_pybytes(),
+            "anomaly": f"{chosen.prefix}anomaly",
+            "signs": [plan.wish.decimal, plan.wish.thousands],
         }
         anomalies = resumed = 0
         cells = CellCounts.none(model.schema_)
-        units = make_units(parquet_files(scan, folder / COPIES, step), step)
+        units = make_units(parquet_files(scan, folder / COPIES, plan.step), plan.step)
         with connected(address, workers) as ray:
-            for row in _run(ray, units, job, *worker_share(ray, workers, device)):
+            for row in _run(ray, units, job, *worker_share(ray, workers, chosen.device)):
                 if row["error"]:
-                    words = json.loads(row["error"])
-                    raise (
-                        DataError(words[0]) if len(words) == 1 else RowError(words[0], words[1], words[2], scan.places)
-                    )
+                    raise _raised(json.loads(row["error"]), scan.places)
                 cells += CellCounts.from_bytes(row["cells"], model.schema_)
                 anomalies += row["anomalies"]
                 resumed += row["rows"] if row["resumed"] else 0
-                if progress is not None:
-                    progress(cells.rows, scan.n_rows)
+                if chosen.progress is not None:
+                    chosen.progress(cells.rows, scan.n_rows)
         for found in scan.sources:
             found.check_unchanged()
-        with bad_cell_list(bad_cells, scan.places) as listed:
-            for unit in units if bad_cells is not None else ():
+        with bad_cell_list(chosen.bad_cells, scan.places) as listed:
+            for unit in units if chosen.bad_cells is not None else ():
                 listed.add(from_bytes(pq.read_schema(folder / unit.part).metadata[LIST]), unit.start)
         shutil.rmtree(folder / COPIES, ignore_errors=True)
         for left_over in folder.glob(".part-*.part"):  # of workers that died while they wrote
             left_over.unlink(missing_ok=True)
         (folder / DONE).touch()
+        cells.warn_of_unread(model.schema_)
         return ScoreSummary.of(model, cells, anomalies, resumed, str(out))
+
+
+def _sent(error: UserError, start: int) -> list[Any]:
+    """An error of a worker whose rows begin at ``start``, as plain types."""
+    options = [[o.name, o.value] for o in error.message.options]
+    if isinstance(error, RowError):
+        before, row, after, remedy, *_ = error.args
+        return [before, start + row, after, remedy, options]
+    return [error.message.problem, error.message.remedy, options]
+
+
+def _raised(words: list[Any], places: Places) -> DataError:
+    """The error that a worker has sent, for a reader who finds the rows at these places."""
+    *what, remedy, named = words
+    options = tuple(Option(name, tuple(value) if isinstance(value, list) else value) for name, value in named)
+    if len(what) == 1:
+        return DataError(what[0], remedy, options)
+    before, row, after = what
+    return RowError(before, row, after, remedy, options, places)
 
 
 def _only_writer(folder: Path) -> OutputLock:
     """One job at a time fills the folder; on other machines too, where the drive has locks."""
-    try:
+    with refused(folder, DataError):
         folder.parent.mkdir(parents=True, exist_ok=True)
         return OutputLock(folder)
-    except OSError as error:
-        raise unwritable(folder, error, DataError) from error
 
 
 def _open_folder(folder: Path, belongs_to: dict[str, Any]) -> None:
@@ -231,10 +204,8 @@ class ClusterWorker:
             resumed = found is not None
             flagged, cells = found or self._score(unit)
             anomalies = int(pc.sum(flagged.cast(pa.int64())).as_py() or 0)
-        except RowError as mistake:
-            error = json.dumps([mistake.before, unit.start + mistake.row, mistake.after])
         except UserError as mistake:
-            error = json.dumps([str(mistake)])
+            error = json.dumps(_sent(mistake, unit.start))
         return {
             "start": [start],
             "rows": [rows],
@@ -257,7 +228,7 @@ class ClusterWorker:
         known = batch.select(known_names(self.model, batch.schema.names, say=False))
         scored = score_batch(self.model, known, self.job["explain"], strict=self.job["strict"])
         own = batch.columns if self.job["append"] else []
-        notes = {CELLS: scored.cells.to_bytes(), LIST: to_bytes(scored.bad)}
+        notes = scored.notes()
         schema = self.schema.with_metadata({**(self.schema.metadata or {}), **notes})
         with TableWriter(self.out / unit.part, schema) as writer:
             writer.write(pa.RecordBatch.from_arrays([*own, *scored.columns.values()], schema=schema))

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptad.errors import DataError, MissingExtraError, SettingError
-from ptad.table_model import TableModel
 
 # blue and red that colour-blind readers tell apart
 NORMAL, ANOMALY, QUIET, INK = "#2f6f9f", "#c8452f", "#b8c0c8", "#2b3138"
@@ -25,29 +24,27 @@ def pyplot() -> Any:
     return plt
 
 
-def one_axes(ax: Any, size: tuple[float, float]) -> tuple[Any, Any]:
-    """Return (figure, axes): those given, or new ones."""
-    if ax is not None:
-        return ax.figure, ax
-    figure, made = pyplot().subplots(figsize=size, layout="constrained")
-    return figure, made
+def one_axes(ax: Any, size: tuple[float, float]) -> Any:
+    """Return the axes: those given, or new ones."""
+    return pyplot().subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 
-def grid_of_axes(ax: Any, shape: tuple[int, int], size: tuple[float, float], **sharing: Any) -> tuple[Any, Any]:
-    """Return (figure, array of axes): those given, whose shape must be right, or new ones."""
+def grid_of_axes(ax: Any, shape: tuple[int, int], size: tuple[float, float], **sharing: Any) -> Any:
+    """Return an array of axes: those given, whose shape must be right, or new ones."""
     if ax is None:
-        figure, made = pyplot().subplots(*shape, figsize=size, layout="constrained", squeeze=False, **sharing)
-        return figure, made
+        return pyplot().subplots(*shape, figsize=size, layout="constrained", squeeze=False, **sharing)[1]
     axes = np.asarray(ax, dtype=object)
     if axes.size != shape[0] * shape[1]:
         raise SettingError(f"'ax' must hold {shape[0]} x {shape[1]} axes. Got {axes.size} instead.")
-    axes = axes.reshape(shape)
-    return axes[0, 0].figure, axes
+    return axes.reshape(shape)
 
 
-def bare(ax: Any) -> None:
-    """Take away the frame lines that say nothing."""
+def bare(ax: Any, grid: str | None = None) -> None:
+    """Take away the frame lines that say nothing; a ``grid`` along an axis, or both, lies behind what is drawn."""
     ax.spines[["top", "right"]].set_visible(False)
+    if grid is not None:
+        ax.grid(axis=grid, color=QUIET, alpha=0.4, linewidth=0.6)
+        ax.set_axisbelow(True)
 
 
 def name_ticks(axis: Any, names: Sequence[str], **text: Any) -> None:
@@ -61,13 +58,6 @@ def shortened(name: str, length: int = 24) -> str:
     """Cut a long column name; dollar signs would start a formula in matplotlib."""
     cut = name if len(name) <= length else name[: length - 1] + "…"
     return cut.replace("$", r"\$")
-
-
-def heat(contributions: np.ndarray, full: float | None) -> np.ndarray:
-    """Return 0 to 1 per cell: 1 from a contribution of ``full`` on, or without it at the largest one."""
-    contributions = np.asarray(contributions, dtype=np.float64)
-    most = float(contributions.max(initial=0.0)) if full is None else full
-    return np.asarray(np.clip(contributions / most, 0.0, 1.0)) if most > 0 else np.zeros_like(contributions)
 
 
 def rows_text(n_rows: int) -> str:
@@ -87,15 +77,3 @@ def known_anomalies(labels: Any, n_rows: int) -> NDArray[np.bool_]:
             f"A label must be 1 or true for an anomaly, 0 or false for a normal row. Got {other!r} instead."
         )
     return found.astype(bool)
-
-
-def network_of(estimator: TableModel, figure: str) -> Any:
-    """Return the network of a detector of the ``paper`` preset; other detectors have none to draw."""
-    estimator._check_fitted()
-    for settings, term in zip(estimator.config_.terms, estimator.detector_.pipeline.terms, strict=True):
-        if settings.title() == "network":
-            return term
-    raise SettingError(
-        f"{figure} shows the paper's network, which this model does not have: it was fitted with the preset "
-        f"{estimator.preset!r}. Fit with PTAD(preset='paper')."
-    )

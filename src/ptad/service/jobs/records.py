@@ -15,8 +15,8 @@ from typing import Any
 
 from ptad.service import audit
 from ptad.service.disk import EXIT_FULL, FULL, check_room, is_full
-from ptad.service.jobs.process import FITTED
-from ptad.service.jobs.supervisor import RESULT, TASK, Worker, end_of, got_further, memory_of_a_worker, tidy
+from ptad.service.jobs.process import FITTED, RESULT, TASK
+from ptad.service.jobs.supervisor import Worker, end_of, got_further, memory_of_a_worker, tidy
 from ptad.service.logs import traced
 from ptad.service.metrics import Metrics
 from ptad.service.models import Models, new_about, new_model_id, version_name

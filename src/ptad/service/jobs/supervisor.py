@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from ptad.service.jobs.process import FITTED
+from ptad.service.jobs import progress
+from ptad.service.jobs.process import CHECKPOINT, FITTED, TASK
 from ptad.service.jobs.table_scores import PARTS
 from ptad.service.store import remove
 
-TASK, PROGRESS, RESULT, CHECKPOINT = "task.json", "progress.jsonl", "result.json", "checkpoint"
 POLL_SECONDS = 0.2
 TERM_SECONDS = 3.0  # between SIGTERM and SIGKILL
 
@@ -48,7 +46,7 @@ class Worker:
 
     async def watch(self, told: Callable[[], None]) -> int | None:
         """Wait for the end and return its code; call ``told`` whenever the worker has said something."""
-        path, size = self.folder / PROGRESS, -1
+        path, size = self.folder / progress.FILE, -1
         while self._process.returncode is None:
             with suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(self._process.wait()), POLL_SECONDS)
@@ -76,35 +74,6 @@ class Worker:
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
                 self._process.send_signal(number)
-
-
-class Told:
-    """Reads what a worker has told, entry by entry; each byte once, however long the job goes on."""
-
-    def __init__(self, folder: Path, skip: int = 0) -> None:
-        self._path, self._skip, self._place = folder / PROGRESS, skip, 0
-
-    def read(self) -> list[dict[str, Any]]:
-        """Return the entries that were written since the last time."""
-        try:
-            with self._path.open("rb") as file:
-                file.seek(self._place)
-                block = file.read()
-        except OSError:
-            return []
-        whole = block[: block.rfind(b"\n") + 1]
-        self._place += len(whole)
-        lines = whole.split(b"\n")[:-1]
-        skipped, self._skip = lines[self._skip :], max(0, self._skip - len(lines))
-        return [_entry(line) for line in skipped]
-
-
-def _entry(line: bytes) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(line)
-        return found
-    except ValueError:  # cut off when the machine went down
-        return {}
 
 
 def end_of(code: int | None) -> str:

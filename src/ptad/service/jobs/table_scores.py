@@ -6,7 +6,7 @@ goes on where it stood. The scored file gets its name as the last act, so where 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,16 @@ from ptad.devices import resolve_device
 from ptad.errors import DataError, UserError
 from ptad.estimator import PTAD
 from ptad.jobs.bad_cell_list import bad_cell_list
+from ptad.jobs.batches import load_model, rows_per_batch
 from ptad.jobs.explain import why_columns
 from ptad.jobs.resume import PartStore
-from ptad.jobs.score import added_schema, load_model, rows_per_batch
+from ptad.jobs.score import added_schema
 from ptad.report.content import ReportSettings, make_content
 from ptad.report.cross_fit import CrossFit, Scorer
 from ptad.report.survey import BatchScores, Label, Survey
+from ptad.service.jobs.progress import ProgressFile
 from ptad.service.store import read_json, write_json
-from ptad.tables import BadCells, TableScan, TableWriter, scan_table
+from ptad.tables import BadCells, TableScan, TableSource, TableWriter, scan_table
 from ptad.tables.places import located
 
 CONTENT, SCORED, BAD_CELLS = "content.json", "scored.parquet", "bad_cells.csv"
@@ -40,10 +42,8 @@ IN_SAMPLE = (
 )
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
-Progress = Callable[[int, int | None], None]
 
-
-def score_table(folder: Path, task: dict[str, Any], progress: Progress, note: Callable[[str], None]) -> dict[str, Any]:
+def score_table(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str, Any]:
     """Score a table; leave what the page shows and the scored rows in the folder, and return a summary.
 
     Parameters
@@ -52,10 +52,8 @@ def score_table(folder: Path, task: dict[str, Any], progress: Progress, note: Ca
         The folder of the job.
     task : dict
         What the service wrote for the worker.
-    progress : callable(rows_done, rows_in_all or None)
-        Called after every batch.
-    note : callable(text)
-        Called once if an earlier run had got somewhere.
+    progress : ProgressFile
+        Told of every batch, and if an earlier run had got somewhere.
     """
     if (folder / SCORED).exists():  # killed after the last act
         (folder / f".{SCORED}.lock").unlink(missing_ok=True)  # of the process that was killed
@@ -90,12 +88,12 @@ def score_table(folder: Path, task: dict[str, Any], progress: Progress, note: Ca
                 places=scan.places,
                 listed=listed,
             )
-            for batch, found, why in _scored(survey, scan, store, note):
+            for batch, found, why in _scored(survey, scan, store, progress):
                 survey.count_in(batch, found)
                 columns = [*_columns(survey, found), *why]
                 scores.append(found.scores)
                 writer.write(pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=schema))
-                progress(survey.n_rows, scan.n_rows)
+                progress.stage("scoring", survey.n_rows, scan.n_rows or 0, "rows")
             if label is not None and not survey.normal.counts.sum():
                 raise DataError(
                     f"No row is normal by the label column {label.column!r}. Name the value of normal rows."
@@ -117,7 +115,7 @@ def score_table(folder: Path, task: dict[str, Any], progress: Progress, note: Ca
 
 
 def _scored(
-    survey: Survey, scan: TableScan, store: PartStore, note: Callable[[str], None]
+    survey: Survey, scan: TableScan, store: PartStore, progress: ProgressFile
 ) -> Iterator[tuple[pa.RecordBatch, BatchScores, list[pa.Array]]]:
     """Yield every batch with its scores and reasons, from the store where an earlier run has left them there."""
     start = resumed = 0
@@ -125,7 +123,7 @@ def _scored(
         kept = store.get(start, batch.num_rows)
         if kept is None:
             if resumed:
-                note(f"goes on after the {resumed:,} rows that were scored before")
+                progress.note(f"It goes on after the {resumed:,} rows that were scored before.")
                 resumed = 0
             found = survey.score(batch, start)
             kept = _with_reasons(survey, batch, found, start)
@@ -154,7 +152,7 @@ def _with_reasons(survey: Survey, batch: pa.RecordBatch, found: BatchScores, sta
 
 def _scan(task: dict[str, Any], model: PTAD, rows: int) -> TableScan:
     """Open the table; it is read once."""
-    return scan_table(task["source"], batch_rows=rows, schema=model.schema_)
+    return scan_table(TableSource(task["source"], label=task["source_name"]), batch_rows=rows, schema=model.schema_)
 
 
 def _scorer(task: dict[str, Any], model: PTAD, scan: TableScan) -> Scorer:
@@ -169,9 +167,10 @@ def _scorer(task: dict[str, Any], model: PTAD, scan: TableScan) -> Scorer:
         start = 0
         for batch in scan:
             normal_rows = np.ones(batch.num_rows, bool) if label is None else ~label.anomalous(batch)
+            own = np.flatnonzero(normal_rows)
             with located(scan.places.after(start)):
-                encoded = model.schema_.encode(reader.known(batch), BadCells(strict=task.get("strict", False)))
-            yield encoded[normal_rows], start + np.flatnonzero(normal_rows)
+                model.schema_.encode(reader.known(batch), BadCells(strict=task.get("strict", False)))
+            yield reader.known(batch).take(pa.array(own)), start + own
             start += batch.num_rows
 
     return CrossFit.fit(model, training_rows())

@@ -7,6 +7,7 @@ import { make } from './dom.js';
 import { showHome } from './home.js';
 import { showModel } from './model.js';
 import { showModels } from './models.js';
+import { showApi } from './operations.js';
 import { showRenewal } from './renewal.js';
 import { showResult } from './result.js';
 import { showSetup } from './setup.js';
@@ -26,6 +27,7 @@ const ROUTES = [
   [/^#\/jobs\/([a-z0-9-]+)$/, showJob, '#/jobs'],
   [/^#\/jobs$/, showJobs, '#/jobs'],
   [/^#\/results\/([a-z0-9-]+)$/, showResult, '#/jobs'],
+  [/^#\/api$/, showApi, '#/api'],
   [/.*/, showHome, '#/'],
 ];
 

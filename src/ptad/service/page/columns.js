@@ -8,6 +8,8 @@ import { html, useRef, useState } from './vendor/preact.js';
 
 const FIRST_COLUMNS = 30;
 const TYPES = Object.entries(TYPE_NAMES);
+const DATES = ['date', 'datetime'];
+const noSubmit = (event) => event.key === 'Enter' && event.preventDefault(); // it would start the fit
 
 // What is chosen for every column before anybody has chosen anything.
 export const proposal = (columns) =>
@@ -17,9 +19,10 @@ export function columnChoice(columns, chosen) {
   const types = {};
   const drop = [];
   for (const column of columns) {
-    const { use, type } = chosen[column.name];
+    const { use, type, format } = chosen[column.name];
     if (!use) drop.push(column.name);
     // naming the type keeps a column that looks like an identifier
+    else if (format) types[column.name] = `${type}:${format}`;
     else if (type !== column.type || (column.problem || '').startsWith('identifier')) types[column.name] = type;
   }
   return { types, drop };
@@ -32,6 +35,11 @@ function ColumnRow({ column, chosen, onChange }) {
     <${Select} label=${`Type of ${name}`} value=${chosen.type} options=${TYPES} onChange=${(t) =>
       onChange(name, { type: t })} />
   `;
+  const format = DATES.includes(chosen.type) && html`
+    <input type="text" class="format" maxlength="80" aria-label=${`Date format of ${name}`} value=${chosen.format ?? ''}
+      placeholder="format, such as %d/%m/%Y" onKeyDown=${noSubmit}
+      onInput=${(event) => onChange(name, { format: event.target.value.trim() })} />
+  `;
   return html`
     <tr class=${chosen.use ? '' : 'out'}>
       <td class="use">
@@ -40,7 +48,7 @@ function ColumnRow({ column, chosen, onChange }) {
       <td class="name">
         <${Name} text=${name} />
       </td>
-      <td class="type">${type ? choice : html`<span class="quiet">none</span>`}</td>
+      <td class="type">${type ? [choice, format] : html`<span class="quiet">none</span>`}</td>
       <td class="examples">${examples.join(', ') || 'no value'}</td>
       <td class="number missing">${missing ? percent(missing) : ''}</td>
       <td class="problem">${problem || ''}</td>
@@ -57,7 +65,6 @@ export function ColumnTable({ columns, chosen, onChange }) {
   const shown = columns.filter((c, i) =>
     text ? c.name.toLowerCase().includes(text) : all || i < FIRST_COLUMNS || c.problem
   );
-  const enter = (event) => event.key === 'Enter' && event.preventDefault(); // it would start the fit
   const more = () => {
     setAll(true);
     find.current.focus();
@@ -66,7 +73,7 @@ export function ColumnTable({ columns, chosen, onChange }) {
     ${columns.length > FIRST_COLUMNS && html`
       <div class="find">
         <label for="find">Find a column</label>
-        <input id="find" type="search" placeholder="part of its name" value=${wanted} ref=${find} onKeyDown=${enter}
+        <input id="find" type="search" placeholder="part of its name" value=${wanted} ref=${find} onKeyDown=${noSubmit}
           onInput=${(event) => setWanted(event.target.value)} />
         ${!all && html`<button type="button" onClick=${more}>Show all columns</button>`}
         <span class="quiet small" role="status">${count(shown.length)} of ${count(columns.length)} shown</span>

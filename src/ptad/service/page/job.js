@@ -16,6 +16,12 @@ const BEGINNINGS = {
   update: 'Reading the new rows and updating …',
   recalibrate: 'Scoring the new rows …',
 };
+const STAGES = {
+  reading: 'Reading the rows',
+  calibration: 'Scoring calibration rows',
+  scoring: 'Scoring the rows',
+  'held-out scores': 'The model is fitted. Now its held-out scores',
+};
 const LOSS_NOTE =
   'The loss tells how far off the network is when it predicts hidden cells: it should fall and then flatten.';
 const ended = (job) => ['done', 'failed', 'cancelled'].includes(job.state);
@@ -39,16 +45,15 @@ function Job({ first }) {
     const collect = collector();
     const onProgress = (entry) => {
       if (entry.note) setRemark(entry.note);
-      else if (entry.phase === 'score') {
-        setProgress({ share: null, text: 'The model is fitted. Now its held-out scores …' });
-      } else if (entry.step) {
+      else if (entry.step) {
         setCurves(collect(entry));
         const last = entry.step === entry.steps ? '; now the threshold is set …' : '';
         const text = `Step ${count(entry.step)} of ${count(entry.steps)}, loss ${short(entry.loss)}${last}`;
         setProgress({ share: entry.step / entry.steps, text });
-      } else if (entry.rows) {
-        const text = `${count(entry.rows)} of ${plural(entry.total, 'row', 'rows')} scored`;
-        setProgress({ share: entry.rows / Math.max(entry.total, 1), text });
+      } else if (entry.stage) {
+        const { stage, done, total, unit } = entry;
+        const far = done ? `: ${count(done)}${total ? ` of ${count(total)}` : ''} ${unit}` : ' …';
+        setProgress({ share: total ? done / total : null, text: `${STAGES[stage] ?? stage}${far}` });
       }
     };
     const onState = (now) => {

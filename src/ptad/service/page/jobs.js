@@ -8,7 +8,7 @@ import { attempt, go } from './shell.js';
 import { html } from './vendor/preact.js';
 
 const STATES = { waiting: 'waiting', running: 'under way', done: 'done', failed: 'failed', cancelled: 'cancelled' };
-export const KINDS = { fit: 'fit', score: 'scoring', update: 'update', recalibrate: 'recalibration' };
+const KIND_NAMES = { fit: 'fit', score: 'scoring', update: 'update', recalibrate: 'recalibration' };
 export const StateTag = ({ state }) => html`<span class=${`tag ${state}`}>${STATES[state]}</span>`;
 
 const found = ({ flagged, rows }) =>
@@ -25,7 +25,9 @@ export function JobLine({ job, reload }) {
     <li>
       <div class="what">
         <a href=${job.scores ? `#/results/${job.id}` : `#/jobs/${job.id}`}><${Name} text=${job.title} /></a>
-        <div class="quiet small">${KINDS[job.kind]}, ${when(job.created)}${job.scores ? found(job.scores) : ''}</div>
+        <div class="quiet small">${KIND_NAMES[job.kind]}, ${when(job.created)}${job.scores
+          ? found(job.scores)
+          : ''}</div>
       </div>
       <div class="actions">
         <${StateTag} state=${job.state} />

@@ -7,7 +7,7 @@ import { labelChoice, LabelFields, LinkButton, RATES, Select, versionName } from
 import { attempt, go } from './shell.js';
 import { html, useState } from './vendor/preact.js';
 
-const KINDS = [
+const RENEWALS = [
   ['updates', 'Update', 'Half of the new rows join the reference rows, the other half gives the threshold.'],
   ['recalibrations', 'Recalibrate', 'The new rows give the threshold and the p-values; scores stay the same.'],
 ];
@@ -47,7 +47,7 @@ function Renewal({ model, table }) {
     </p>
     <form onSubmit=${submit}>
       <${Sheet} title="What to do with the new rows">
-        <div class="choices" role="radiogroup" aria-label="What to do">${KINDS.map(choice)}</div>
+        <div class="choices" role="radiogroup" aria-label="What to do">${RENEWALS.map(choice)}</div>
         <div class="form more">
           <${LabelFields} columns=${table.columns} value=${label} onChange=${setLabel}
             note="Rows with other values are not used." />

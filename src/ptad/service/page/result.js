@@ -1,7 +1,7 @@
 // A scored table: the parts of a report, with downloads, a way to keep the threshold, time, and comparisons.
 
-import { download, get, send } from './api.js';
-import { mounted, Sheet } from './components.js';
+import { download, get, send, Trouble } from './api.js';
+import { Sheet } from './components.js';
 import { make, percent } from './dom.js';
 import { driftSheet } from './drift_table.js';
 import { driversSheet, healthSheet, modelSheet, summarySheet } from './panels.js';
@@ -18,25 +18,25 @@ export async function showResult(view, id) {
     return;
   }
   const addresses = [`/v1/jobs/${id}/report`, `/v1/jobs/${id}/timeline`, '/v1/jobs', '/v1/models'];
-  const [data, timeline, jobs, models] = await Promise.all(addresses.map(get));
-  const model = models.some((m) => m.id === job.model)
-    ? html`<a href=${`#/models/${job.model}`}>${data.model}</a>`
-    : data.model;
-  view.title(`${data.table}: anomalies`);
+  const parts = await Promise.allSettled(addresses.map(get));
+  const [data, timeline, jobs = [], models = []] = parts.map(({ value }) => value);
+  const table = data?.table ?? job.title;
+  const linked = data && models.some((m) => m.id === job.model);
+  const model = linked ? html`<a href=${`#/models/${job.model}`}>${data.model}</a>` : data?.model;
+  view.title(`${table}: anomalies`);
   view.show(html`
-    <p class="quiet">Scored with ${model} · ${data.made}</p>
-    <${Downloads} id=${id} table=${data.table} bad=${data.bad?.cells ?? 0} />
+    ${data && html`<p class="quiet">Scored with ${model} · ${data.made}</p>`}
+    <${Downloads} id=${id} table=${table} bad=${job.scores.bad_cells ?? 0} />
   `);
-  view.add(
-    summarySheet(data),
-    ...thresholdSheets(data, keeping(data, job)),
-    driversSheet(data),
-    mounted(html`<${Timeline} job=${id} first=${timeline} rate=${data.rate} />`),
-    mounted(html`<${Comparisons} job=${job} jobs=${jobs} />`),
-    driftSheet(data),
-    modelSheet(data),
-    healthSheet(data),
-  );
+  if (data) view.add(summarySheet(data), ...thresholdSheets(data, keeping(data, job)), driversSheet(data));
+  if (timeline) view.show(html`<${Timeline} job=${id} first=${timeline} rate=${job.scores.false_alarm_rate} />`);
+  view.show(html`<${Comparisons} job=${job} jobs=${jobs} />`);
+  if (data) view.add(driftSheet(data), modelSheet(data), healthSheet(data));
+  const failed = parts.filter(({ reason }) => reason);
+  const reasons = new Set(failed.map(({ reason }) => reason.message));
+  if (failed.length) {
+    throw new Trouble(`Not all of this result can be shown. ${[...reasons].join(' ')}`, failed[0].reason.status);
+  }
 }
 
 // ``bad`` is the number of cells that could not be read.

@@ -9,6 +9,7 @@ import { attempt, go } from './shell.js';
 import { html, useState } from './vendor/preact.js';
 
 const PRESETS = { default: 'default', paper: 'paper: a network, trained for minutes' };
+const DECIMALS = [['', 'found from the values'], ['.', 'point: 1.5'], [',', 'comma: 1,5']];
 const LABEL_NOTE = 'All other rows are not fitted on, and count as known anomalies when the table is scored.';
 const COLUMNS_NOTE =
   'Exclude what says nothing about a row, such as a number that only identifies it, and correct a type that was ' +
@@ -70,6 +71,7 @@ function FitForm({ table, service }) {
   const [rate, setRate] = useState('auto');
   const [preset, setPreset] = useState('default');
   const [steps, setSteps] = useState('');
+  const [decimal, setDecimal] = useState('');
   const [reading, setReading] = useState(false);
   const change = (column, values) => setChosen((now) => ({ ...now, [column]: { ...now[column], ...values } }));
   const chooseLabel = (value) => {
@@ -109,6 +111,7 @@ function FitForm({ table, service }) {
         ...columnChoice(columns, chosen),
         ...labelChoice(label),
         ...trained,
+        ...(decimal ? { decimal } : {}),
       });
       go(`#/jobs/${job.id}`);
     });
@@ -131,6 +134,11 @@ function FitForm({ table, service }) {
             <${Select} id="rate" value=${rate} onChange=${setRate}
               options=${[['auto', 'automatic'], ...RATES]} />
             <small>The share of normal rows that may be flagged; automatic is 1 %, or what the rows support.</small>
+          </label>
+          <label>
+            Decimal sign
+            <${Select} id="decimal" value=${decimal} onChange=${setDecimal} options=${DECIMALS} />
+            <small>Of numbers that are written as text.</small>
           </label>
           <label>Name<input id="name" type="text" maxlength="100" required value=${name} onInput=${typed(
             setName,

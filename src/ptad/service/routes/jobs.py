@@ -16,8 +16,8 @@ from ptad.errors import DataError, MissingExtraError, SettingError
 from ptad.jobs.fit import checked_detector
 from ptad.service.api_types import FitRequest, Identifier, JobInfo, RenewalRequest, ScoringRequest, problems
 from ptad.service.context import Context, context_of
+from ptad.service.jobs.progress import Events
 from ptad.service.jobs.records import FINAL
-from ptad.service.jobs.supervisor import Told
 from ptad.service.models import version_name
 from ptad.tables.names import did_you_mean
 
@@ -179,7 +179,7 @@ async def job_events(
 
 async def _events(context: Context, identifier: str, sent: int) -> AsyncIterator[bytes]:
     jobs, told = context.jobs, None
-    progress = Told(jobs.folder(identifier), sent)
+    progress = Events(jobs.folder(identifier), sent)
     while True:
         news = jobs.news
         job = jobs.entries.get(identifier)

@@ -10,12 +10,13 @@ from fastapi import APIRouter, Query, Request
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
 
-from ptad.errors import SettingError
+from ptad.errors import BundleError, SettingError
 from ptad.estimator import PTAD
 from ptad.service.api_types import Identifier, Marker, ModelChange, ModelInfo, ModelLine, TableInfo, problems
 from ptad.service.context import Context, context_of
+from ptad.service.formats import json_response, media_type
 from ptad.service.problems import Problem
-from ptad.service.routes.scores import FILES, json_response, media_type
+from ptad.service.routes.scores import FILES
 from ptad.service.store import remove
 
 router = APIRouter()
@@ -84,8 +85,10 @@ async def download_model(request: Request, model: Identifier) -> Response:
 
     try:
         await context.models.saved_copy(model, write)
-    except BaseException:
+    except BaseException as error:
         await asyncio.to_thread(remove, scratch)
+        if isinstance(error, BundleError) and error.__cause__:  # nothing that the caller could correct
+            raise error.__cause__ from None
         raise
     return FileResponse(
         scratch / "model.zip",

@@ -19,10 +19,9 @@ from ptad.report.writing import make_page
 from ptad.service.api_types import Column, Identifier, JobInfo, problems
 from ptad.service.comparison import compare_models, compare_scorings
 from ptad.service.context import Context, context_of
-from ptad.service.formats import CSV, FORMATS, PARQUET, Encoder
+from ptad.service.formats import CSV, FORMATS, PARQUET, Encoder, json_response
 from ptad.service.jobs.table_scores import BAD_CELLS, CONTENT, SCORED
 from ptad.service.problems import Problem
-from ptad.service.routes.scores import json_response
 from ptad.service.scored_file import ScoredFile
 from ptad.service.store import read_json
 from ptad.service.timeline import timeline

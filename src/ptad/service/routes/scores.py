@@ -4,44 +4,73 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import json
-import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import pyarrow as pa
 from fastapi import APIRouter, Query, Request
+from fastapi.routing import APIRoute
+from numpy.typing import NDArray
 from pydantic import StringConstraints
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
-from ptad.errors import DataError
 from ptad.estimator import PTAD
-from ptad.jobs.score import added_schema
-from ptad.jobs.scored_batch import score_batch
 from ptad.jobs.top_rows import explained_rows
+from ptad.service import intake
 from ptad.service.api_types import ExplainAnswer, Identifier, ScoreAnswer, problems
-from ptad.service.batching import BATCH_ROWS, Pace, RowScores, score_encoded
+from ptad.service.batching import BATCH_ROWS, Pace
 from ptad.service.context import Context, context_of
-from ptad.service.formats import ARROW, CSV, FORMATS, NDJSON, PARQUET, SUFFIXES, Encoder, wanted_format
+from ptad.service.file_scores import score_file
+from ptad.service.formats import (
+    ARROW,
+    CSV,
+    FORMATS,
+    NDJSON,
+    PARQUET,
+    json_response,
+    media_type,
+    wanted_format,
+)
 from ptad.service.problems import Problem
 from ptad.service.rows import (
     MOST_LISTED,
     Row,
     encode_rows,
     ignored_columns,
+    parse_rows,
     placed,
     said_of,
     typed_tables,
     without_markers,
 )
-from ptad.service.uploads import shown_name
+from ptad.service.uploads import beginning, continued, shown_name
 from ptad.tables import BadCells
 
-router = APIRouter(tags=["ask"])
+JSON = "application/json"
+INLINE_BYTES = 64 * 1024  # a body that is parsed at once, in about a millisecond; a larger one in the sandbox
+BODY = "The body"
+
+
+class RowRoute(APIRoute):
+    """A call without options goes straight to its function; reading them takes longer than the rest of it."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what answers a request."""
+        read_options = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            model = request.path_params["model"]
+            if request.scope["query_string"] or model not in context_of(request).models.entries:
+                return await read_options(request)
+            answer: Response = await self.endpoint(request, model)
+            return answer
+
+        return handle
+
+
+router = APIRouter(tags=["ask"], route_class=RowRoute)
 
 FILES = {CSV, NDJSON, ARROW, PARQUET, "text/tab-separated-values", "application/octet-stream", "application/gzip"} | {
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
@@ -61,7 +90,6 @@ _SCORE_BODY = {
     }
 }
 _EXPLAIN_BODY = {"requestBody": {"required": True, "content": {"application/json": {"schema": _ROWS}}}}
-BAD_CELLS = "Ptad-Bad-Cells"  # the header of a streamed answer that says how many cells could not be read
 Strict = Annotated[bool, Query(description="Refuse a cell that cannot be read; otherwise it counts as missing")]
 Missing = Annotated[
     list[Annotated[str, StringConstraints(max_length=1000)]],
@@ -92,13 +120,15 @@ async def score(
     """
     context = context_of(request)
     kind = media_type(request)
-    if kind == "application/json":
-        async with context.bodies.read(request.stream(), context.settings.limits.json_rows) as rows:
-            return await _score_rows(context, model, rows, strict, missing)
+    if kind == JSON:
+        return await _score_json(request, context, model, strict, missing)
     if kind not in FILES:
-        raise Problem(415, f"The header Content-Type must be application/json or one of: {', '.join(sorted(FILES))}.")
+        raise Problem(415, f"The header Content-Type must be {JSON} or one of: {', '.join(sorted(FILES))}.")
     detector = _with_missing(await context.models.load(model), missing)
-    return await _score_file(request, context, detector, explain, append, shown_name(name), strict)
+    answer = wanted_format(request.headers.get("accept"), kind)
+    return await score_file(
+        context, detector, request.stream(), shown_name(name), answer, explain=explain, append=append, strict=strict
+    )
 
 
 @router.post(
@@ -116,33 +146,36 @@ async def explain(
 ) -> Response:
     """Explain the scores of a few rows: per column contribution, reason, observed and expected value."""
     context = context_of(request)
-    if media_type(request) != "application/json":
-        raise Problem(415, "The header Content-Type must be application/json.")
-    limits = context.settings.limits
-    async with context.bodies.read(request.stream(), limits.explain_rows) as rows:
-        return await _explain_rows(context, model, rows, columns, strict, missing)
+    if media_type(request) != JSON:
+        raise Problem(415, f"The header Content-Type must be {JSON}.")
+    limits, detector = context.settings.limits, await context.models.load(model)
+    body = request.stream()
+    start, whole = await beginning(body, INLINE_BYTES)
+    if whole:
+        rows = parse_rows(start, limits.explain_rows, limits.columns)
+        ignored = ignored_columns(detector.schema_, rows)
+    else:
+        async with context.uploads.spooled(continued(start, body), BODY, is_table=False) as path:
+            wish = {"name": BODY, "most": limits.explain_rows, "schema": detector.schema_.to_json()}
+            found = await context.sandbox.run(intake.json_rows, path=path, **wish)
+        rows, ignored = found["rows"], found["ignored"]
+    answer = await _explain_rows(context, _with_missing(detector, missing), rows, columns, strict)
+    return json_response({"model": model, "ignored": ignored, **answer})
 
 
 async def _explain_rows(
-    context: Context, model: str, rows: Sequence[Row], columns: int, strict: bool, missing: Sequence[str]
-) -> Response:
-    limits = context.settings.limits
-    detector, bad = _with_missing(await context.models.load(model), missing), BadCells(strict=strict)
-    pace, start = Pace(), 0
+    context: Context, detector: PTAD, rows: list[Row], columns: int, strict: bool
+) -> dict[str, Any]:
+    bad, pace, start = BadCells(strict=strict), Pace(), 0
     results: list[dict[str, Any]] = []
-    async with asyncio.timeout(limits.request_seconds):
+    async with asyncio.timeout(context.settings.limits.request_seconds):
         while start < len(rows):
             part = rows[start : start + pace.rows]
-            found, seconds = await context.batcher.run(
-                partial(_timed, partial(_explained, detector, part, start, columns, bad))
-            )
-            results += found
+            results += await context.batcher.run(partial(_explained, detector, part, start, columns, bad), pace)
             start += len(part)
-            pace.took(seconds)
     context.metrics.rows.labels("explained").inc(len(rows))
-    ignored = ignored_columns(detector.schema_, rows)
     said = said_of(*(await asyncio.to_thread(bad.of_parts, [len(rows)], MOST_LISTED))[0])
-    return json_response({"model": model, "ignored": ignored, **said, "results": results})
+    return {**said, "results": results}
 
 
 def _with_missing(model: PTAD, missing: Sequence[str]) -> PTAD:
@@ -154,77 +187,73 @@ def _with_missing(model: PTAD, missing: Sequence[str]) -> PTAD:
     return own
 
 
-def media_type(request: Request) -> str:
-    """The declared kind of the body."""
-    return request.headers.get("content-type", "").split(";")[0].strip().lower()
-
-
-def json_response(content: Any) -> Response:
-    """Plain JSON; dates and the like as text."""
-    return Response(json.dumps(content, default=str), media_type="application/json")
-
-
-async def _score_rows(
-    context: Context, identifier: str, rows: list[Row], strict: bool, missing: Sequence[str]
+async def _score_json(
+    request: Request, context: Context, identifier: str, strict: bool, missing: Sequence[str]
 ) -> Response:
-    limits = context.settings.limits
-    if missing:
-        rows = await asyncio.to_thread(without_markers, rows, missing)
+    limits, body = context.settings.limits, request.stream()
+    start, whole = await beginning(body, INLINE_BYTES)
     model = await context.models.load(identifier)
     try:
         async with asyncio.timeout(limits.request_seconds):
-            if len(rows) <= BATCH_ROWS:
-                found = await context.batcher.score(model, rows)
+            if whole:
+                rows = parse_rows(start, limits.json_rows, limits.columns)
+                scores, said = await _score_rows(context, model, without_markers(rows, missing), strict)
             else:
-                found = await _score_many(context, model, rows)
+                async with context.uploads.spooled(continued(start, body), BODY, is_table=False) as path:
+                    scores, said = await _score_large(context, model, path, strict, missing)
     except TimeoutError:
         raise Problem(503, "Too many rows are being scored just now. Try again later.") from None
-    if strict and found.n_bad:
-        raise found.first_bad[0].refusal()
-    results: list[dict[str, Any]]
-    scores = found.scores
     calibration = model.detector_.calibration
-    if calibration is None:
-        results = [{"score": s, "p_value": None, "anomaly": None} for s in scores.tolist()]
-    else:
-        flags, p_values = scores > -model.offset_, calibration.p_value(scores)
-        results = [
-            {"score": s, "p_value": p, "anomaly": a}
-            for s, p, a in zip(scores.tolist(), p_values.tolist(), flags.tolist(), strict=True)
-        ]
+    p_values: Sequence[float | None] = [None] * len(scores)
+    flags: Sequence[bool | None] = p_values  # type: ignore[assignment]
+    if calibration is not None:
+        p_values, flags = calibration.p_value(scores).tolist(), (scores > -model.offset_).tolist()
     return json_response(
         {
             "model": identifier,
             "false_alarm_rate": None if calibration is None else float(model.false_alarm_rate_),
             "threshold": None if calibration is None else -float(model.offset_),
-            "ignored": ignored_columns(model.schema_, rows),
-            **said_of(found.n_bad, found.first_bad),
-            "results": results,
+            **said,
+            "results": [
+                {"score": s, "p_value": p, "anomaly": a}
+                for s, p, a in zip(scores.tolist(), p_values, flags, strict=True)
+            ],
         }
     )
 
 
-async def _score_many(context: Context, model: PTAD, rows: Sequence[Row]) -> RowScores:
-    bad = BadCells()
-    x = await asyncio.to_thread(encode_rows, model.schema_, rows, bad)  # not in the batcher: longer than a chunk
-    ((n_bad, first_bad),) = await asyncio.to_thread(bad.of_parts, [len(rows)], MOST_LISTED)
-    if model.detector_.batch_size is not None:  # scored together
-        return RowScores(await context.batcher.run(partial(score_encoded, model, x)), n_bad, first_bad)
-    pace, parts, start = Pace(), [], 0
-    while start < len(x):
-        part, seconds = await context.batcher.run(
-            partial(_timed, partial(score_encoded, model, x[start : start + pace.rows]))
-        )
-        parts.append(part)
-        start += len(part)
-        pace.took(seconds)
-    context.metrics.rows.labels("large").inc(len(x))
-    return RowScores(np.concatenate(parts), n_bad, first_bad)
+Scored = tuple[NDArray[np.float64], dict[str, Any]]  # scores, and what the answer says of the rows
 
 
-def _timed(function: Callable[[], Any]) -> tuple[Any, float]:
-    started = time.perf_counter()
-    return function(), time.perf_counter() - started
+async def _score_rows(context: Context, model: PTAD, rows: Sequence[Row], strict: bool) -> Scored:
+    """Score rows that came as a small body."""
+    if len(rows) <= BATCH_ROWS:
+        found = await context.batcher.score(model, rows)
+        scores, n_bad, first_bad = found.scores, found.n_bad, found.first_bad
+    else:
+        bad = BadCells()
+        x = await asyncio.to_thread(encode_rows, model.schema_, rows, bad)  # not in the batcher: longer than a chunk
+        ((n_bad, first_bad),) = await asyncio.to_thread(bad.of_parts, [len(rows)], MOST_LISTED)
+        scores = await context.batcher.score_many(model, x)
+    if strict and n_bad:
+        raise first_bad[0].refusal()
+    return scores, {"ignored": ignored_columns(model.schema_, rows), **said_of(n_bad, first_bad)}
+
+
+async def _score_large(context: Context, model: PTAD, path: Path, strict: bool, missing: Sequence[str]) -> Scored:
+    """Score the rows of a large body: they become numbers in a process of its own, which takes its memory with it."""
+    out = path.with_name("encoded")
+    said = await context.sandbox.run(
+        intake.encoded_json,
+        path=path,
+        name=BODY,
+        schema=model.schema_.to_json(),
+        out=out,
+        missing=list(missing),
+        strict=strict,
+    )
+    x = np.memmap(out, np.float64, "r", shape=(said.pop("rows"), len(model.schema_.features)))
+    return await context.batcher.score_many(model, x), said
 
 
 def _explained(model: PTAD, rows: Sequence[Row], start: int, columns: int, bad: BadCells) -> list[dict[str, Any]]:
@@ -244,63 +273,3 @@ def clean(value: Any) -> Any:
     if isinstance(value, list):
         return [clean(inner) for inner in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
-async def _score_file(
-    request: Request, context: Context, model: PTAD, explain: int, append: bool, name: str, strict: bool
-) -> Response:
-    answer = wanted_format(request.headers.get("accept"), media_type(request))
-    async with AsyncExitStack() as stack:
-        path = await stack.enter_async_context(context.uploads.spooled(request.stream(), name))
-        rows_file = path.with_name("rows.arrow")
-        found = await context.uploads.read(
-            path, name, schema=model.schema_, rows_file=rows_file, append=append, strict=strict
-        )
-        added = added_schema(explain)
-        with pa.OSFile(str(rows_file)) as file:
-            own = pa.ipc.open_file(file).schema
-        own = own if append else pa.schema([])
-        twice = [n for n in added.names if n in own.names]
-        if twice:
-            raise DataError(f"{name} already has a column {twice[0]!r}. Ask without append, or rename it.")
-        later = stack.pop_all()  # the file is needed until the last byte of the answer
-    chunks = _scored_chunks(context, model, rows_file, found["known"], explain)
-    stream = _encoded(chunks, Encoder(answer, pa.schema([*own, *added])), append, later)
-    headers = {
-        "Content-Disposition": f'attachment; filename="scores.{SUFFIXES[answer]}"',
-        BAD_CELLS: str(found["bad_cells"]),
-    }
-    return StreamingResponse(stream, media_type=answer, headers=headers)
-
-
-async def _scored_chunks(
-    context: Context, model: PTAD, rows_file: Path, known: list[str], explain: int
-) -> AsyncIterator[tuple[pa.RecordBatch, list[pa.Array]]]:
-    """Chunks of the table with their scores, scored between the small calls of others."""
-    pace = Pace()
-    with pa.OSFile(str(rows_file)) as file:
-        reader = pa.ipc.open_file(file)
-        for i in range(reader.num_record_batches):
-            batch = reader.get_batch(i)
-            start = 0
-            while start < batch.num_rows:
-                size = model.detector_.batch_size or pace.rows
-                chunk = batch.slice(start, size)
-                work = partial(score_batch, model, chunk.select(known), explain)
-                scored, seconds = await context.batcher.run(partial(_timed, work))
-                pace.took(seconds)
-                start += chunk.num_rows
-                context.metrics.rows.labels("large").inc(chunk.num_rows)
-                yield chunk, list(scored.columns.values())
-
-
-async def _encoded(
-    chunks: AsyncIterator[tuple[pa.RecordBatch, list[pa.Array]]], encoder: Encoder, append: bool, later: AsyncExitStack
-) -> AsyncIterator[bytes]:
-    async with later:
-        async for chunk, columns in chunks:
-            own = chunk.columns if append else []
-            blob = encoder.write(pa.RecordBatch.from_arrays([*own, *columns], schema=encoder.schema))
-            if blob:
-                yield blob
-        yield encoder.close()

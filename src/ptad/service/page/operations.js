@@ -1,7 +1,8 @@
 // The addresses of the service, drawn from /openapi.json: what they do, what they take and what they answer.
 
+import { get } from './api.js';
 import { Folded, Sheet } from './components.js';
-import { html, render } from './vendor/preact.js';
+import { html } from './vendor/preact.js';
 
 const METHODS = ['get', 'post', 'patch', 'delete'];
 const TITLES = {
@@ -114,7 +115,7 @@ function Operation({ method, path, operation }) {
   `;
 }
 
-function Page({ description }) {
+function Operations({ description }) {
   const operations = Object.entries(description.paths).flatMap(([path, methods]) =>
     METHODS.filter((method) => methods[method]).map((method) => ({ method, path, operation: methods[method] }))
   );
@@ -122,7 +123,6 @@ function Page({ description }) {
   const of = (tag) => operations.filter(({ operation }) => (operation.tags?.[0] ?? 'operation') === tag);
   const types = Object.entries(schemas).filter(([, schema]) => schema.properties);
   return html`
-    <h1>API</h1>
     <p class="lead">
       ptad ${description.info
         .version}. The whole description for programs: <a href="/openapi.json">openapi.json</a>. With
@@ -150,12 +150,9 @@ function Page({ description }) {
   `;
 }
 
-const main = document.getElementById('main');
-try {
-  const description = await (await fetch('/openapi.json')).json();
+export async function showApi(view) {
+  const description = await get('/openapi.json');
   schemas = description.components?.schemas ?? {};
-  main.replaceChildren();
-  render(html`<${Page} description=${description} />`, main);
-} catch {
-  main.textContent = 'The description cannot be read: the service does not answer. Reload the page.';
+  view.title('API');
+  view.show(html`<${Operations} description=${description} />`);
 }

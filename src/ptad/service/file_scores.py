@@ -1,0 +1,88 @@
+"""A table that is scored as it is sent: checked as a whole first, then scored while the answer goes out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+from starlette.responses import Response, StreamingResponse
+
+from ptad.errors import DataError
+from ptad.estimator import PTAD
+from ptad.jobs.score import added_schema
+from ptad.jobs.scored_batch import score_batch
+from ptad.service import intake
+from ptad.service.batching import Pace
+from ptad.service.context import Context
+from ptad.service.formats import SUFFIXES, Encoder
+
+BAD_CELLS_HEADER = "Ptad-Bad-Cells"  # the header of a streamed answer that says how many cells could not be read
+
+
+async def score_file(
+    context: Context,
+    model: PTAD,
+    body: AsyncIterator[bytes],
+    name: str,
+    answer: str,
+    *,
+    explain: int,
+    append: bool,
+    strict: bool,
+) -> Response:
+    """Score a table as it is sent, and answer with a stream in the media type ``answer``."""
+    async with AsyncExitStack() as stack:
+        path = await stack.enter_async_context(context.uploads.spooled(body, name))
+        rows_file = path.with_name("rows.arrow")
+        schema = model.schema_.to_json()
+        wish = {"name": name, "schema": schema, "out": rows_file, "append": append, "strict": strict}
+        found = await context.sandbox.run(intake.table_rows, path=path, **wish)
+        added = added_schema(explain)
+        with pa.OSFile(str(rows_file)) as file:
+            own = pa.ipc.open_file(file).schema
+        own = own if append else pa.schema([])
+        twice = [n for n in added.names if n in own.names]
+        if twice:
+            raise DataError(f"{name} already has a column {twice[0]!r}. Ask without append, or rename it.")
+        later = stack.pop_all()  # the file is needed until the last byte of the answer
+    chunks = _scored_chunks(context, model, rows_file, found["known"], explain)
+    stream = _encoded(chunks, Encoder(answer, pa.schema([*own, *added])), append, later)
+    headers = {
+        "Content-Disposition": f'attachment; filename="scores.{SUFFIXES[answer]}"',
+        BAD_CELLS_HEADER: str(found["bad_cells"]),
+    }
+    return StreamingResponse(stream, media_type=answer, headers=headers)
+
+
+async def _scored_chunks(
+    context: Context, model: PTAD, rows_file: Path, known: list[str], explain: int
+) -> AsyncIterator[tuple[pa.RecordBatch, list[pa.Array]]]:
+    """Chunks of the table with their scores, scored between the small calls of others."""
+    pace = Pace()
+    with pa.OSFile(str(rows_file)) as file:
+        reader = pa.ipc.open_file(file)
+        for i in range(reader.num_record_batches):
+            batch = reader.get_batch(i)
+            start = 0
+            while start < batch.num_rows:
+                size = model.detector_.batch_size or pace.rows
+                chunk = batch.slice(start, size)
+                scored = await context.batcher.run(partial(score_batch, model, chunk.select(known), explain), pace)
+                start += chunk.num_rows
+                context.metrics.rows.labels("large").inc(chunk.num_rows)
+                yield chunk, list(scored.columns.values())
+
+
+async def _encoded(
+    chunks: AsyncIterator[tuple[pa.RecordBatch, list[pa.Array]]], encoder: Encoder, append: bool, later: AsyncExitStack
+) -> AsyncIterator[bytes]:
+    async with later:
+        async for chunk, columns in chunks:
+            own = chunk.columns if append else []
+            blob = encoder.write(pa.RecordBatch.from_arrays([*own, *columns], schema=encoder.schema))
+            if blob:
+                yield blob
+        yield encoder.close()

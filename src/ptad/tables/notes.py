@@ -1,0 +1,136 @@
+"""What the owner of a table should know about the way in which it is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ptad.layout import Listed, Record, Text, Truth
+from ptad.messages import Message, Option
+from ptad.tables.bad_cells import quoted
+from ptad.tables.column_types import Reading, are_all_different, are_amounts
+from ptad.tables.number_format import MOST_BAD, PLAIN
+from ptad.tables.values import CODE_TEXT, decoded, is_text
+
+_EXAMPLES = 3
+_PLURALS = {"numeric": "numbers", "boolean": "true or false", "datetime": "dates", "date": "dates", "time": "times"}
+
+
+@dataclass(frozen=True)
+class Note:
+    """How a part of a table is read, and what to fit with if that is wrong.
+
+    Attributes
+    ----------
+    text : str
+        What was found: a sentence without its full stop.
+    options : tuple of Option
+        What to fit with instead.
+    doubtful : bool
+        Whether it is a guess, or may be a mistake.
+    """
+
+    text: str
+    options: tuple[Option, ...]
+    doubtful: bool = False
+
+    layout = Record({"text": Text(), "options": Listed(Listed(Text(), 1, 3), low=1), "doubtful": Truth()})
+
+    @property
+    def message(self) -> Message:
+        """The note for any reader."""
+        names = " and ".join(["{}"] * len(self.options))
+        return Message(f"{self.text}.", f"If that is wrong, fit with {names}.", self.options)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain types; an option is its name, followed by its value or by a column and its type."""
+        options = [
+            [o.name, *(o.value if isinstance(o.value, tuple) else filter(None, [o.value]))] for o in self.options
+        ]
+        return {"text": self.text, "options": options, "doubtful": self.doubtful}
+
+    @classmethod
+    def from_json(cls, state: dict[str, Any]) -> Note:
+        """Read back what :meth:`to_json` wrote."""
+        options = ((name, rest) for name, *rest in state["options"])
+        named = tuple(
+            Option(n, (rest[0], rest[1]) if len(rest) == 2 else rest[0] if rest else None) for n, rest in options
+        )
+        return cls(state["text"], named, state["doubtful"])
+
+    def __str__(self) -> str:
+        return str(self.message)
+
+
+def unread(name: str, type_: str, n: int) -> Message:
+    """Return the warning about a column of new rows with ``n`` values, none of which can be read as its type."""
+    return Message(
+        f"Column {name!r} counts as missing in every row: none of its {n:,} values can be read as "
+        f"{_PLURALS.get(type_, type_)}.",
+        "Write it as in the training table; if only the signs in its numbers differ, give {} and {}.",
+        (Option("decimal"), Option("thousands")),
+        "Write it as in the training table.",
+    )
+
+
+def doubt_of(name: str, reading: Reading, array: pa.Array, readable: pa.Array, *, chosen: bool = False) -> Note | None:
+    """Return what is questionable about a training column, or None.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    reading : Reading
+        How it is read.
+    array : pyarrow.Array
+        Its cells.
+    readable : pyarrow.Array
+        The same with nulls in place of cells that cannot be read so.
+    chosen : bool
+        Whether the user has chosen its type.
+    """
+    array = decoded(array)
+    present = len(array) - array.null_count
+    if pa.types.is_integer(array.type) and reading.type == "numeric" and not chosen:
+        return _doubt_of_integers(name, array)
+    if not present or not is_text(array.type):
+        return None
+    if reading.type in ("categorical", "text"):
+        return _doubt_of_text(name, array.drop_null())
+    share = (readable.null_count - array.null_count) / present
+    if share <= MOST_BAD:
+        return None
+    odd = array.filter(pc.and_(array.is_valid(), readable.is_null()))
+    read = _PLURALS.get(reading.type, reading.type)
+    text = f"Column {name!r} is read as {read}: {_share(share, odd)} are not and count as missing"
+    return Note(text, (Option("types", (name, "categorical")),), True)
+
+
+def _doubt_of_integers(name: str, array: pa.Array) -> Note | None:
+    if not are_all_different(array) or not are_amounts(array):
+        return None
+    text = f"Column {name!r} has another whole number in every row: it is taken for an amount, not for an identifier"
+    return Note(text, (Option("drop", name),), True)
+
+
+def _doubt_of_text(name: str, array: pa.Array) -> Note | None:
+    text = pc.utf8_trim_whitespace(array)
+    if pc.any(pc.match_substring_regex(text, CODE_TEXT)).as_py():
+        return None
+    fits = PLAIN.fits(text)
+    share = 1.0 - float(np.mean(fits))
+    if not MOST_BAD < share < 0.5:
+        return None
+    found = _share(share, array.filter(pa.array(~fits)))
+    text = f"Column {name!r} is read as text: {found} are not numbers, the others are; as numbers, these are missing"
+    return Note(text, (Option("types", (name, "numeric")),), True)
+
+
+def _share(share: float, odd: pa.Array) -> str:
+    examples = ", ".join(quoted(value) for value in pc.unique(odd)[:_EXAMPLES].to_pylist())
+    percent = f"{100 * share:.0f}" if share >= 0.1 else f"{100 * share:.2g}"
+    return f"{percent} % of its values ({examples})"
