@@ -9,11 +9,12 @@ import pytest
 import torch
 from torch import nn
 
-from ptad.benchmark.peers import CHEAP_PEERS, DEEP_PEERS, PAPER_PEERS, PEERS, make_peer, neighbours
+from ptad.benchmark.peers import CHEAP_PEERS, DEEP_PEERS, PAPER_PEERS, PEERS, make_peer
 from ptad.benchmark.peers.dte import HalfDropout
 from ptad.benchmark.peers.layers import mlp
 from ptad.benchmark.peers.mcm import diversity_loss
 from ptad.benchmark.peers.mcm_npt import McmNpt
+from ptad.benchmark.peers.neighbours import nearest_distances
 from ptad.benchmark.peers.nptad import NptAD, fit_batch
 from ptad.benchmark.peers.protocol import Peer
 from ptad.benchmark.peers.pyod import PyodPeer
@@ -69,15 +70,8 @@ def test_knn_equals_pyod() -> None:
 
 def test_a_duplicate_row_has_distance_zero_and_k_is_limited() -> None:
     far = TRAIN + 1e4
-    assert make_peer("nn1").fit(far).anomaly_score(far[:3]).tolist() == [0.0, 0.0, 0.0]
-    both = np.linalg.norm(TEST[:, None] - TRAIN[:2], axis=2)
-    assert make_peer("knn").fit(TRAIN[:2]).anomaly_score(TEST) == pytest.approx(both.max(axis=1), rel=1e-12)
-
-
-def test_neighbours_are_searched_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = make_peer("knn").fit(TRAIN).anomaly_score(TEST)
-    monkeypatch.setattr(neighbours, "_BLOCK", 500)  # seven rows against eighty
-    assert np.array_equal(make_peer("knn").fit(TRAIN).anomaly_score(TEST), whole)
+    assert nearest_distances(far, far[:3], 1, "cpu")[:, 0].tolist() == [0.0, 0.0, 0.0]
+    assert nearest_distances(TRAIN[:2], TEST, 5, "cpu").shape == (30, 2)
 
 
 def test_own_scaling_of_the_neighbour_peers() -> None:

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from sklearn.metrics import roc_auc_score
+from sklearn.neighbors import NearestNeighbors
 
 from ptad.benchmark.encoding import one_hot, scale_columns
 from ptad.benchmark.experiments.default_parts import without
 from ptad.benchmark.experiments.variants import Measurement
 from ptad.benchmark.markdown import Table
 from ptad.benchmark.metrics import RATES
-from ptad.benchmark.peers import make_peer
 from ptad.benchmark.peers.protocol import FloatArray
 from ptad.benchmark.plan import RunSettings
 from ptad.benchmark.planted_errors import planted_cells, planted_gaps, planted_unseen
@@ -161,7 +161,8 @@ def _distances(train: pa.Table, new: pa.Table, spec: TypedTable, k: int, indicat
     schema = fit_schema(train, missing=spec.missing)
     known, rows = (one_hot(schema.encode(table), schema.features, indicators) for table in (train, new))
     known, rows = scale_columns(known, rows, "minmax")
-    return make_peer("knn", n_neighbors=k).fit(known).anomaly_score(rows)
+    distances = NearestNeighbors(n_neighbors=k).fit(known).kneighbors(rows)[0]
+    return np.asarray(distances[:, -1], dtype=np.float64)
 
 
 TYPED_TABLES = Measurement("Tables of mixed type", typed_rows, read_typed)

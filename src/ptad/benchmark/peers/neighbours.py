@@ -1,7 +1,9 @@
 """Nearest-neighbour peers: kNN, kNN on min-max columns, the first neighbour in clipped min-max space, DTE-NP.
 
-All are one exact search with different scaling and a different summary of the distances: the search for reference rows
-of PTAD, which also runs on a GPU; a test holds it equal to PyOD's ``KNN``.
+All are one exact search with different scaling and a different summary of the distances. The search is written
+here instead of taken from PyOD so that the largest tables run on a GPU; a test holds it equal to PyOD's ``KNN``. It is
+not PTAD's own search either: on tables full of duplicate rows the last digit of a distance decides the order of ties,
+and with it the published figures.
 
 References
 ----------
@@ -16,13 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from ptad.arrays import on_device, to_numpy
 from ptad.benchmark.peers.protocol import FloatArray, Peer, check_choice
 from ptad.devices import resolve_device
 from ptad.errors import SettingError
-from ptad.reference.neighbours import Neighbours
 
-# Cells of one block of distances: 256 MB in float64.
+# Cells of one block of the distance matrix: 256 MB in float64.
 _BLOCK = 32_000_000
 
 
@@ -67,23 +67,47 @@ class NearestNeighbours(Peer):
         self._low = rows.min(axis=0)
         width = rows.max(axis=0) - self._low
         self._width = np.where(width > 0, width, 1.0)
-        self._where = resolve_device(self.device)
-        self._search = Neighbours(on_device(self._scale(rows), self._where), self.n_neighbors)
+        self._rows = self._scale(rows)
+        # Centring makes the expanded square |a|^2 - 2ab + |b|^2 lose fewer digits.
+        self._centre = self._rows.mean(axis=0)
+        self._rows = self._rows - self._centre
 
     def _score(self, rows: FloatArray) -> FloatArray:
-        return np.concatenate([self._summary(part) for part in np.array_split(rows, self._n_blocks(rows))])
-
-    def _n_blocks(self, rows: FloatArray) -> int:
-        cells_per_row = max(len(self._search.points), self._search.k * rows.shape[1])
-        return -(-len(rows) * cells_per_row // _BLOCK)
-
-    def _summary(self, rows: FloatArray) -> FloatArray:
-        _, differences = self._search(on_device(self._scale(rows), self._where))
-        distances = np.linalg.norm(to_numpy(differences), axis=2)
-        return np.asarray(distances[:, -1] if self.summary == "largest" else distances.mean(axis=1))
+        rows = self._scale(rows) - self._centre
+        distances = nearest_distances(self._rows, rows, self.n_neighbors, resolve_device(self.device))
+        return distances[:, -1] if self.summary == "largest" else distances.mean(axis=1)
 
     def _scale(self, rows: FloatArray) -> FloatArray:
         if self.scaling == "none":
             return rows
         scaled = (rows - self._low) / self._width
         return np.clip(scaled, -self.clip, 1.0 + self.clip) if self.scaling == "minmax-clipped" else scaled
+
+
+def nearest_distances(train: FloatArray, rows: FloatArray, k: int, device: str) -> FloatArray:
+    """Exact Euclidean distances of ``rows`` to their ``k`` nearest rows of ``train``, nearest first.
+
+    Shape
+    -----
+    train : (n_train, n_features), rows : (n_rows, n_features) -> (n_rows, min(k, n_train))
+
+    Notes
+    -----
+    The expanded square picks the neighbours; their distances are then computed anew from differences, since the
+    expanded form gives an exact duplicate a distance of about 1e-7 instead of 0.
+    """
+    import torch
+
+    k = min(k, train.shape[0])
+    bank = torch.as_tensor(train, device=device)
+    bank_norm = bank.square().sum(1)
+    block = max(1, _BLOCK // max(train.shape[0], k * train.shape[1]))
+    found = []
+    for part in torch.as_tensor(rows).split(block):
+        query = part.to(device)
+        square = torch.addmm(bank_norm.unsqueeze(0), query, bank.T, alpha=-2.0)
+        index = square.topk(k, dim=1, largest=False).indices
+        exact = (query.unsqueeze(1) - bank[index]).norm(dim=2)
+        found.append(exact.sort(dim=1).values.cpu())
+    result: FloatArray = torch.cat(found).numpy()
+    return result
