@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from ptad.benchmark.encoding import one_hot, one_hot_columns
-from ptad.benchmark.scaling import scale_columns
+from ptad.benchmark.encoding import one_hot, one_hot_columns, scale_columns
 from ptad.estimator import PTAD
 from ptad.tables.values import is_text
 

@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ptad import PTAD
-from ptad.report import synthetic
-from ptad.report.synthetic import synthetic_check
+from ptad import PTAD, synthetic
+from ptad.report.synthetic_check import synthetic_check
 
 
 @pytest.fixture(scope="module")
