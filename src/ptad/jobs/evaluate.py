@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -20,6 +21,8 @@ from ptad.jobs.training_table import TrainingTable
 from ptad.table_model import TableModel
 from ptad.tables import BadCells
 from ptad.tables.places import located
+
+logger = logging.getLogger("ptad")
 
 CONFIDENCE = 0.95
 
@@ -146,7 +149,8 @@ def evaluate_table(
             rows += batch.num_rows
             if progress is not None:
                 progress(rows, scan.n_rows)
-    cells.warn_of_unread(model.schema_)
+    for message in cells.unread(model.schema_):
+        logger.warning(message)
     found = pa.chunked_array(labels).combine_chunks()
     check_named(found, normal, label, "normal")
     check_named(found, anomaly, label, "anomaly")

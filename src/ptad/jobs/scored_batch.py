@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -15,12 +14,11 @@ from ptad.errors import DataError
 from ptad.explanation import make_explanation
 from ptad.jobs.bad_cell_list import LIST, to_bytes
 from ptad.jobs.explain import why_columns
+from ptad.messages import Message
 from ptad.table_model import TableModel
 from ptad.tables import BadCells, Schema
 from ptad.tables.notes import unread
 from ptad.terms.base import cell_states
-
-logger = logging.getLogger("ptad")
 
 Counts = NDArray[np.int64]
 CELLS = b"ptad.cells"  # where the result of a batch carries its counts, in the metadata of its schema
@@ -98,10 +96,10 @@ class CellCounts:
         """Columns with cells that cannot be read and how many, the most frequent first."""
         return _ranked(self.names, self.bad)
 
-    def warn_of_unread(self, schema: Schema) -> None:
-        """Log a warning for each column in which no cell at all could be read: it says nothing about any row."""
-        for j in np.flatnonzero((self.bad > 1) & (self.missing == self.rows)):
-            logger.warning(unread(self.names[j], schema.types[self.names[j]], int(self.bad[j])))
+    def unread(self, schema: Schema) -> list[Message]:
+        """Return a warning for each column in which no cell at all could be read: it says nothing about any row."""
+        found = np.flatnonzero((self.bad > 1) & (self.missing == self.rows))
+        return [unread(self.names[j], schema.types[self.names[j]], int(self.bad[j])) for j in found]
 
     def to_json(self) -> dict[str, Any]:
         """Return plain types for people: columns without such cells are not listed."""
