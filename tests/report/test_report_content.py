@@ -132,6 +132,16 @@ def test_a_column_that_never_varied_and_does_now_is_named(model, table, tmp_path
     assert hidden["drift"]["constants"] == [["constant", None]]
 
 
+def test_a_column_of_which_nothing_can_be_read_is_noted_first(model, table, tmp_path):
+    content = write_report(model, table.assign(width="wide"), tmp_path / "r.html")
+    (note,) = content["notes"]
+    n = f"{len(table):,}"
+    assert note["text"] == (
+        f"Column 'width' counts as missing in every row: none of its {n} values can be read as numbers. Write it as in "
+        "the training table."
+    )
+
+
 def test_another_rate_leaves_the_model_alone(model, table, tmp_path):
     before = model.offset_
     strict = write_report(model, table, tmp_path / "a.html")
