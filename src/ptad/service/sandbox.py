@@ -42,12 +42,18 @@ class Sandbox:
         self._limits = limits
         self._processes: set[Any] = set()
         self._threads = ThreadPoolExecutor(AT_A_TIME, "ptad-sandbox")
-        self._threads.submit(self._outcome, _nothing, {"name": ""})  # so that the first caller does not wait
+        self._threads.submit(self._outcome, _nothing, {"name": ""}, [])  # so that the first caller does not wait
 
     async def run(self, work: Callable[..., Any], **arguments: Any) -> Any:
         """Return ``work(limits, **arguments)``, plain JSON; ``name`` among the arguments is what errors call it."""
-        call = partial(self._outcome, work, arguments)
-        outcome = await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        started: list[Any] = []
+        call = partial(self._outcome, work, arguments, started)
+        try:
+            outcome = await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        except asyncio.CancelledError:  # nobody waits for it any more
+            for process in started:
+                process.kill()
+            raise
         if outcome.get("full"):
             raise OSError(errno.ENOSPC, FULL)
         if "error" in outcome:
@@ -60,7 +66,7 @@ class Sandbox:
         for process in list(self._processes):
             process.kill()
 
-    def _outcome(self, work: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    def _outcome(self, work: Callable[..., Any], arguments: dict[str, Any], started: list[Any]) -> dict[str, Any]:
         """Let a process work; what it says is plain JSON, since it may be under the spell of what it has read."""
         name, seconds = arguments["name"], self._limits.intake_seconds
         receiver, sender = CONTEXT.Pipe(duplex=False)
@@ -69,6 +75,7 @@ class Sandbox:
             with sender:
                 process.start()
             self._processes.add(process)
+            started.append(process)
             try:
                 if not receiver.poll(seconds):
                     process.kill()
