@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import pickle
 import re
@@ -16,6 +17,7 @@ from ptad.messages import Message, Option
 from ptad.tables.places import IN_MEMORY, RowError
 
 TYPE = Option("types", ("day", "date"))
+FLAG = re.compile(r"(?<![-\\w])--[a-z]")
 
 
 def shouted(option: Option) -> str | None:
@@ -103,3 +105,17 @@ def test_no_table_knows_the_command_line():
 def test_errors_cross_processes_whole(error):
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error) and again.message == error.message and str(again) == str(error)
+
+
+@pytest.mark.parametrize("options", [(), (TYPE, Option("drop")), (Option("false_alarm_rate", 0.1),)])
+def test_messages_cross_processes_as_json(options):
+    message = Message("Wrong.", "Give {} or {}."[: 5 + 3 * len(options)], options, "Leave it.")
+    assert Message.from_json(json.loads(json.dumps(message.to_json()))) == message
+
+
+def test_the_library_knows_no_option_of_the_command_line():
+    root = Path(ptad.__file__).parent
+    rooms = ("*.py", "jobs/**/*.py", "report/**/*.py", "export/*.py", "tables/*.py", "terms/*.py", "paper/*.py")
+    files = [path for room in rooms for path in root.glob(room) if path.name != "messages.py"]
+    found = [f"{path.name}: {line}" for path in files for line in path.read_text().splitlines() if FLAG.search(line)]
+    assert len(files) > 100 and not found

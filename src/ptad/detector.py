@@ -18,7 +18,6 @@ from ptad.arrays import namespace, on_device, to_numpy
 from ptad.calibration import (
     UNIT_GROUPS,
     Calibration,
-    Plan,
     Units,
     add_up,
     held_out_scores,
@@ -167,14 +166,14 @@ class Detector:
             context = FitContext(np.random.default_rng(seed), len(rows), device, steps, folder)
             return Pipeline.fit(rows[np.sort(places)], features, config, context)
 
-        n_terms = len(config.terms)
-        values, groups = np.empty((len(rows), n_terms)), np.zeros(len(rows), dtype=np.int64)
+        split = progress if len(plan.held_out) == 1 else None  # where there are folds, the folds are reported
+        values, groups = np.empty((len(rows), len(config.terms))), np.zeros(len(rows), dtype=np.int64)
         for i, held in enumerate(plan.held_out):
             others = np.ones(len(rows), dtype=bool)
             others[held] = False
             encoded = rows if without is None else without(rows, held)
             pipeline = fitted(encoded, np.flatnonzero(others), f"fold-{i}")
-            values[held] = pipeline.values(encoded[held], _calibration_rows(progress, plan))
+            values[held] = pipeline.values(encoded[held], rows_reported(split, "calibration", plan.n_calibration))
             if progress is not None and len(plan.held_out) > 1:
                 progress.stage("calibration", i + 1, len(plan.held_out), "folds")
             groups[held] = i if len(plan.held_out) > 1 else np.arange(len(held)) % UNIT_GROUPS
@@ -285,11 +284,6 @@ def _some(rows: Matrix) -> Matrix:
     if len(rows) == 0:
         raise DataError("There are 0 rows to score. Give at least one.")
     return rows
-
-
-def _calibration_rows(progress: Reporter | None, plan: Plan) -> RowsDone | None:
-    """A split reports its rows; where there are folds, the folds are what counts."""
-    return rows_reported(progress, "calibration", plan.n_calibration) if len(plan.held_out) == 1 else None
 
 
 def _as_numpy(found: TermValues) -> TermValues:

@@ -9,37 +9,24 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ptad.calibration import rows_needed
-from ptad.config import PRESETS, Config, make_config
+from ptad.config import Config, make_config
 from ptad.detector import Detector
 from ptad.devices import resolve_device
-from ptad.errors import DataError, SettingError
+from ptad.errors import DataError
 from ptad.model import Model, save_model
+from ptad.parameters import READING, SAVED, check_parameters
 from ptad.progress import shown_progress
 from ptad.reporter import rows_reported
 from ptad.sklearn_detector import SklearnDetector
 from ptad.storage import plain
 from ptad.tables import BadCells, fit_schema
-from ptad.tables.inference import check_types
-from ptad.tables.number_format import check_signs
 
 logger = logging.getLogger("ptad")
-
-# Where it runs and what it says is for the next machine to choose; settings are saved as a whole.
-SAVED_PARAMETERS = (
-    "preset",
-    "false_alarm_rate",
-    "types",
-    "missing",
-    "drop",
-    "only",
-    "decimal",
-    "thousands",
-    "random_state",
-)
 
 
 class PTAD(SklearnDetector):
@@ -149,20 +136,10 @@ class PTAD(SklearnDetector):
         self
             The fitted detector.
         """
-        self._check_parameters()
-        config = make_config(self.preset, self.config)
+        config = check_parameters(self)
         table = self._checked(X, reset=True)
         bad = BadCells(strict=self.strict)
-        schema = fit_schema(
-            table,
-            types=self.types,
-            missing=self.missing,
-            drop=self.drop,
-            only=self.only,
-            decimal=self.decimal,
-            thousands=self.thousands,
-            bad=bad,
-        )
+        schema = fit_schema(table, **{name: getattr(self, name) for name in READING}, bad=bad)
         bad.warn()
         for note in schema.notes:
             logger.log(logging.WARNING if note.doubtful else logging.INFO, note.message)
@@ -204,9 +181,7 @@ class PTAD(SklearnDetector):
         self
             The updated detector.
         """
-        table = self._checked(X)
-        rows = self._encoded(table)
-        self._check_enough(len(rows), "An update takes its threshold from half of the new rows", 2)
+        rows = self._new_rows(X, "An update takes its threshold from half of the new rows", 2)
         with shown_progress(self.verbose, f"updating with {len(rows):,} rows") as progress:
             detector = self.detector_.update(
                 rows, seed=self._seed(), false_alarm_rate=self._rate_to_keep(), progress=progress
@@ -227,30 +202,28 @@ class PTAD(SklearnDetector):
         self
             The recalibrated detector.
         """
-        table = self._checked(X)
-        rows = self._encoded(table)
-        self._check_enough(len(rows), "A threshold is taken from the rows given", 1)
+        rows = self._new_rows(X, "A threshold is taken from the rows given", 1)
         with shown_progress(self.verbose) as progress:
             detector = self.detector_.recalibrated(rows, rows_reported(progress, "calibration", len(rows)))
         self._adopt(detector, rate=self._rate_to_keep())
         return self
 
-    def _note_rate(self, rate: float | str) -> None:
-        self.false_alarm_rate = rate
-
     def _rate_to_keep(self) -> float | str:
         """The rate in force, which no update may loosen; "auto" where there is none yet."""
         return self.false_alarm_rate_ if self.detector_.calibration is not None else self.false_alarm_rate
 
-    def _check_enough(self, n_rows: int, what: str, factor: int) -> None:
+    def _new_rows(self, X: Any, what: str, factor: int) -> NDArray[np.float64]:
+        """Return new rows encoded; ``factor`` times as many as the false-alarm rate needs have to be there."""
+        rows = self._encoded(self._checked(X))
         rate = self._rate_to_keep()
         needed = 2 if rate == "auto" else rows_needed(float(rate))
-        if n_rows // factor < needed:
+        if len(rows) // factor < needed:
             raise DataError(
                 f"{what}, and a false-alarm rate of {rate if rate == 'auto' else f'{rate:.3g}'} needs "
-                f"{factor * needed:,} rows; there are {n_rows:,}. The model is unchanged. Give more rows, or set a "
+                f"{factor * needed:,} rows; there are {len(rows):,}. The model is unchanged. Give more rows, or set a "
                 "larger false-alarm rate."
             )
+        return rows
 
     def _adopt(self, detector: Detector, rate: float | str | None = None) -> None:
         self.__dict__.pop("digest", None)
@@ -264,35 +237,6 @@ class PTAD(SklearnDetector):
             wanted = self.false_alarm_rate
             self.set_false_alarm_rate(wanted if rate is None else rate)
             self.false_alarm_rate = wanted
-
-    def _check_parameters(self) -> None:
-        for name in ("types", "config"):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, Mapping | Config):
-                raise SettingError(f"The '{name}' parameter of PTAD must be a mapping. Got {value!r} instead.")
-        check_signs(self.decimal, self.thousands)
-        check_types(self.types if isinstance(self.types, Mapping) else {})
-        if not isinstance(self.preset, str):
-            raise SettingError(f"There is no preset {self.preset!r}. Choose one of: {', '.join(PRESETS)}.")
-        if not isinstance(self.strict, bool | np.bool_):
-            raise SettingError(f"The 'strict' parameter of PTAD must be true or false. Got {self.strict!r} instead.")
-        if not isinstance(self.verbose, int) or self.verbose < 0:
-            raise SettingError(f"The 'verbose' parameter of PTAD must be 0, 1 or more. Got {self.verbose!r} instead.")
-        try:
-            check_random_state(self.random_state)
-        except ValueError as error:
-            raise SettingError(
-                "The 'random_state' parameter of PTAD must be None, a RandomState or a number from 0 to 2**32 - 1. "
-                f"Got {self.random_state!r} instead."
-            ) from error
-        if not isinstance(self.device, str):
-            raise SettingError(f"The 'device' parameter of PTAD must be text. Got {self.device!r} instead.")
-        rate = self.false_alarm_rate
-        if rate != "auto" and not (isinstance(rate, int | float | np.number) and 0.0 < float(rate) < 1.0):
-            raise SettingError(
-                "The 'false_alarm_rate' parameter of PTAD must be 'auto' or a float in the range (0.0, 1.0). "
-                f"Got {rate!r} instead."
-            )
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -314,7 +258,7 @@ class PTAD(SklearnDetector):
             self.schema_,
             self.detector_,
             None if self.detector_.calibration is None else self.false_alarm_rate_,
-            parameters={name: plain(getattr(self, name)) for name in SAVED_PARAMETERS},
+            parameters={name: plain(getattr(self, name)) for name in SAVED},
             n_features_in=self.n_features_in_,
             feature_names_in=None if names is None else [str(name) for name in names],
             history=self.history_,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Self
 
 Value = str | float | tuple[str, str]
 _LISTS = ("drop", "missing", "normal", "only")  # parameters that take several values
@@ -77,3 +78,14 @@ class Message:
 
     def __str__(self) -> str:
         return self.phrase()
+
+    def to_json(self) -> list[Any]:
+        """Return plain JSON types, to be sent to another process."""
+        return [self.problem, self.remedy, [[o.name, o.value] for o in self.options], self.otherwise]
+
+    @classmethod
+    def from_json(cls, content: list[Any]) -> Self:
+        """Read back what :meth:`to_json` wrote."""
+        problem, remedy, named, otherwise = content
+        options = tuple(Option(name, tuple(value) if isinstance(value, list) else value) for name, value in named)
+        return cls(problem, remedy, options, otherwise)

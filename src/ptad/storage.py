@@ -168,7 +168,7 @@ def _open_files(source: Path, named: str) -> tuple[int, int]:
                 raise BundleError(f"{what}: {error.strerror}.") from error
             if source.exists():
                 what = f"'{named}' is a file, not a model folder"
-            raise BundleError(f"{what}. Name a folder that 'ptad fit' or PTAD.save made.") from error
+            raise BundleError(f"{what}. Name a folder that a model was saved to.") from error
         opened: list[int] = []
         try:
             for name in (MANIFEST, TENSORS):

@@ -48,6 +48,7 @@ class TableModel:
     schema_: Schema
     detector_: Detector
     config_: Config
+    false_alarm_rate: float | str
     false_alarm_rate_: float
     offset_: float
     history_: History
@@ -166,7 +167,7 @@ class TableModel:
             raise SettingError(f"A false_alarm_rate must be 'auto' or a number between 0 and 1. Got {rate!r} instead.")
         self.false_alarm_rate_ = calibration.rate(rate)
         self.offset_ = -calibration.threshold(self.false_alarm_rate_)
-        self._note_rate(rate)
+        self.false_alarm_rate = rate
         if rate == "auto" and self.false_alarm_rate_ > 0.01:
             logger.info(
                 "the false-alarm rate is %.3g, the smallest that %d calibration rows support",
@@ -174,9 +175,6 @@ class TableModel:
                 len(calibration.scores),
             )
         return self
-
-    def _note_rate(self, rate: float | str) -> None:
-        """Keep the rate that was asked for, where there is a parameter of that name."""
 
     def _check_fitted(self) -> None:
         """Raise if there is no model yet."""

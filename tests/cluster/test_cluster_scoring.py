@@ -137,7 +137,7 @@ def test_missing_extra_and_wrong_settings(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(ray, "is_initialized", lambda: False)  # other tests may be connected
     with pytest.raises(SettingError, match="Give workers= at least 1"), connected(None, 0):
         pass
-    with pytest.raises(SettingError, match=r"127\.0\.0\.1:1: no Ray cluster"), connected("127.0.0.1:1"):
+    with pytest.raises(SettingError, match=r"No Ray cluster answers at 127\.0\.0\.1:1"), connected("127.0.0.1:1"):
         pass
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"'ray'.*ptad\[ray\]"), connected():

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from pytorch_optimizer import Lamb, Lookahead
 
 from ptad.errors import MissingExtraError
-from ptad.paper.optimizer import Optimizer
-from ptad.paper.schedule import learning_rates
+from ptad.paper.optimizer import Optimizer, learning_rates
 
 # schedule -------------------------------------------------------------------------------------------------------------
 

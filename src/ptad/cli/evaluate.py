@@ -18,6 +18,7 @@ from ptad.cli.console import (
     set_up_logging,
     share,
 )
+from ptad.cli.reading import AS_IT_IS, Reading, with_reading
 
 if TYPE_CHECKING:
     from ptad.jobs.evaluate import Evaluation
@@ -33,6 +34,7 @@ ptad evaluate model labelled.csv --label class --anomaly attack --false-alarm-ra
 """
 
 
+@with_reading
 def evaluate(
     model: options.Model,
     table: options.Table,
@@ -44,13 +46,7 @@ def evaluate(
     ] = None,
     false_alarm_rate: options.Rate = None,
     device: options.Device = "auto",
-    encoding: options.Encoding = "utf-8",
-    sheet: options.Sheet = None,
-    decimal: options.Decimal = None,
-    thousands: options.Thousands = None,
-    missing: options.Missing = None,
-    strict: options.Strict = False,
-    bad_cells: options.BadCells = None,
+    reading: Reading = AS_IT_IS,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -58,23 +54,25 @@ def evaluate(
 
     Without --normal and --anomaly the label must be 0/1 or false/true, with 1 and true for anomalies.
     """
-    from ptad.cli.settings import parse_rate, parse_source
+    from ptad.cli.settings import parse_rate
     from ptad.jobs.batches import load_light
     from ptad.jobs.evaluate import evaluate_table
     from ptad.jobs.training_table import WARNING
 
     set_up_logging(quiet)
     with rows_progress("scoring", quiet) as progress:
-        loaded = load_light(model, device=device, false_alarm_rate=parse_rate(false_alarm_rate), missing=missing or ())
+        loaded = load_light(
+            model, device=device, false_alarm_rate=parse_rate(false_alarm_rate), missing=reading.missing or ()
+        )
         found = evaluate_table(
             loaded,
-            parse_source(table, sheet=sheet, decimal=decimal, thousands=thousands),
+            reading.source(table),
             label=label,
             normal=normal or (),
             anomaly=anomaly or (),
-            encoding=encoding,
-            strict=strict,
-            bad_cells=bad_cells,
+            encoding=reading.encoding,
+            strict=reading.strict,
+            bad_cells=reading.bad_cells,
             progress=progress,
         )
     if as_json:
@@ -84,7 +82,7 @@ def evaluate(
     if found.training_table and not quiet:
         typer.echo(f"warning: {WARNING}", err=True)
     if found.bad_cells and not quiet:
-        typer.echo(bad_cell_line(found.columns_with_bad_cells, bad_cells), err=True)
+        typer.echo(bad_cell_line(found.columns_with_bad_cells, reading.bad_cells), err=True)
 
 
 def evaluation_lines(found: Evaluation) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ import typer
 
 from ptad.cli import options
 from ptad.cli.console import bad_cell_line, print_json, print_top_rows, rows_progress, set_up_logging
+from ptad.cli.reading import AS_IT_IS, Reading, with_reading
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -20,6 +21,7 @@ ptad explain model new.csv --json
 """
 
 
+@with_reading
 def explain(
     model: options.Model,
     table: options.Table,
@@ -27,13 +29,7 @@ def explain(
     columns: Annotated[int, typer.Option("--columns", help="How many columns of each row.")] = 3,
     false_alarm_rate: options.Rate = None,
     device: options.Device = "auto",
-    encoding: options.Encoding = "utf-8",
-    sheet: options.Sheet = None,
-    decimal: options.Decimal = None,
-    thousands: options.Thousands = None,
-    missing: options.Missing = None,
-    strict: options.Strict = False,
-    bad_cells: options.BadCells = None,
+    reading: Reading = AS_IT_IS,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -42,21 +38,23 @@ def explain(
     Rows are numbered as in their file: the header of a CSV file is row 1. In JSON, "row" is counted from 0 and "place"
     says where it is. Percentages are shares of a row's positive contributions. Flagged rows are red on a terminal.
     """
-    from ptad.cli.settings import parse_rate, parse_source
+    from ptad.cli.settings import parse_rate
     from ptad.jobs.batches import load_light
     from ptad.jobs.top_rows import top_rows
 
     set_up_logging(quiet)
     with rows_progress("scoring", quiet) as progress:
-        loaded = load_light(model, device=device, false_alarm_rate=parse_rate(false_alarm_rate), missing=missing or ())
+        loaded = load_light(
+            model, device=device, false_alarm_rate=parse_rate(false_alarm_rate), missing=reading.missing or ()
+        )
         found = top_rows(
             loaded,
-            parse_source(table, sheet=sheet, decimal=decimal, thousands=thousands),
+            reading.source(table),
             top=top,
             columns=columns,
-            encoding=encoding,
-            strict=strict,
-            bad_cells=bad_cells,
+            encoding=reading.encoding,
+            strict=reading.strict,
+            bad_cells=reading.bad_cells,
             progress=progress,
         )
     if as_json:
@@ -64,4 +62,4 @@ def explain(
     else:
         print_top_rows(found.entries, found.places)
     if found.bad_cells and not quiet:
-        typer.echo(bad_cell_line(found.bad_cells, bad_cells), err=True)
+        typer.echo(bad_cell_line(found.bad_cells, reading.bad_cells), err=True)

@@ -9,6 +9,7 @@ import typer
 
 from ptad.cli import options
 from ptad.cli.console import plural, print_json, print_pairs, rate, rows_progress, safe, set_up_logging, share
+from ptad.cli.reading import AS_IT_IS, Reading, with_reading
 
 if TYPE_CHECKING:
     from ptad.jobs.fit import Learn
@@ -30,6 +31,7 @@ ptad fit --db sqlite:///shop.db --query 'SELECT * FROM orders WHERE good' --out 
 """
 
 
+@with_reading
 def fit(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.", show_default=False)],
     table: options.OptionalTable = None,
@@ -42,9 +44,6 @@ def fit(
     ] = None,
     only: Annotated[
         list[str] | None, typer.Option("--only", help="The only columns to use, separated by commas.", metavar="A,B")
-    ] = None,
-    missing: Annotated[
-        list[str] | None, typer.Option("--missing", help="Text that means missing (may be repeated).", metavar="TEXT")
     ] = None,
     type_: Annotated[
         list[str] | None,
@@ -77,12 +76,7 @@ def fit(
     engine: options.Engine = "local",
     address: options.Address = None,
     workers: options.Workers = None,
-    encoding: options.Encoding = "utf-8",
-    sheet: options.Sheet = None,
-    decimal: options.Decimal = None,
-    thousands: options.Thousands = None,
-    strict: options.Strict = False,
-    bad_cells: options.BadCells = None,
+    reading: Reading = AS_IT_IS,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -91,11 +85,10 @@ def fit(
     --engine ray trains the network of the paper preset on a cluster; a preset without training is fitted on this
     machine.
     """
-    from ptad.cli.settings import gather, on_cluster, parse_names, parse_pairs, parse_rate, parse_source
+    from ptad.cli.settings import gather, on_cluster, parse_names, parse_pairs, parse_rate
     from ptad.jobs.fit import fit_table
 
     set_up_logging(quiet)
-    source = parse_source(table, db, query, sheet=sheet)
     parameters = gather(
         config,
         parse_pairs(set_, "--set", "GROUP.SETTING=VALUE, such as local_reconstruction.ridge=0.1"),
@@ -104,33 +97,33 @@ def fit(
             "false_alarm_rate": parse_rate(false_alarm_rate),
             "device": device,
             "random_state": seed,
-            "missing": missing or None,
+            "missing": reading.missing or None,
             "drop": parse_names(drop) or None,
             "only": parse_names(only) or None,
             "types": parse_pairs(type_, "--type", "COLUMN=TYPE, such as zip=categorical"),
-            "decimal": decimal,
-            "thousands": thousands,
-            "strict": strict or None,
+            "decimal": reading.decimal,
+            "thousands": reading.thousands,
+            "strict": reading.strict or None,
             "verbose": 0 if quiet else None,
         },
     )
     summary = fit_table(
-        source,
+        reading.source(table, db, query),
         out,
         parameters,
         label=label,
         normal=normal or (),
         max_rows=max_rows,
-        encoding=encoding,
+        encoding=reading.encoding,
         checkpoint=checkpoint,
-        bad_cells=bad_cells,
+        bad_cells=reading.bad_cells,
         reading=lambda: rows_progress("reading", quiet),
         learn=_cluster(out, address, workers) if on_cluster(engine, address, workers) else None,
     )
     if as_json:
         print_json(summary)
     elif not quiet:
-        print_pairs(summary_lines(summary, label, listed=bad_cells), f"Model saved in {safe(summary['model'])}")
+        print_pairs(summary_lines(summary, label, listed=reading.bad_cells), f"Model saved in {safe(summary['model'])}")
 
 
 def _cluster(out: Path, address: str | None, workers: int | None) -> Learn:

@@ -51,31 +51,6 @@ Rate = Annotated[
     ),
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1, ...")]
-Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of text files, such as latin-1.")]
-Sheet = Annotated[
-    str | None,
-    typer.Option("--sheet", help="Sheet of a workbook, by name or by number from 1.", metavar="NAME|NUMBER"),
-]
-Decimal = Annotated[
-    str | None,
-    typer.Option("--decimal", help="Decimal sign of numbers in text, . or ,; found from the table.", metavar="SIGN"),
-]
-Thousands = Annotated[
-    str | None,
-    typer.Option("--thousands", help="Thousands sign of numbers in text; found from the table.", metavar="SIGN"),
-]
-Missing = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--missing", help="Text that means missing (may be repeated); that of the model always does.", metavar="TEXT"
-    ),
-]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="Refuse a cell that cannot be read; otherwise it counts as missing.")
-]
-BadCells = Annotated[
-    Path | None, typer.Option("--bad-cells", help="CSV file that lists the cells that cannot be read.", metavar="FILE")
-]
 Label = Annotated[str | None, typer.Option("--label", help="The label column.", metavar="COLUMN")]
 Normal = Annotated[
     list[str] | None,

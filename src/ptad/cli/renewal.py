@@ -11,6 +11,7 @@ import typer
 from ptad.cli import options
 from ptad.cli.console import print_json, print_pairs, rows_progress, safe, set_up_logging
 from ptad.cli.fit import summary_lines
+from ptad.cli.reading import AS_IT_IS, Reading, with_reading
 
 UPDATE_EXAMPLES = """
 [bold]Examples[/bold]
@@ -35,6 +36,7 @@ ptad recalibrate model july.csv --false-alarm-rate 0.005
 def _renewal(job: str, done: str, help_: str) -> Callable[..., None]:
     """Return a command that saves a model after a job with new normal rows; ``done`` says what became of it."""
 
+    @with_reading
     def command(
         model: options.Model,
         table: options.OptionalTable = None,
@@ -51,40 +53,31 @@ def _renewal(job: str, done: str, help_: str) -> Callable[..., None]:
         max_rows: Annotated[
             int, typer.Option("--max-rows", help="Take at most this many rows, a uniform sample of the table.")
         ] = 1_000_000,
-        encoding: options.Encoding = "utf-8",
-        sheet: options.Sheet = None,
-        decimal: options.Decimal = None,
-        thousands: options.Thousands = None,
-        missing: options.Missing = None,
-        strict: options.Strict = False,
-        bad_cells: options.BadCells = None,
+        reading: Reading = AS_IT_IS,
         quiet: options.Quiet = False,
         as_json: options.Json = False,
     ) -> None:
-        from ptad.cli.settings import parse_rate, parse_source
+        from ptad.cli.settings import parse_rate
         from ptad.jobs import fit
 
         set_up_logging(quiet)
         summary = getattr(fit, job)(
             model,
-            parse_source(table, db, query, sheet=sheet, decimal=decimal, thousands=thousands),
+            reading.source(table, db, query),
             model if out is None else out,
             label=label,
             normal=normal or (),
             false_alarm_rate=parse_rate(false_alarm_rate),
             max_rows=max_rows,
-            encoding=encoding,
-            missing=missing or (),
-            strict=strict,
-            bad_cells=bad_cells,
             device=device,
             verbose=0 if quiet else 1,
             reading=lambda: rows_progress("reading", quiet),
+            **reading.job,
         )
         if as_json:
             print_json(summary)
         elif not quiet:
-            lines = summary_lines(summary, label, "new rows", bad_cells)
+            lines = summary_lines(summary, label, "new rows", reading.bad_cells)
             print_pairs(lines, f"{done} model saved in {safe(summary['model'])}")
 
     command.__doc__ = (

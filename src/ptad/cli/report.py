@@ -9,6 +9,7 @@ import typer
 
 from ptad.cli import options
 from ptad.cli.console import bad_cell_line, print_json, rows_progress, set_up_logging
+from ptad.cli.reading import AS_IT_IS, Reading, with_reading
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -21,6 +22,7 @@ ptad report model labelled.csv --label status --normal ok --top 100 --time recei
 """
 
 
+@with_reading
 def report(
     model: options.Model,
     table: options.Table,
@@ -38,36 +40,19 @@ def report(
     title: Annotated[str | None, typer.Option("--title", help="Heading of the page.")] = None,
     false_alarm_rate: options.Rate = None,
     device: options.Device = "auto",
-    encoding: options.Encoding = "utf-8",
-    sheet: options.Sheet = None,
-    decimal: options.Decimal = None,
-    thousands: options.Thousands = None,
-    missing: options.Missing = None,
-    strict: options.Strict = False,
-    bad_cells: options.BadCells = None,
+    reading: Reading = AS_IT_IS,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
     """Write a page that a browser opens without any network: the anomalies, why they are, and drift."""
-    from ptad.cli.settings import parse_rate, parse_source
+    from ptad.cli.settings import parse_rate
     from ptad.report import ReportSettings, write_report
 
     set_up_logging(quiet)
     settings = ReportSettings(top, rows, label, tuple(normal or ()), parse_rate(false_alarm_rate), title, time)
-    source = parse_source(table, sheet=sheet, decimal=decimal, thousands=thousands)
     with rows_progress("scoring", quiet) as progress:
-        content = write_report(
-            model,
-            source,
-            out,
-            settings,
-            encoding=encoding,
-            missing=missing or (),
-            strict=strict,
-            bad_cells=bad_cells,
-            device=device,
-            progress=progress,
-        )
+        source = reading.source(table)
+        content = write_report(model, source, out, settings, device=device, progress=progress, **reading.job)
     if as_json:
         print_json(content)
     elif not quiet:
@@ -77,4 +62,4 @@ def report(
         noun = "row" if n_rows == 1 else "rows"
         typer.echo(f"{n_flagged:,} of {n_rows:,} {noun} flagged; report in {out}", err=True)
     if content["bad"]["cells"] and not quiet:
-        typer.echo(bad_cell_line(dict(content["bad"]["columns"]), bad_cells), err=True)
+        typer.echo(bad_cell_line(dict(content["bad"]["columns"]), reading.bad_cells), err=True)

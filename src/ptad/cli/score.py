@@ -9,6 +9,7 @@ import typer
 
 from ptad.cli import options
 from ptad.cli.console import bad_cell_line, plural, print_json, rate, rows_progress, safe, set_up_logging
+from ptad.cli.reading import AS_IT_IS, Reading, with_reading
 from ptad.errors import SettingError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ A run that was killed resumes when the same command is given again.
 """
 
 
+@with_reading
 def score(
     model: options.Model,
     table: options.OptionalTable = None,
@@ -65,13 +67,7 @@ def score(
     prefix: Annotated[str, typer.Option("--prefix", help="Put before the names of the new columns.")] = "",
     false_alarm_rate: options.Rate = None,
     device: options.Device = "auto",
-    encoding: options.Encoding = "utf-8",
-    sheet: options.Sheet = None,
-    decimal: options.Decimal = None,
-    thousands: options.Thousands = None,
-    missing: options.Missing = None,
-    strict: options.Strict = False,
-    bad_cells: options.BadCells = None,
+    reading: Reading = AS_IT_IS,
     batch_rows: Annotated[
         int | None, typer.Option("--batch-rows", min=1, help="Rows scored and kept at a time.", hidden=True)
     ] = None,
@@ -79,12 +75,11 @@ def score(
     as_json: options.Json = False,
 ) -> None:
     """Add the columns score, p_value and anomaly to a table of any size."""
-    from ptad.cli.settings import on_cluster, parse_rate, parse_source, parse_target
-    from ptad.jobs.database import score_into
+    from ptad.cli.settings import on_cluster, parse_rate, parse_target
     from ptad.jobs.score import score_table
 
     set_up_logging(quiet)
-    source = parse_source(table, db, query, sheet=sheet, decimal=decimal, thousands=thousands)
+    source = reading.source(table, db, query)
     rows_on_stdout = out is None and into is None
     cluster = on_cluster(engine, address, workers)
     if cluster and out is None:
@@ -96,14 +91,13 @@ def score(
             "prefix": prefix,
             "false_alarm_rate": parse_rate(false_alarm_rate),
             "device": device,
-            "encoding": encoding,
-            "missing": missing or (),
-            "strict": strict,
-            "bad_cells": bad_cells,
             "batch_rows": batch_rows,
             "progress": progress,
+            **reading.job,
         }
         if into is not None:
+            from ptad.jobs.database import score_into
+
             summary = score_into(model, source, *parse_target(db, into, out), replace=replace, **settings)
         elif cluster:
             from ptad.jobs.ray.scoring import score_on_cluster
@@ -114,7 +108,7 @@ def score(
     if as_json:
         print_json(summary.to_json(), err=rows_on_stdout)  # standard output belongs to the rows
     elif not quiet:
-        for line in summary_lines(summary, None if rows_on_stdout else summary.out, bad_cells):
+        for line in summary_lines(summary, None if rows_on_stdout else summary.out, reading.bad_cells):
             typer.echo(line, err=True)
 
 

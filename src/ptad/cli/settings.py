@@ -28,29 +28,6 @@ def parse_rate(text: str | None) -> float | str | None:
     return value
 
 
-def parse_source(
-    table: str | None,
-    db: str | None = None,
-    query: str | None = None,
-    *,
-    sheet: str | None = None,
-    decimal: str | None = None,
-    thousands: str | None = None,
-) -> Any:
-    """Return where the rows come from, a file or a query on a database, and how they are to be read."""
-    from ptad.tables import Query, TableSource
-
-    if (table is None) == (query is None):
-        raise SettingError("Give either a TABLE or --query with --db, to say where the rows come from.")
-    if query is None:
-        return TableSource(table, sheet, decimal, thousands)
-    if db is None:
-        raise SettingError("--query needs a database. Name it with --db or in the variable PTAD_DB.")
-    if sheet is not None:
-        raise SettingError("--sheet is for workbooks, not for a database. Leave it out.")
-    return TableSource(Query(db, query), None, decimal, thousands)
-
-
 def parse_target(db: str | None, into: str, out: Path | None) -> tuple[str, str]:
     """Return the database and the table to write to."""
     if out is not None:

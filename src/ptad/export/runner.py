@@ -41,30 +41,14 @@ class RunnerError(ValueError):
 
 @dataclass(frozen=True)
 class Scored:
-    """What the model says about some rows.
+    """What the model says about some rows."""
 
-    Attributes
-    ----------
-    score : ndarray
-        Anomaly scores: higher is more anomalous.
-    anomaly : ndarray of bool, or None
-        Whether the score exceeds the threshold; None for a model that was not calibrated.
-    p_value : ndarray or None
-        How often a normal row has at least this score.
-    terms : dict
-        What each term adds to the score.
-    contributions : dict
-        What each column adds to the score, signed; they add up to it.
-    reasons : dict
-        Why: "unusual value", "unusual combination with ...", "missing", "unseen category".
-    """
-
-    score: np.ndarray
-    anomaly: np.ndarray | None
-    p_value: np.ndarray | None
-    terms: dict[str, np.ndarray]
-    contributions: dict[str, np.ndarray]
-    reasons: dict[str, np.ndarray]
+    score: np.ndarray  # higher is more anomalous
+    anomaly: np.ndarray | None  # whether the score exceeds the threshold; None for a model that was not calibrated
+    p_value: np.ndarray | None  # how often a normal row has at least this score
+    terms: dict[str, np.ndarray]  # what each term adds to the score
+    contributions: dict[str, np.ndarray]  # what each column adds to the score, signed; they add up to it
+    reasons: dict[str, np.ndarray]  # "unusual value", "unusual combination with ...", "missing", "unseen category"
 
 
 class Outputs(NamedTuple):
@@ -122,14 +106,9 @@ class Runner:
             p_value = (1.0 + n - np.searchsorted(self._calibration, said.score, side="left")) / (n + 1.0)
         beside = np.array([*(f" with {name}" for name in self.names), ""], dtype=object)
         reasons = np.array(self.reasons, dtype=object)[said.reasons] + beside[said.partners]
-        return Scored(
-            score=said.score,
-            anomaly=anomaly,
-            p_value=p_value,
-            terms=dict(zip(self.terms, said.terms.T, strict=True)),
-            contributions=dict(zip(self.names, said.contributions.T, strict=True)),
-            reasons=dict(zip(self.names, reasons.T, strict=True)),
-        )
+        tables = ((self.terms, said.terms), (self.names, said.contributions), (self.names, reasons))
+        by_name = (dict(zip(names, values.T, strict=True)) for names, values in tables)
+        return Scored(said.score, anomaly, p_value, *by_name)
 
     def run(self, rows: np.ndarray, *, chunk_rows: int | None = None) -> Outputs:
         """Return what the graph says about encoded rows (n, n_features), NaN = missing.

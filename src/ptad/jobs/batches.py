@@ -13,7 +13,7 @@ import pyarrow as pa
 from ptad.messages import Message, Option
 from ptad.model import Model
 from ptad.table_model import TableModel, no_threshold
-from ptad.tables import TableScan, scan_table
+from ptad.tables import Query, TableScan, scan_table
 from ptad.tables.table_source import as_source
 
 if TYPE_CHECKING:
@@ -42,6 +42,13 @@ def load_light(folder: str | Path, *, device: str = "auto", **changes: Any) -> M
 def _changed(model: AnyModel, false_alarm_rate: float | str | None = None, missing: Sequence[str] = ()) -> AnyModel:
     model.schema_ = model.schema_.with_missing(missing)
     return model if false_alarm_rate is None else model.set_false_alarm_rate(false_alarm_rate)
+
+
+def is_read_again(source: Any) -> bool:
+    """Whether a table is the same when it is read again: standard input is gone, a database may have other rows."""
+    found = as_source(source).source
+    parts = found if isinstance(found, list | tuple) else [found]
+    return not any(isinstance(part, Query) or str(part) == "-" for part in parts)
 
 
 def scan_for(model: TableModel, source: Any, *, batch_rows: int, encoding: str) -> TableScan:

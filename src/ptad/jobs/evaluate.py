@@ -12,14 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ptad.jobs.bad_cell_list import bad_cell_list
-from ptad.jobs.batches import decision_of, known_batches, rows_per_batch, scan_for
+from ptad.jobs.batches import decision_of, rows_per_batch, scan_for
 from ptad.jobs.labels import check_label, check_named, is_anomaly
-from ptad.jobs.scored_batch import CellCounts
+from ptad.jobs.scored_batch import CellCounts, scored_batches
 from ptad.jobs.training_table import TrainingTable
 from ptad.table_model import TableModel
-from ptad.tables import BadCells
-from ptad.tables.places import located
 
 CONFIDENCE = 0.95
 
@@ -130,22 +127,15 @@ def evaluate_table(
     threshold, target = decision_of(model)
     scan = scan_for(model, source, batch_rows=rows_per_batch(model), encoding=encoding)
     check_label(label, scan.schema.names, scan.label)
-    scores, marks, labels, rows = [], [], [], 0
+    scores, marks, labels = [], [], []
     training, cells = TrainingTable(model.detector_.reference), CellCounts.none(model.schema_)
-    with bad_cell_list(bad_cells, scan.places) as listed:
-        for start, batch, known in known_batches(model, scan):
-            marks.append(is_anomaly(batch.column(label), normal, anomaly, label))
-            labels.append(pc.unique(batch.column(label)))
-            bad = BadCells(strict=strict)
-            with located(scan.places.after(start)):
-                encoded = model.schema_.encode(known, bad)
-            scores.append(model.detector_.scores(encoded))
-            training.add(encoded)
-            listed.add(bad, start)
-            cells += CellCounts.of(encoded, model.schema_, bad)
-            rows += batch.num_rows
-            if progress is not None:
-                progress(rows, scan.n_rows)
+    batches = scored_batches(model, scan, strict=strict, bad_cells=bad_cells, progress=progress)
+    for _, batch, scored in batches:
+        marks.append(is_anomaly(batch.column(label), normal, anomaly, label))
+        labels.append(pc.unique(batch.column(label)))
+        scores.append(scored.columns["score"].to_numpy())
+        training.add(scored.encoded)
+        cells += scored.cells
     cells.warn_of_unread(model.schema_)
     found = pa.chunked_array(labels).combine_chunks()
     check_named(found, normal, label, "normal")

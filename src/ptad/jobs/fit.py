@@ -23,6 +23,7 @@ from ptad.jobs.bad_cell_list import bad_cell_list, check_list
 from ptad.jobs.batches import known_names
 from ptad.jobs.sampling import MAX_ROWS, Progress, Sample, training_rows
 from ptad.paper.settings import NetworkSettings
+from ptad.parameters import check_parameters
 from ptad.storage import MANIFEST
 from ptad.tables import BadCellsWarning
 from ptad.tables.places import Places, located
@@ -63,18 +64,8 @@ def fit_table(
     wish = as_source(source)
     source = replace(wish, decimal=detector.decimal, thousands=detector.thousands)
     seed = detector.random_state if isinstance(detector.random_state, int) else 0
-    with reading() as progress:
-        sample = training_rows(
-            source,
-            label=label,
-            normal=normal,
-            max_rows=max_rows,
-            seed=seed,
-            missing=tuple(detector.missing),
-            encoding=encoding,
-            progress=progress,
-        )
-    check_list(bad_cells, sample.places)
+    rows = {"label": label, "normal": normal, "max_rows": max_rows, "encoding": encoding}
+    sample = _read(source, reading, bad_cells, seed=seed, missing=tuple(detector.missing), **rows)
     if label is not None:
         detector.set_params(**_without_label(detector, label))
     if learn is not None and not is_trained(detector):
@@ -152,19 +143,8 @@ def _renew(
     wish, own = as_source(source), detector.schema_
     detector.schema_ = own.with_signs(wish.decimal, wish.thousands)
     known = detector.schema_.with_missing(missing)
-    with reading() as progress:
-        sample = training_rows(
-            source,
-            label=label,
-            normal=normal,
-            max_rows=max_rows,
-            seed=0,
-            missing=known.missing,
-            encoding=encoding,
-            schema=known,
-            progress=progress,
-        )
-    check_list(bad_cells, sample.places)
+    rows = {"label": label, "normal": normal, "max_rows": max_rows, "encoding": encoding}
+    sample = _read(source, reading, bad_cells, missing=known.missing, schema=known, **rows)
     table = sample.table
     if label is not None and label not in detector.schema_.names:
         table = table.drop_columns([label])  # it has done its work: no word about an unknown column
@@ -175,6 +155,14 @@ def _renew(
     detector.schema_ = own  # other signs are those of these rows, not of the model
     detector.save(target)
     return _summary(detector, target, sample, bad)
+
+
+def _read(source: Any, reading: Reading, bad_cells: Path | None, **options: Any) -> Sample:
+    """Read the training rows while their number is shown; a list that would take their place is refused."""
+    with reading() as progress:
+        sample = training_rows(source, progress=progress, **options)
+    check_list(bad_cells, sample.places)
+    return sample
 
 
 @contextmanager
@@ -237,12 +225,6 @@ def checked_detector(parameters: Mapping[str, Any]) -> PTAD:
     check_parameters(detector)
     resolve_device(detector.device)
     return detector
-
-
-def check_parameters(detector: PTAD) -> None:
-    """Raise if a parameter or a setting is out of its range."""
-    detector._check_parameters()
-    make_config(detector.preset, detector.config)
 
 
 def check_target(target: Path) -> None:

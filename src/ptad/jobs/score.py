@@ -14,14 +14,14 @@ import pyarrow as pa
 from ptad._version import __version__
 from ptad.errors import BusyError, DataError, SettingError, UserError
 from ptad.jobs.bad_cell_list import LIST, bad_cell_list, from_bytes
-from ptad.jobs.batches import known_batches, load_light, rows_per_batch, scan_for
+from ptad.jobs.batches import is_read_again, known_batches, load_light, rows_per_batch, scan_for
 from ptad.jobs.explain import why_fields
 from ptad.jobs.resume import PartStore
 from ptad.jobs.scored_batch import CELLS, CellCounts, score_batch
 from ptad.jobs.training_table import TrainingTable
 from ptad.messages import Option
 from ptad.table_model import TableModel
-from ptad.tables import Query, TableWriter
+from ptad.tables import TableWriter
 from ptad.tables.places import located
 from ptad.tables.table_source import as_source
 
@@ -131,8 +131,6 @@ class ScoreJob:
                 (Option("explain"),),
             )
         self.options, self.wish = options, as_source(source)
-        # a second run finds another copy of standard input, and perhaps other rows in a database
-        self.is_read_again = not isinstance(self.wish.source, Query) and str(source) != "-"
         self.model = load_light(
             model_folder, device=device, false_alarm_rate=options.false_alarm_rate, missing=options.missing
         )
@@ -182,7 +180,7 @@ def score_table(model_folder: str | Path, source: Any, out: str | Path, **option
     chosen = ScoreOptions(**options)
     job = ScoreJob(model_folder, source, chosen, chosen.device)
     model, scan, to_stdout = job.model, job.scan, str(out) == "-"
-    keep = job.is_read_again and not to_stdout
+    keep = is_read_again(source) and not to_stdout  # otherwise there is nothing to go on with
     if not to_stdout and any(Path(out).resolve() == s.path.resolve() for s in scan.sources):
         raise SettingError(f"{out} is the table itself. Name another file to write to.")
     store = None if to_stdout else PartStore(Path(out), job.belongs_to())

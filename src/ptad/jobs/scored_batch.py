@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -13,11 +15,13 @@ from numpy.typing import NDArray
 
 from ptad.errors import DataError
 from ptad.explanation import make_explanation
-from ptad.jobs.bad_cell_list import LIST, to_bytes
+from ptad.jobs.bad_cell_list import LIST, bad_cell_list, to_bytes
+from ptad.jobs.batches import known_batches
 from ptad.jobs.explain import why_columns
 from ptad.table_model import TableModel
-from ptad.tables import BadCells, Schema
+from ptad.tables import BadCells, Schema, TableScan
 from ptad.tables.notes import unread
+from ptad.tables.places import located
 from ptad.terms.base import cell_states
 
 logger = logging.getLogger("ptad")
@@ -168,15 +172,37 @@ def score_batch(model: TableModel, rows: Any, explain: int = 0, *, strict: bool 
     encoded = model.schema_.encode(rows, bad)
     explanation = make_explanation(rows, model.schema_, model.detector_, bad, encoded) if explain else None
     scores = model.detector_.scores(encoded) if explanation is None else explanation.score_values
+    found = decisions(model, scores) | ({} if explanation is None else why_columns(explanation, explain))
+    return ScoredBatch(found, CellCounts.of(encoded, model.schema_, bad), bad, encoded)
+
+
+def decisions(model: TableModel, scores: NDArray[np.float64]) -> dict[str, pa.Array]:
+    """Return scores with their p-values and whether they are flagged; nulls where the model has no threshold."""
     calibration = model.detector_.calibration
     nothing = np.ones(len(scores), dtype=bool) if calibration is None else None
     p_values = scores if calibration is None else calibration.p_value(scores)
     flagged = np.zeros(len(scores), dtype=bool) if calibration is None else scores > -model.offset_
-    found = {
+    return {
         "score": pa.array(scores, pa.float64()),
         "p_value": pa.array(p_values, pa.float64(), mask=nothing),
         "anomaly": pa.array(flagged, pa.bool_(), mask=nothing),
     }
-    if explanation is not None:
-        found |= why_columns(explanation, explain)
-    return ScoredBatch(found, CellCounts.of(encoded, model.schema_, bad), bad, encoded)
+
+
+def scored_batches(
+    model: TableModel,
+    scan: TableScan,
+    *,
+    strict: bool = False,
+    bad_cells: Path | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Iterator[tuple[int, pa.RecordBatch, ScoredBatch]]:
+    """Yield (number of the first row, batch, what scoring says of it); the options are those of a scoring job."""
+    with bad_cell_list(bad_cells, scan.places) as listed:
+        for start, batch, known in known_batches(model, scan):
+            with located(scan.places.after(start)):
+                scored = score_batch(model, known, strict=strict)
+            listed.add(scored.bad, start)
+            yield start, batch, scored
+            if progress is not None:
+                progress(start + batch.num_rows, scan.n_rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +12,13 @@ import pyarrow as pa
 
 from ptad.errors import SettingError
 from ptad.explanation import make_explanation
-from ptad.jobs.bad_cell_list import bad_cell_list
-from ptad.jobs.batches import known_batches, rows_per_batch, scan_for
+from ptad.jobs.batches import known_names, rows_per_batch, scan_for
 from ptad.jobs.explain import row_reasons
-from ptad.jobs.scored_batch import score_batch
+from ptad.jobs.scored_batch import CellCounts, decisions, scored_batches
 from ptad.messages import Option
 from ptad.table_model import TableModel
 from ptad.tables import BadCells
-from ptad.tables.places import Places, located
+from ptad.tables.places import Places
 
 
 @dataclass(frozen=True)
@@ -56,27 +54,19 @@ def top_rows(
             raise SettingError(f"There is nothing to show of {value} {name}.", "Give {} at least 1.", (Option(name),))
     scan = scan_for(model, source, batch_rows=rows_per_batch(model), encoding=encoding)
     best: pa.Table | None = None
-    numbers = np.empty(0, dtype=np.int64)
-    scores = np.empty(0)
-    counts = Counter[str]()
-    with bad_cell_list(bad_cells, scan.places) as listed:
-        for start, batch, known in known_batches(model, scan):
-            bad = BadCells(strict=strict)
-            with located(scan.places.after(start)):
-                found = model.detector_.scores(model.schema_.encode(known, bad))
-            listed.add(bad, start)
-            counts.update(bad.counts)
-            all_scores = np.concatenate([scores, found])
-            order = np.argsort(-all_scores, kind="stable")[:top]
-            numbers = np.concatenate([numbers, start + np.arange(batch.num_rows)])[order]
-            scores = all_scores[order]
-            own = pa.Table.from_batches([known])
-            best = (own if best is None else pa.concat_tables([best, own])).take(pa.array(order)).combine_chunks()
-            if progress is not None:
-                progress(start + batch.num_rows, scan.n_rows)
+    numbers, scores = np.empty(0, dtype=np.int64), np.empty(0)
+    cells = CellCounts.none(model.schema_)
+    for start, batch, scored in scored_batches(model, scan, strict=strict, bad_cells=bad_cells, progress=progress):
+        cells += scored.cells
+        all_scores = np.concatenate([scores, scored.columns["score"].to_numpy()])
+        order = np.argsort(-all_scores, kind="stable")[:top]
+        numbers = np.concatenate([numbers, start + np.arange(batch.num_rows)])[order]
+        scores = all_scores[order]
+        own = pa.Table.from_batches([batch])
+        best = (own if best is None else pa.concat_tables([best, own])).take(pa.array(order)).combine_chunks()
     assert best is not None  # a table without rows is refused when it is opened
-    entries = explained_rows(model, best, numbers.tolist(), columns)
-    return TopRows(entries, scan.places, dict(counts.most_common()))
+    known = best.select(known_names(model, best.column_names, say=False))
+    return TopRows(explained_rows(model, known, numbers.tolist(), columns), scan.places, cells.bad_columns)
 
 
 def explained_rows(
@@ -84,9 +74,6 @@ def explained_rows(
 ) -> list[dict[str, Any]]:
     """Return one entry per row, as in :class:`TopRows`; ``bad`` collects the cells that cannot be read."""
     explanation = make_explanation(rows, model.schema_, model.detector_, bad)
-    scored = {name: array.to_pylist() for name, array in score_batch(model, rows).columns.items()}
+    said = pa.table(decisions(model, explanation.score_values)).to_pylist()
     reasons = row_reasons(explanation, columns)
-    return [
-        {"row": number, **{name: values[i] for name, values in scored.items()}, "columns": reasons[i]}
-        for i, number in enumerate(numbers)
-    ]
+    return [{"row": number, **said[i], "columns": reasons[i]} for i, number in enumerate(numbers)]

@@ -15,8 +15,7 @@ FEWEST = 20  # reference rows
 
 WARNING = (
     "the model was fitted on this table, or on a part of it: scores of training rows are too low, and figures on them "
-    "are too good. Use rows that it was not fitted on; for the training rows themselves, held_out_scores_ in Python "
-    "or the check with synthetic anomalies in 'ptad report'"
+    "are too good. Use rows that it was not fitted on; a report shows held-out scores of the training rows themselves"
 )
 
 

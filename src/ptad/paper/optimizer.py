@@ -1,10 +1,15 @@
-"""Adam, AdamW, or LAMB with Lookahead as in the paper; the learning rate is a tensor that a CUDA graph can follow."""
+"""Adam, AdamW, or LAMB with Lookahead as in the paper, and the learning rate of every step: a warm-up, then a cosine.
+
+The learning rate is a tensor, so that a CUDA graph can follow it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ptad.errors import MissingExtraError
@@ -118,3 +123,15 @@ def _lookahead(inner: torch.optim.Optimizer) -> torch.optim.Optimizer:
 
     optimizer: torch.optim.Optimizer = Lookahead(inner, k=LOOKAHEAD_STEPS, alpha=LOOKAHEAD_RATE)
     return optimizer
+
+
+def learning_rates(peak: float, n_steps: int, warmup_steps: int) -> NDArray[np.float32]:
+    """Return the rate of every step, (n_steps,).
+
+    NOTE[PAPER-11] The text's warm-up "gradually decreases" the rate; a warm-up increases it. It takes at most half of
+    the steps, so that small tables, whose epochs are single steps, still reach the cosine.
+    """
+    warmup = min(warmup_steps, n_steps // 2)
+    rising = (np.arange(warmup) + 1) / (warmup + 1)
+    falling = 0.5 * (1.0 + np.cos(np.pi * np.arange(n_steps - warmup) / (n_steps - warmup)))
+    return (peak * np.concatenate([rising, falling])).astype(np.float32)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ptad.arrays import Array
 from ptad.paper.loss import cell_errors
 from ptad.paper.network import Network, Output
 from ptad.paper.settings import NetworkSettings
@@ -122,6 +123,19 @@ class Scores:
         prototypes = self.network.prototypes.prototypes
         deviation = (self.output.association - prototypes[self.prototype.index]).square()
         return self.prototype.value.unsqueeze(-1) * _share(deviation)
+
+
+@dataclass
+class Cells:
+    """What the network makes of rows, per column of the table; arrays of the same kind as the rows."""
+
+    contributions: Array  # (n, n_columns), rows add up to the score
+    missing: Array  # (n, n_columns), the part of it that comes from missing-value indicators
+    masking_rate: Array  # (n, n_columns), share of the column's latent that the P-space masks hide
+    data_mask: Array  # (n, n_columns), the soft mask
+    nearest_basis: Array  # (n,), number of the matched basis vector, -1 where there are none
+    nearest_prototype: Array  # (n,), number of the matched prototype, -1 where there are none
+    expected: Array  # (n, n_features), in the units of the rows
 
 
 def score_output(

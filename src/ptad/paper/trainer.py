@@ -23,9 +23,8 @@ from ptad.paper.checkpoint import Checkpoint
 from ptad.paper.loop import Loop
 from ptad.paper.loss import PARTS, loss_parts
 from ptad.paper.network import Network
-from ptad.paper.optimizer import Optimizer
+from ptad.paper.optimizer import Optimizer, learning_rates
 from ptad.paper.parallel import average_gradients, current_parallel, reseed, share_of_batch
-from ptad.paper.schedule import learning_rates
 from ptad.paper.settings import NetworkSettings
 from ptad.terms.base import History, Progress
 

@@ -24,7 +24,7 @@ from ptad.errors import DataError
 from ptad.estimator import PTAD
 from ptad.files import OutputLock, refused, write_whole
 from ptad.jobs.bad_cell_list import bad_cell_list
-from ptad.jobs.batches import rows_per_batch
+from ptad.jobs.batches import is_read_again, rows_per_batch
 from ptad.messages import Option
 from ptad.report.bundle import STYLE, asset, script
 from ptad.report.content import ReportSettings, make_content
@@ -81,45 +81,38 @@ def write_report(
     dict
         What the page shows, as plain JSON types.
     """
+    settings = settings or ReportSettings()
     with refused(out, DataError):
         lock = OutputLock(Path(out))
     with lock:
-        content = _content(
-            *(model, table, out, settings or ReportSettings(), encoding, missing, strict, bad_cells, device, progress)
-        )
+        detector = copy.copy(model) if isinstance(model, PTAD) else PTAD.load(model, device=device)
+        # also refuses a model without a threshold
+        wanted = detector.false_alarm_rate if settings.false_alarm_rate is None else settings.false_alarm_rate
+        detector.set_false_alarm_rate(wanted)
+        detector.schema_ = detector.schema_.with_missing(missing)
+        batches, name = _batches(table, detector, encoding)
+        label = None if settings.label is None else Label(settings.label, settings.normal)
+        places = getattr(batches, "places", IN_MEMORY)
+        with bad_cell_list(bad_cells, places, out) as listed:
+            survey = Survey(
+                detector, settings.top, label, time=settings.time, strict=strict, places=places, listed=listed
+            )
+            survey.add_all(batches, progress)
+        if survey.training.is_it and _is_read_again(table):
+            survey = _held_out(survey, lambda: _batches(table, detector, encoding)[0], progress)
+        _check_survey(survey, name)
+        model_name = "a model in memory" if isinstance(model, PTAD) else Path(model).resolve().name
+        content = make_content(survey, settings, name, model_name)
         with refused(out, DataError):
             write_whole(Path(out), make_page(content).encode("utf-8", "replace"))
         return content
 
 
-def _content(
-    model: PTAD | str | os.PathLike[str],
-    table: Any,
-    out: str | os.PathLike[str],
-    settings: ReportSettings,
-    encoding: str,
-    missing: Sequence[str],
-    strict: bool,
-    bad_cells: Path | None,
-    device: str,
-    progress: Progress | None,
-) -> dict[str, Any]:
-    """Score a table and return what the page shows."""
-    detector = copy.copy(model) if isinstance(model, PTAD) else PTAD.load(model, device=device)
-    # also refuses a model without a threshold
-    wanted = detector.false_alarm_rate if settings.false_alarm_rate is None else settings.false_alarm_rate
-    detector.set_false_alarm_rate(wanted)
-    detector.schema_ = detector.schema_.with_missing(missing)
-    batches, name = _batches(table, detector, encoding)
-    label = None if settings.label is None else Label(settings.label, settings.normal)
-    places = getattr(batches, "places", IN_MEMORY)
-    with bad_cell_list(bad_cells, places, out) as listed:
-        survey = Survey(detector, settings.top, label, time=settings.time, strict=strict, places=places, listed=listed)
-        survey.add_all(batches, progress)
-    if survey.training.is_it and _is_read_again(table):
-        survey = _held_out(survey, lambda: _batches(table, detector, encoding)[0], progress)
+def _check_survey(survey: Survey, name: str) -> None:
+    """Raise if there is nothing to report on."""
     if not survey.n_rows:
         raise DataError(f"{name} has no rows to report on. Give a table with rows.")
+    label = survey.label
     if label is not None and not survey.normal.counts.sum():
         raise DataError(
             f"No row of {name} is normal by the label column {label.column!r} (normal: "
@@ -127,16 +120,11 @@ def _content(
             "Name the value of normal rows with {}.",
             (Option("normal"),),
         )
-    model_name = "a model in memory" if isinstance(model, PTAD) else Path(model).resolve().name
-    return make_content(survey, settings, name, model_name)
 
 
 def _is_read_again(table: Any) -> bool:
     """Whether a table is still there after it was read: standard input is not."""
-    if not _is_path(table):
-        return True
-    source = as_source(table).source
-    return "-" not in (source if isinstance(source, list | tuple) else [source])
+    return not _is_path(table) or is_read_again(table)
 
 
 def _held_out(survey: Survey, batches: Callable[[], Iterable[pa.RecordBatch]], progress: Progress | None) -> Survey:

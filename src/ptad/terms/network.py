@@ -17,12 +17,10 @@ from ptad.arrays import is_tensor
 from ptad.devices import resolve_device
 from ptad.errors import DataError, TrainingError
 from ptad.layout import require
-from ptad.paper.cells import Cells
 from ptad.paper.encoding import Encoding
-from ptad.paper.network import Network, context_rows
-from ptad.paper.network_layout import empty_network, network_layouts
+from ptad.paper.network import Network, context_rows, empty_network, network_layouts
 from ptad.paper.scorer import Scorer
-from ptad.paper.scores import PARTS, Scores
+from ptad.paper.scores import PARTS, Cells, Scores
 from ptad.paper.settings import NetworkSettings
 from ptad.paper.training import train_network
 from ptad.reference import Batch, Reference

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ptad.paper.loop import Loop
-from ptad.paper.optimizer import Optimizer
-from ptad.paper.schedule import learning_rates
+from ptad.paper.optimizer import Optimizer, learning_rates
 from ptad.settings import Settings, setting
 
 #: A loss of one minibatch. The generator is for noise inside the loss.

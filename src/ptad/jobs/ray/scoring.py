@@ -21,12 +21,12 @@ import pyarrow.parquet as pq
 from ptad.errors import DataError, SettingError, UserError
 from ptad.files import OutputLock, refused, write_whole
 from ptad.jobs.bad_cell_list import LIST, bad_cell_list, from_bytes
-from ptad.jobs.batches import known_names, load_light
+from ptad.jobs.batches import is_read_again, known_names, load_light
 from ptad.jobs.ray.connection import connected, worker_share
 from ptad.jobs.ray.plan import Unit, make_units, parquet_files, read_unit
 from ptad.jobs.score import ScoreJob, ScoreOptions, ScoreSummary
 from ptad.jobs.scored_batch import CELLS, CellCounts, score_batch
-from ptad.messages import Option
+from ptad.messages import Message
 from ptad.model import Model
 from ptad.tables import TableWriter
 from ptad.tables.places import Places, RowError
@@ -58,9 +58,9 @@ def score_on_cluster(
         Those of :class:`ptad.jobs.score.ScoreOptions`.
     """
     chosen = ScoreOptions(**options)
-    plan = ScoreJob(model_folder, source, chosen, "cpu")
-    if not plan.is_read_again:
+    if not is_read_again(source):
         raise SettingError("A cluster reads files that all machines see. Write the rows to a Parquet file first.")
+    plan = ScoreJob(model_folder, source, chosen, "cpu")
     model, scan, folder = plan.model, plan.scan, Path(out).resolve()
     known_names(model, scan.schema.names)  # names the columns that are ignored, once
     with _only_writer(folder):
@@ -106,22 +106,20 @@ def score_on_cluster(
 
 
 def _sent(error: UserError, start: int) -> list[Any]:
-    """An error of a worker whose rows begin at ``start``, as plain types."""
-    options = [[o.name, o.value] for o in error.message.options]
+    """An error of a worker whose rows begin at ``start``, as plain types: the row that it is about, if any, first."""
     if isinstance(error, RowError):
-        before, row, after, remedy, *_ = error.args
-        return [before, start + row, after, remedy, options]
-    return [error.message.problem, error.message.remedy, options]
+        before, row, after, *_ = error.args
+        return [[before, start + row, after], error.message.to_json()]
+    return [None, error.message.to_json()]
 
 
 def _raised(words: list[Any], places: Places) -> DataError:
     """The error that a worker has sent, for a reader who finds the rows at these places."""
-    *what, remedy, named = words
-    options = tuple(Option(name, tuple(value) if isinstance(value, list) else value) for name, value in named)
-    if len(what) == 1:
-        return DataError(what[0], remedy, options)
-    before, row, after = what
-    return RowError(before, row, after, remedy, options, places)
+    place, message = words[0], Message.from_json(words[1])
+    if place is None:
+        return DataError(message.problem, message.remedy, message.options, message.otherwise)
+    before, row, after = place
+    return RowError(before, row, after, message.remedy, message.options, places)
 
 
 def _only_writer(folder: Path) -> OutputLock:

@@ -24,6 +24,7 @@ from ptad import errors
 from ptad.estimator import PTAD
 from ptad.jobs.fit import Learn
 from ptad.jobs.ray.connection import connected, worker_share
+from ptad.messages import Message
 from ptad.paper.parallel import data_parallel
 from ptad.tables import read_table, write_table
 
@@ -148,10 +149,12 @@ def _work(job: dict[str, Any]) -> None:
             detector.save(home / "model")
     except errors.PtadError as error:
         # told to the driver in words: trying again would not help
-        (home / f"mistake-{group.rank}.json").write_text(json.dumps([type(error).__name__, str(error)]))
+        kind = "UserError" if isinstance(error, errors.UserError) else "TrainingError"
+        (home / f"mistake-{group.rank}.json").write_text(json.dumps([kind, error.message.to_json()]))
 
 
 def _raise_mistake(home: Path) -> None:
     for path in sorted(home.glob("mistake-*.json")):
-        name, message = json.loads(path.read_text())
-        raise getattr(errors, name, errors.TrainingError)(message)
+        kind, content = json.loads(path.read_text())
+        message = Message.from_json(content)
+        raise getattr(errors, kind)(message.problem, message.remedy, message.options, message.otherwise)

@@ -22,6 +22,7 @@ from ptad.jobs.batches import load_model, rows_per_batch
 from ptad.jobs.explain import why_columns
 from ptad.jobs.resume import PartStore
 from ptad.jobs.score import added_schema
+from ptad.jobs.scored_batch import decisions
 from ptad.report.content import ReportSettings, make_content
 from ptad.report.cross_fit import CrossFit, Scorer
 from ptad.report.survey import BatchScores, Label, Survey
@@ -31,7 +32,7 @@ from ptad.tables import BadCells, TableScan, TableSource, TableWriter, scan_tabl
 from ptad.tables.places import located
 
 CONTENT, SCORED, BAD_CELLS = "content.json", "scored.parquet", "bad_cells.csv"
-PARTS = f".{SCORED}.partial"  # where the engine keeps what is done so far
+PARTS, LOCK = f".{SCORED}.partial", f".{SCORED}.lock"  # where the engine keeps what is done so far
 MOST_ROWS = 2048  # in a batch: progress is seen, and little is lost by a kill
 PREFIX = "ptad_"  # where the table itself has a column of the same name as an added one
 N_SCORES = len(added_schema(0))  # score, p-value and flag
@@ -56,7 +57,7 @@ def score_table(folder: Path, task: dict[str, Any], progress: ProgressFile) -> d
         Told of every batch, and if an earlier run had got somewhere.
     """
     if (folder / SCORED).exists():  # killed after the last act
-        (folder / f".{SCORED}.lock").unlink(missing_ok=True)  # of the process that was killed
+        (folder / LOCK).unlink(missing_ok=True)  # of the process that was killed
         return _summary(read_json(folder / CONTENT))
     model = load_model(
         task["bundle"],
@@ -90,7 +91,7 @@ def score_table(folder: Path, task: dict[str, Any], progress: ProgressFile) -> d
             )
             for batch, found, why in _scored(survey, scan, store, progress):
                 survey.count_in(batch, found)
-                columns = [*_columns(survey, found), *why]
+                columns = [*decisions(model, found.scores).values(), *why]
                 scores.append(found.scores)
                 writer.write(pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=schema))
                 progress.stage("scoring", survey.n_rows, scan.n_rows or 0, "rows")
@@ -202,11 +203,6 @@ def _belongs_to(task: dict[str, Any], model: PTAD, scan: TableScan, rows: int) -
         "reasons": REASONS,
         "sources": [list(source.state) for source in scan.sources],
     }
-
-
-def _columns(survey: Survey, found: BatchScores) -> list[pa.Array]:
-    scores = found.scores
-    return [pa.array(scores), pa.array(survey.calibration.p_value(scores)), pa.array(scores > survey.threshold)]
 
 
 def _quantiles(scores: list[np.ndarray]) -> list[float]:
