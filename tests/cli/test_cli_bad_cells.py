@@ -201,15 +201,6 @@ def test_a_training_column_is_questioned_above_five_percent(ptad, table, tmp_pat
     assert "8 cells count as missing: count 5 % (8 of 160 cells)" in " ".join(few.stdout.split())
 
 
-def test_nothing_reaches_standard_output_before_the_table_can_be_read(ptad, model, table, tmp_path):
-    write_table(read_table(table).drop_columns(["b"]), tmp_path / "t.csv")
-    absent = ptad("score", model, tmp_path / "t.csv")
-    assert absent.exit_code == 2 and absent.stdout == ""
-    (tmp_path / "t.csv").write_text(changed(table, {(3, "a"): "inf"}))
-    infinite = ptad("score", model, tmp_path / "t.csv")
-    assert infinite.exit_code == 2 and infinite.stdout == "" and "column 'a', row 3 (the header" in infinite.stderr
-
-
 def test_markers_of_the_model_and_of_the_command(ptad, table, tmp_path, tiny):
     marked = tmp_path / "t.csv"
     marked.write_text(changed(table, {(3, "a"): "?", (5, "b"): "-", (7, "count"): "?"}))

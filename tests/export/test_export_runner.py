@@ -21,6 +21,9 @@ from ptad import PTAD
 from ptad.export import runner as runner_module
 from ptad.export.runner import Runner, RunnerError
 from ptad.tables import fit_schema
+from ptad.tables.delimited import NULL_WORDS
+from ptad.tables.number_format import NUMBER_TEXT
+from ptad.tables.values import FALSE_TEXT, TRUE_TEXT
 from stopping import HANG
 
 Exported = tuple[Path, dict[str, Any]]
@@ -135,6 +138,13 @@ def test_columns_are_matched_by_name(runner: Runner, new_rows: pd.DataFrame) -> 
         runner.encode(new_rows.drop(columns="mode"))
     with pytest.warns(UserWarning, match="'extra'"):
         np.testing.assert_array_equal(runner.encode(new_rows.assign(extra=1)), expected)
+
+
+def test_the_words_of_numbers_truths_and_missing_values_are_the_schema_s() -> None:
+    """The runner stands alone, so that it holds its own copy of them."""
+    assert f"^({runner_module.NUMBER.pattern})$" == NUMBER_TEXT
+    assert runner_module.NULL_WORDS == NULL_WORDS
+    assert dict.fromkeys(TRUE_TEXT, 1.0) | dict.fromkeys(FALSE_TEXT, 0.0) == runner_module.TRUTHS
 
 
 def test_encoding_is_the_schema_s(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

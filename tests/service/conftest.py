@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pyarrow as pa
 import pytest
+from problem_words import check_job, check_problem
 from service_tables import make_rows
 
 from ptad import PTAD
@@ -53,7 +54,8 @@ class Service:
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self.url = self._url()
-        self.http = httpx.Client(base_url=self.url, timeout=HANG, headers=headers)
+        hooks = {"response": [lambda answer: check_problem(answer, store)]}
+        self.http = httpx.Client(base_url=self.url, timeout=HANG, headers=headers, event_hooks=hooks)
 
     def _url(self) -> str:
         def ready() -> re.Match[str] | None:
@@ -84,6 +86,7 @@ class Service:
             return found if found["state"] in ("done", "failed", "cancelled") else None
 
         job_at_its_end: dict[str, Any] = wait_until(ended, self.log.read_text)
+        check_job(job_at_its_end, self.store)
         return job_at_its_end
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from problem_words import check_problem
 
 from ptad.service.app import create_app
 from ptad.service.context import Context
@@ -25,10 +26,14 @@ def ask(
     app = create_app(ServiceSettings(tmp_path / "s", tuple(models), device="cpu", limits=limits, token=token))
 
     async def run() -> Any:
-        transport = httpx.ASGITransport(app)
+        async def look(answer: httpx.Response) -> None:
+            await answer.aread()
+            check_problem(answer, tmp_path / "s")
+
+        transport, hooks = httpx.ASGITransport(app), {"response": [look]}
         async with (
             app.router.lifespan_context(app),
-            httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
+            httpx.AsyncClient(transport=transport, base_url="http://localhost", event_hooks=hooks) as client,
         ):
             return await questions(client, app.state.context)
 

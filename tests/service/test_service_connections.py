@@ -129,9 +129,9 @@ def test_clients_that_leave_are_no_errors(start, csv_bytes):
 class Fake:
     """What a registry asks of a connection."""
 
-    def __init__(self, address, since, waiting=True):
+    def __init__(self, address, since, waiting=True, answered=False):
         self.address, self.since, self.is_waiting, self.dropped = address, since, waiting, False
-        self.transport, self.stuck_since = self, None
+        self.transport, self.stuck_since, self.answered = self, None, answered
 
     def abort(self):
         self.dropped = True
@@ -147,6 +147,10 @@ def test_the_longest_waiting_connection_of_a_crowded_address_goes_first():
     assert connections.admit(Fake("a", 3)) and waiting.dropped and not (other.dropped or busy.dropped)
     assert connections.admit(Fake("c", 4)) and len(connections) == 4
     assert connections.admit(Fake("d", 5)) and other.dropped  # full: the longest waiting of all
+    loyal, new = Fake("e", 0, answered=True), Fake("e", 1)
+    pair = Connections(Limits(connections=2))
+    assert pair.admit(loyal) and pair.admit(new)
+    assert pair.admit(Fake("f", 2)) and new.dropped and not loyal.dropped  # one that never had an answer goes before
     full = Connections(Limits(connections=1))
     assert full.admit(Fake("a", 0, waiting=False)) and not full.admit(Fake("b", 1))
 

@@ -131,6 +131,21 @@ def test_a_training_column_with_few_bad_cells_keeps_its_type():
     assert whole.columns[0].integer  # bad cells have no say in what the others are
 
 
+def test_a_column_of_which_nothing_can_be_read_is_warned_of(recwarn):
+    schema = fit_schema(pa.table({"n": [0.5, 1.5, 2.5] * 9, "day": ["01/02/2024", "31/01/2024", "05/03/2024"] * 9}))
+    wrong = pa.table({"n": ["high", "low", None], "day": ["soon", "01/02/2024", "later"]})
+    with pytest.warns(
+        BadCellsWarning, match=r"^Column 'n' counts as missing in every row: none of its 2 values can be"
+    ):
+        schema.encode(wrong)
+    bad = BadCells()
+    schema.encode(wrong, bad)
+    assert list(bad.unread) == ["n"] and "give decimal= and thousands=" in str(bad.unread["n"])
+    for fine in (wrong.slice(0, 1), wrong.set_column(0, "n", [["high", "low", "1.5"]])):
+        schema.encode(fine, bad := BadCells())  # one row, and a column with a value that can be read
+        assert len(bad) and not bad.unread
+
+
 def test_a_type_that_many_values_contradict_is_questioned():
     n = [str(i / 4) for i in range(90)] + ["abc"] * 5 + ["?"] * 5
     schema = fit_schema(pa.table({"n": n, "m": n}), types={"m": "numeric"}, bad=BadCells())

@@ -136,6 +136,7 @@ def evaluate_table(
         scores.append(scored.columns["score"].to_numpy())
         training.add(scored.encoded)
         cells += scored.cells
+    cells.warn_of_unread(model.schema_)
     found = pa.chunked_array(labels).combine_chunks()
     check_named(found, normal, label, "normal")
     check_named(found, anomaly, label, "anomaly")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +20,11 @@ from ptad.jobs.batches import known_batches
 from ptad.jobs.explain import why_columns
 from ptad.table_model import TableModel
 from ptad.tables import BadCells, Schema, TableScan
+from ptad.tables.notes import unread
 from ptad.tables.places import located
 from ptad.terms.base import cell_states
+
+logger = logging.getLogger("ptad")
 
 Counts = NDArray[np.int64]
 CELLS = b"ptad.cells"  # where the result of a batch carries its counts, in the metadata of its schema
@@ -97,6 +101,11 @@ class CellCounts:
     def bad_columns(self) -> dict[str, int]:
         """Columns with cells that cannot be read and how many, the most frequent first."""
         return _ranked(self.names, self.bad)
+
+    def warn_of_unread(self, schema: Schema) -> None:
+        """Log a warning for each column in which no cell at all could be read: it says nothing about any row."""
+        for j in np.flatnonzero((self.bad > 1) & (self.missing == self.rows)):
+            logger.warning(unread(self.names[j], schema.types[self.names[j]], int(self.bad[j])))
 
     def to_json(self) -> dict[str, Any]:
         """Return plain types for people: columns without such cells are not listed."""

@@ -23,7 +23,7 @@ from ptad.report.cross_fit import CrossFit
 from ptad.report.numbers import number_text, value_text
 from ptad.report.score_histogram import ScoreHistogram, common_edges, roc_auc
 from ptad.report.survey import Survey
-from ptad.report.synthetic import synthetic_check
+from ptad.report.synthetic_check import synthetic_check
 from ptad.tables.places import Place
 
 HELD_OUT = (

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from ptad.errors import DataError
 from ptad.messages import Option
 from ptad.tables import BadCells, Schema, fit_schema
-from ptad.tables.column_cells import read_column
-from ptad.tables.values import FIRST_SECOND, LAST_SECOND, without_missing
+from ptad.tables.encoding import read_column
+from ptad.tables.moments import FIRST_SECOND, LAST_SECOND
+from ptad.tables.values import without_missing
 
 
 class TimeColumn:

@@ -30,7 +30,7 @@ from ptad.tables.bad_cells import BadCell
 Array = NDArray[np.float64]
 
 BATCH_ROWS = 256
-CHUNK_SECONDS = 0.06  # what a small call waits for at most, beside the batch before its own
+CHUNK_SECONDS = 0.04  # what a small call waits for at most, beside the batch before its own
 SMALLEST_CHUNK, LARGEST_CHUNK = 8, 4096
 
 

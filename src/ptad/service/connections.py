@@ -103,10 +103,13 @@ class Connections:
             logger.error("unexpected: %s", context.get("message", "an error without a name"))
 
     def _dispensable(self, candidates: list[Connection]) -> Connection | None:
-        """The connection that has waited longest without a request, or else one whose body hardly arrives."""
+        """The connection that has waited longest without a request, or else one whose body hardly arrives.
+
+        Those that never had an answer go first: whoever opens ever new ones is the first to lose them.
+        """
         waiting = [c for c in candidates if c.is_waiting]
         slow = [] if waiting else [c for c in candidates if c.is_slow(self.clock(), self.limits.body_speed)]
-        return min(waiting or slow, key=lambda c: c.since, default=None)
+        return min(waiting or slow, key=lambda c: (c.answered, c.since), default=None)
 
     def _drop(self, connection: Connection) -> None:
         self.forget(connection)
@@ -126,6 +129,7 @@ class Connection(H11Protocol):
         self._late_from: float | None = None  # from when on the time for a header counts
         self._received = 0  # bytes of the request under way
         self._counted = False
+        self.answered = False  # whether a request of it ever was
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, or turn the client away."""
@@ -161,7 +165,7 @@ class Connection(H11Protocol):
 
     def on_response_complete(self) -> None:
         """Wait for the next request, of which something may be there, or for the rest of a body that nobody wants."""
-        self.since, self._received = self.registry.clock(), 0
+        self.since, self._received, self.answered = self.registry.clock(), 0, True
         super().on_response_complete()
         begun = len(self.conn.trailing_data[0])
         if self.is_waiting and (begun or self.conn.their_state is h11.SEND_BODY):

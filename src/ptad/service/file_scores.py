@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from functools import partial
@@ -65,7 +66,7 @@ async def _scored_chunks(
     with pa.OSFile(str(rows_file)) as file:
         reader = pa.ipc.open_file(file)
         for i in range(reader.num_record_batches):
-            batch = reader.get_batch(i)
+            batch = await asyncio.to_thread(reader.get_batch, i)
             start = 0
             while start < batch.num_rows:
                 size = model.detector_.batch_size or pace.rows
@@ -82,7 +83,8 @@ async def _encoded(
     async with later:
         async for chunk, columns in chunks:
             own = chunk.columns if append else []
-            blob = encoder.write(pa.RecordBatch.from_arrays([*own, *columns], schema=encoder.schema))
+            answer = pa.RecordBatch.from_arrays([*own, *columns], schema=encoder.schema)
+            blob = await asyncio.to_thread(encoder.write, answer)
             if blob:
                 yield blob
         yield encoder.close()

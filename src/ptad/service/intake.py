@@ -139,7 +139,6 @@ def _plain(limits: Limits, source: Source, name: str) -> Source:
         raise DataError(f"{name} is an archive. Unpack it and send the table inside; .gz .bz2 .zst .lz4 .xz are read.")
     if source.compression is None:
         return source
-    source.check_first_line()
     size = 0
     try:
         with source.open() as stream, plain.open("wb") as file:

@@ -8,7 +8,6 @@ import re
 import sys
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from ptad.parallel import n_processors
 from ptad.service.problems import Problem
 from ptad.service.settings import ServiceSettings
 from ptad.service.spelling import in_words_of_http, over_http
-from ptad.service.store import Store, new_id, read_json, write_json
+from ptad.service.store import Store, read_json, write_json
 from ptad.storage import MANIFEST
 
 ABOUT, BUNDLE = "about.json", "bundle"
@@ -196,11 +195,6 @@ class Models:
             **{name: about.get(name) for name in shown},
         }
 
-    async def saved_copy(self, identifier: str, write: Callable[[PTAD], Any]) -> Any:
-        """Call ``write`` in a thread with the model as it now is."""
-        model = await self.load(identifier)
-        return await asyncio.to_thread(write, model)
-
 
 def _loaded(bundle: Path, device: str, label: str | None = None) -> PTAD:
     model = PTAD.load(bundle, device=device, label=label)  # callers know a model by its name, not by its folder
@@ -220,8 +214,3 @@ def version_name(about: dict[str, Any]) -> str:
 def new_about(name: str, **more: Any) -> dict[str, Any]:
     """What is kept beside a new model."""
     return {"name": name, "created": time.time(), "false_alarm_rate": None, **more}
-
-
-def new_model_id() -> str:
-    """An identifier for a model of the store."""
-    return new_id("m")

@@ -36,6 +36,14 @@ TITLES = {
     503: "Not available just now",
     507: "The disk is full",
 }
+_STARLETTE = {  # what the framework says by itself, in words that help
+    (404, "Not Found"): "Nothing is at this address. The addresses are listed in /openapi.json.",
+    (405, "Method Not Allowed"): "This method is not possible here. What is possible is listed in /openapi.json.",
+    (
+        400,
+        "There was an error parsing the body",
+    ): "The body is not JSON in UTF-8. See /openapi.json for the right form.",
+}
 
 
 class Problem(HTTPException):
@@ -65,60 +73,33 @@ def problem_response(status: int, detail: str, headers: dict[str, str] | None = 
 def add_handlers(app: FastAPI) -> None:
     """Every way in which a request can fail ends in a problem."""
 
-    @app.exception_handler(HTTPException)
-    async def _http(request: Request, error: HTTPException) -> Response:
-        detail = str(error.detail)
-        if error.status_code == 404 and detail == "Not Found":
-            detail = "Nothing is at this address. The addresses are listed in /openapi.json."
-        elif error.status_code == 405 and detail == "Method Not Allowed":
-            detail = f"{request.method[:20]} is not possible here. What is possible is listed in /openapi.json."
-        elif error.status_code == 400 and detail == "There was an error parsing the body":
-            detail = "The body is not JSON in UTF-8. See /openapi.json for the right form."
-        return problem_response(error.status_code, detail, dict(error.headers or {}))
-
-    @app.exception_handler(RequestValidationError)
-    async def _form(request: Request, error: RequestValidationError) -> Response:
-        # what was sent is not echoed: it may be data
-        places = [
-            {"where": ".".join(str(part) for part in found["loc"])[:200], "what": str(found["msg"])[:300]}
-            for found in error.errors()[:10]
-        ]
-        detail = "; ".join(f"{p['where']}: {p['what']}" for p in places) + ". See /openapi.json for the right form."
-        return problem_response(422, detail, errors=places)
-
-    @app.exception_handler(ClientDisconnect)
-    async def _gone(request: Request, error: ClientDisconnect) -> Response:
-        logger.debug("a client is gone: %s", type(error).__name__)
-        return Response(status_code=400)  # nobody reads it
-
-    @app.exception_handler(OSError)
-    async def _system(request: Request, error: OSError) -> Response:
-        return _full() if is_full(error) else _bug(error)
-
-    @app.exception_handler(UserError)
-    async def _user(request: Request, error: UserError) -> Response:
-        return (
-            _full()
-            if is_full(error)
-            else problem_response(400, error.message.phrase(over_http), kind=type(error).__name__)
-        )
-
-    @app.exception_handler(PtadError)
-    async def _other(request: Request, error: PtadError) -> Response:
-        return (
-            _full()
-            if is_full(error)
-            else problem_response(409, error.message.phrase(over_http), kind=type(error).__name__)
-        )
-
-    @app.exception_handler(Exception)
-    async def _unexpected(request: Request, error: Exception) -> Response:
-        return _bug(error)
-
-    def _bug(error: Exception) -> Response:
+    async def answer(request: Request, error: Exception) -> Response:
+        if is_full(error):
+            logger.warning("a request was refused: the disk is full")
+            return problem_response(507, FULL)
+        if isinstance(error, PtadError):
+            status = 400 if isinstance(error, UserError) else 409
+            return problem_response(status, error.message.phrase(over_http), kind=type(error).__name__)
+        if isinstance(error, RequestValidationError):
+            return _wrong_form(error)
+        if isinstance(error, HTTPException):
+            detail = _STARLETTE.get((error.status_code, str(error.detail)), str(error.detail))
+            return problem_response(error.status_code, detail, dict(error.headers or {}))
+        if isinstance(error, ClientDisconnect):
+            logger.debug("a client is gone: %s", type(error).__name__)
+            return Response(status_code=400)  # nobody reads it
         logger.error("unexpected %s", traced(error))
         return problem_response(500, "This is a bug in the service. Its log says where; please report it.")
 
-    def _full() -> Response:
-        logger.warning("a request was refused: the disk is full")
-        return problem_response(507, FULL)
+    for kind in (HTTPException, RequestValidationError, ClientDisconnect, OSError, PtadError, Exception):
+        app.add_exception_handler(kind, answer)
+
+
+def _wrong_form(error: RequestValidationError) -> Response:
+    # what was sent is not echoed: it may be data
+    places = [
+        {"where": ".".join(str(part) for part in found["loc"])[:200], "what": str(found["msg"])[:300]}
+        for found in error.errors()[:10]
+    ]
+    detail = "; ".join(f"{p['where']}: {p['what']}" for p in places) + ". See /openapi.json for the right form."
+    return problem_response(422, detail, errors=places)

@@ -28,6 +28,7 @@ from ptad.service.settings import Limits
 from ptad.service.spelling import over_http
 
 AT_A_TIME = 2
+END_SECONDS = 5.0  # for a process that has said everything
 MOST_SAID = 256 * 2**20  # bytes of an answer: a table may have thousands of columns, each with examples
 CONTEXT: Any = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
 # each process imports again what the one that serves was started with: that is there already, too
@@ -64,23 +65,25 @@ class Sandbox:
         name, seconds = arguments["name"], self._limits.intake_seconds
         receiver, sender = CONTEXT.Pipe(duplex=False)
         process = CONTEXT.Process(target=_work, args=(sender, self._limits, work, arguments), daemon=True)
-        process.start()
-        self._processes.add(process)
-        sender.close()
-        try:
-            if not receiver.poll(seconds):
-                return {"error": f"Reading {name} takes longer than {seconds:g} s. Send less."}
-            found: dict[str, Any] = json.loads(receiver.recv_bytes(MOST_SAID))
-            return found
-        except EOFError:
-            return {
-                "error": f"{name} could not be read with the memory and time that this service gives to one upload."
-            }
-        finally:
-            process.kill()
-            process.join()
-            self._processes.discard(process)
-            receiver.close()
+        with receiver:
+            with sender:
+                process.start()
+            self._processes.add(process)
+            try:
+                if not receiver.poll(seconds):
+                    process.kill()
+                    return {"error": f"Reading {name} takes longer than {seconds:g} s. Send less."}
+                found: dict[str, Any] = json.loads(receiver.recv_bytes(MOST_SAID))
+                return found
+            except EOFError:
+                limits = "the memory and time that this service gives to one upload"
+                return {"error": f"{name} could not be read with {limits}."}
+            finally:
+                process.join(END_SECONDS)
+                if process.is_alive():
+                    process.kill()
+                    process.join()
+                self._processes.discard(process)
 
 
 # in the process -------------------------------------------------------------------------------------------------------

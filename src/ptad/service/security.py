@@ -17,6 +17,7 @@ from ptad.service.problems import MEDIA_TYPE, Problem, problem_bytes
 from ptad.service.settings import Limits, ServiceSettings, is_loopback
 
 Message = dict[str, Any]
+Headers = dict[bytes, bytes]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
@@ -53,7 +54,9 @@ class Guard:
             return
         started, made = time.perf_counter(), audit.begin()
         status, lingers = 0, False
-        is_json = dict(scope["headers"]).get(b"content-type", b"").lower().startswith(b"application/json")
+        headers: Headers = dict(scope["headers"])
+        is_json = headers.get(b"content-type", b"").lower().startswith(b"application/json")
+        most = self._most(scope["path"], is_json)
         # only the beginning is held, until the rest has a place on the disk
         body = _Body(self.settings.limits.small_upload_bytes)
 
@@ -72,11 +75,11 @@ class Guard:
             await send(message)
 
         try:
-            problem = self._refused(scope)
+            problem = self._refused(scope, headers, most)
             if problem is not None:
                 await _send_problem(send_with_headers, problem)
                 return
-            await self.app(scope, self._limited(scope, receive, body), send_with_headers)
+            await self.app(scope, self._limited(receive, body, most), send_with_headers)
         finally:
             self._held -= body.held
             rows_only = is_json and scope["path"].endswith(ROWS)
@@ -86,8 +89,7 @@ class Guard:
             self.metrics.requests.labels(method, route, str(status)).inc()
             self.metrics.seconds.labels(route).observe(time.perf_counter() - started)
 
-    def _refused(self, scope: Message) -> Problem | None:
-        headers: dict[bytes, bytes] = dict(scope["headers"])
+    def _refused(self, scope: Message, headers: Headers, most: int) -> Problem | None:
         path = scope["path"]
         if self._token is not None:
             if path.startswith("/v1") or path == "/metrics":
@@ -107,20 +109,18 @@ class Guard:
             # two ends of one body: what stands before this service may have seen the other one
             return Problem(400, "The request has both Content-Length and Transfer-Encoding. Send one.", headers=CLOSE)
         length = headers.get(b"content-length", b"0")
-        most = self._most(path, headers.get(b"content-type", b""))
         if length.isdigit() and int(length) > most:
             return too_large(most)
         return None
 
-    def _most(self, path: str, kind: bytes) -> int:
+    def _most(self, path: str, is_json: bool) -> int:
         limits = self.settings.limits
-        if path.endswith(UPLOADS) and not kind.lower().startswith(b"application/json"):
+        if path.endswith(UPLOADS) and not is_json:
             return limits.body_bytes
         return limits.json_bytes if path.endswith(ROWS) else limits.message_bytes
 
-    def _limited(self, scope: Message, receive: Receive, body: _Body) -> Receive:
+    def _limited(self, receive: Receive, body: _Body, most: int) -> Receive:
         limits = self.settings.limits
-        most = self._most(scope["path"], dict(scope["headers"]).get(b"content-type", b""))
 
         async def limited() -> Message:
             if body.complete:  # from here on only the end of the connection is waited for
@@ -210,7 +210,7 @@ def too_large(most: int) -> Problem:
     )
 
 
-def _is_foreign(method: str, headers: dict[bytes, bytes]) -> bool:
+def _is_foreign(method: str, headers: Headers) -> bool:
     """Whether a page of another site sent this. Following a link to this service is no such thing."""
     origin = headers.get(b"origin")
     if origin is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import socket
@@ -13,6 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from ptad.errors import SettingError
+from ptad.messages import Option
 from ptad.service.app import create_app
 from ptad.service.connections import Connections, connection_class
 from ptad.service.logs import SparseLog
@@ -35,6 +37,8 @@ class Server(uvicorn.Server):
         """Start; from here on errors that have no caller are logged by the service."""
         asyncio.get_running_loop().set_exception_handler(self._connections.on_loop_error)
         await super().startup(sockets)
+        gc.collect()
+        gc.freeze()  # what is there now stays: looking through it would hold up every answer now and then
 
     async def on_tick(self, counter: int) -> bool:
         """Look after the connections once in half a second."""
@@ -103,6 +107,7 @@ def _listen(settings: ServiceSettings) -> socket.socket:
     except OSError as error:
         listener.close()
         raise SettingError(
-            f"The service cannot listen on {settings.host} port {settings.port}: {error.strerror or error}. "
-            "Choose another with --host and --port."
+            f"The service cannot listen on {settings.host} port {settings.port}: {error.strerror or error}.",
+            "Choose another with {} and {}.",
+            (Option("host"), Option("port")),
         ) from error

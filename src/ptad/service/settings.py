@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import re
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ptad.errors import SettingError
+from ptad.messages import Option
 from ptad.settings import Settings, setting
 
 MIB, GIB, TIB = 2**20, 2**30, 2**40
@@ -146,13 +148,15 @@ class ServiceSettings:
             )
         if self.token is None and not is_loopback(self.host):
             raise SettingError(
-                f"Without a token the service listens on this machine only, and {self.host!r} is open to others. "
-                "Give --token (or the variable PTAD_TOKEN), or listen on 127.0.0.1."
+                f"Without a token the service listens on this machine only, and {self.host!r} is open to others.",
+                "Give {} (or the variable PTAD_TOKEN), or listen on 127.0.0.1.",
+                (Option("token"),),
             )
         if not 0 <= self.port <= 65535:
             raise SettingError(f"The port must be a number from 0 to 65535. Got {self.port} instead.")
 
 
+@functools.lru_cache(256)
 def is_loopback(host: str) -> bool:
     """Whether a host name or address can only be reached from this machine."""
     name = host.strip("[]").lower()

@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from ptad.errors import SettingError
+from ptad.messages import Option
 
 try:
     import fcntl
 except ImportError:  # Windows: no such lock there
     fcntl = None  # type: ignore[assignment]
+
+STORE = (Option("store"),)
 
 
 class Store:
@@ -36,7 +39,7 @@ class Store:
             self._lock = (self.root / "lock").open("w")
         except OSError as error:
             raise SettingError(
-                f"The store {root} cannot be used: {error.strerror or error}. Name a writable folder with --store."
+                f"The store {root} cannot be used: {error.strerror or error}.", "Name a writable folder with {}.", STORE
             ) from error
         if fcntl is not None:
             try:
@@ -44,8 +47,9 @@ class Store:
             except OSError as error:
                 self._lock.close()
                 raise SettingError(
-                    f"The store {root} is in use by another service. Stop that one, or name another folder with "
-                    "--store."
+                    f"The store {root} is in use by another service.",
+                    "Stop that one, or name another folder with {}.",
+                    STORE,
                 ) from error
         for left_over in self.tmp.iterdir():
             remove(left_over)

@@ -61,11 +61,11 @@ class Uploads:
         name = shown_name(name)
         async with self.spooled(body, name) as path:
             found = await self.sandbox.run(intake.profile, path=path, name=name, sheet=sheet, missing=())
-            self._check_room()  # others may have come meanwhile
             identifier = new_id("t")
             digest = await asyncio.to_thread(_digest, path)
             about = {"id": identifier, "name": name, "created": time.time(), "digest": digest, **found}
-            write_json(path.parent / ABOUT, about)
+            await asyncio.to_thread(write_json, path.parent / ABOUT, about)
+            self._check_room()  # others may have come meanwhile
             path.parent.rename(self.store.tables / identifier)
         self.entries[identifier] = about
         audit.note(table=identifier)

@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ptad.errors import DataError
-from ptad.tables.sources import DAMAGE, Source
+from ptad.tables.sources import DAMAGE, Source, check_distinct
 
 
 def arrow_shape(source: Source) -> tuple[int, pa.Schema]:
@@ -26,9 +25,7 @@ def arrow_shape(source: Source) -> tuple[int, pa.Schema]:
                 rows, schema = sum(b.num_rows for b in _ipc_batches(reader)), reader.schema
     except DAMAGE as error:
         raise source.damaged(error) from error
-    twice = [n for i, n in enumerate(schema.names) if n in schema.names[:i]]
-    if twice:
-        raise DataError(f"{source.label}: duplicate column names {', '.join(map(repr, twice))}. Rename them.")
+    check_distinct(source.label, schema.names)
     return rows, schema
 
 

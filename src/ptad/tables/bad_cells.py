@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ptad.errors import DataError
-from ptad.messages import Option
+from ptad.messages import Message, Option
 from ptad.tables.places import IN_MEMORY, Places, RowError
 
 LONGEST_VALUE = 60  # characters of a value that a reason quotes
@@ -38,25 +38,21 @@ class UnreadableCells(DataError):
         Which cells of ``array`` cannot be read.
     array : pyarrow.Array
         The cells.
-    offset : int
-        Row that the first of them is in.
     what : str
         What they should be: "a number", "a date".
     form : str
         An example of how that is written, or nothing.
     """
 
-    def __init__(
-        self, column: str, bad: NDArray[np.bool_], array: pa.Array, offset: int, what: str, form: str = ""
-    ) -> None:
-        self.column, self.bad, self.array, self.offset, self.what, self.form = column, bad, array, offset, what, form
+    def __init__(self, column: str, bad: NDArray[np.bool_], array: pa.Array, what: str, form: str = "") -> None:
+        self.column, self.bad, self.array, self.what, self.form = column, bad, array, what, form
         message = self.first().message
         super().__init__(message.problem, message.remedy, message.options)
 
-    def first(self) -> RowError:
-        """Return the error about the first of these cells."""
+    def first(self, offset: int = 0) -> RowError:
+        """Return the error about the first of these cells, which begin at row ``offset``."""
         row = int(np.flatnonzero(self.bad)[0])
-        return BadCell.of(self.offset + row, self.column, self.array[row].as_py(), self.what).refusal(self.form)
+        return BadCell.of(offset + row, self.column, self.array[row].as_py(), self.what).refusal(self.form)
 
     def without(self) -> pa.Array:
         """Return the cells with nulls in place of those that cannot be read."""
@@ -118,13 +114,14 @@ class BadCells:
     def __init__(self, *, strict: bool = False) -> None:
         self.strict = strict
         self._found: list[tuple[str, str, NDArray[np.int64], pa.Array]] = []
+        self.unread: dict[str, Message] = {}  # columns none of whose values can be read
 
-    def add(self, error: UnreadableCells) -> None:
-        """Take in cells of a column."""
+    def add(self, error: UnreadableCells, offset: int = 0) -> None:
+        """Take in cells of a column that begin at row ``offset``."""
         if self.strict:
-            raise error.first()
+            raise error.first(offset)
         rows = np.flatnonzero(error.bad)
-        self._found.append((error.column, error.what, error.offset + rows, error.array.take(pa.array(rows))))
+        self._found.append((error.column, error.what, offset + rows, error.array.take(pa.array(rows))))
 
     def add_all(self, other: BadCells, rows: NDArray[np.int64]) -> None:
         """Take in what another collection found in these rows."""
@@ -135,12 +132,7 @@ class BadCells:
 
     def __iter__(self) -> Iterator[BadCell]:
         """Yield the cells row by row."""
-        cells = [
-            BadCell.of(int(row), column, value, what)
-            for column, what, rows, values in self._found
-            for row, value in zip(rows, values.to_pylist(), strict=True)
-        ]
-        return iter(sorted(cells, key=lambda cell: cell.row))
+        return iter(self.of_parts([sys.maxsize], len(self))[0][1])
 
     def of_parts(self, lengths: Sequence[int], most: int) -> list[tuple[int, list[BadCell]]]:
         """For parts of the table of these lengths, the number of such cells and the first ``most`` by their rows there.
@@ -177,6 +169,7 @@ class BadCells:
         """Emit one warning about all of them, if there are any; it points to the caller's own line."""
         if self._found:
             text = f"{summary(self.counts)}; the first: {described(next(iter(self)))}"
+            text = " ".join([*map(str, self.unread.values()), text])
             warnings.warn(text, BadCellsWarning, stacklevel=levels_to_caller())
 
 

@@ -36,7 +36,7 @@ class CategoricalColumn:
         """Name of the feature."""
         return (self.name,)
 
-    def raw(self, array: pa.Array, offset: int) -> np.ndarray:
+    def raw(self, array: pa.Array) -> np.ndarray:
         """Codes of shape (n_rows, 1), NaN where missing."""
         text = texts(array, self.name)
         known = pc.index_in(text, value_set=pa.array(self.values, pa.large_string()))

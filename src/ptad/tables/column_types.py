@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -48,8 +49,12 @@ TYPES: dict[str, type[Column]] = {
 MOST_CATEGORIES = 100
 FEW_CATEGORIES = 10
 CONSTANT = "constant: "  # a reason to exclude a column; what follows is its one value
-MOST_BAD = 0.05  # share of values that cannot be read up to which a column of text is still one of numbers or dates
 IDENTIFIER_ROWS = 20  # fewer distinct values than this prove nothing
+IN_ORDER = 0.75  # share of rows above or below the one before them from which on integers count up or down
+SKEWED = (
+    5.0  # largest value over the median, both above the smallest: 2 for numbers drawn from a range, more for amounts
+)
+DENSE = 3.0  # median distance of neighbouring values up to which integers are numbered through
 MOMENTS = ("datetime", "date", "time")
 
 
@@ -129,19 +134,40 @@ def reason_to_exclude(array: pa.Array, reading: Reading, *, identifiers: bool) -
     if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
         low, high = pc.min_max(values).as_py().values()
         return f"{CONSTANT}{low!r}" if low == high else None
-    distinct = pc.count_distinct(values, mode="only_valid").as_py()
-    if distinct == 1:
+    if pc.count_distinct(values, mode="only_valid").as_py() == 1:
         value = values.drop_null()[0].as_py()
         return f"{CONSTANT}{value!r}" if isinstance(value, str | int) else f"{CONSTANT}{value}"
     countable = is_text(values.type) or pa.types.is_integer(values.type)
-    if countable and distinct == present >= IDENTIFIER_ROWS and not _is_measured(values, reading):
+    if countable and are_all_different(values) and not _is_measured(values, reading):
         return "identifier: every value is different"
     return None
 
 
+def are_all_different(values: pa.Array) -> bool:
+    """Whether all present values differ, and there are enough of them to mean something."""
+    present = len(values) - values.null_count
+    return bool(present >= IDENTIFIER_ROWS and pc.count_distinct(values, mode="only_valid").as_py() == present)
+
+
 def _is_measured(values: pa.Array, reading: Reading) -> bool:
-    """Whether values are no identifiers even if all are different: moments, and text with fractions or thousands."""
-    if reading.type in MOMENTS:
+    """Whether values are no identifiers even if all are different.
+
+    Moments are none, nor is text with fractions or thousands, nor integers such as :func:`are_amounts` tells.
+    """
+    if reading.type in MOMENTS or (pa.types.is_integer(values.type) and are_amounts(values)):
         return True
     signs = reading.type == "numeric" and is_text(values.type)
     return signs and (not reading.numbers.is_plain or not looks_like(values, WHOLE_TEXT))
+
+
+def are_amounts(values: pa.Array) -> bool:
+    """Whether integers that are all different are amounts, such as incomes or sizes of files, and no identifiers.
+
+    Identifiers count up in the order of the rows, are numbered through, or are spread over a range. Amounts are far
+    apart, in no order, and few of them are much larger than most. What is none of this is taken for an identifier.
+    """
+    in_rows = values.drop_null().to_numpy().astype(np.float64)
+    rising = float(np.mean(np.diff(in_rows) > 0))
+    above = np.sort(in_rows) - in_rows.min()
+    skewed = above[-1] > SKEWED * np.median(above) and np.median(np.diff(above)) > DENSE
+    return bool(skewed and 1.0 - IN_ORDER < rising < IN_ORDER)

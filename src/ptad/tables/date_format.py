@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from contextlib import suppress
 from functools import cache
 
 import numpy as np
@@ -31,7 +32,16 @@ DIRECTIVES = {
     "S": r"\d{2}",
     "f": r"\d{1,9}",
     "p": r"[AaPp]\.?[Mm]\.?",
-    "z": r"Z|[+-]\d{2}(?::?\d{2})?",
+    "z": r"Z|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?",
+}
+# Formats with parts that may be absent, which no format of Python can say.
+CLOCK, ISO, ISO_ZONED = "time of day", "ISO 8601", "ISO 8601 with a zone"
+_DATE = r"(?P<Y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})"
+_TIME = r"(?P<H>\d{2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:\.(?P<f>\d{1,6}))?)?"
+_PATTERNS = {
+    CLOCK: f"^{_TIME}$",
+    ISO: f"^{_DATE}(?:[T ]{_TIME})?$",
+    ISO_ZONED: f"^{_DATE}[T ]{_TIME}(?P<z>{DIRECTIVES['z']})$",
 }
 MOST_FORMATS = 4  # of a column
 MOST_CHARACTERS = 100  # of a format
@@ -82,6 +92,9 @@ def fits(text: pa.Array, form: str) -> np.ndarray:
 
 def parsed(text: pa.Array, form: str) -> pa.Array:
     """Stripped text as timestamps of microseconds, in UTC if the format has a zone; null where it cannot be read."""
+    if form in (ISO, ISO_ZONED) and fits(text.drop_null(), form).all():
+        with suppress(pa.ArrowInvalid):  # some days that no calendar has
+            return pc.cast(text, pa.timestamp("us", "UTC" if form == ISO_ZONED else None))  # four times as fast
     fields = pc.extract_regex(text, _pattern(form))
     valid = np.asarray(fields.is_valid())
     given = {field.name for field in fields.type}
@@ -89,8 +102,7 @@ def parsed(text: pa.Array, form: str) -> pa.Array:
     def part(letter: str, otherwise: int = 0) -> np.ndarray:
         if letter not in given:
             return np.full(len(text), otherwise, dtype=np.int64)
-        column = pc.struct_field(fields, letter).fill_null("0")
-        return np.asarray(pc.cast(column, pa.int64()))
+        return _whole(pc.struct_field(fields, letter))
 
     month = part("m", 1)
     for letter in ("b", "B"):
@@ -118,25 +130,28 @@ def parsed(text: pa.Array, form: str) -> pa.Array:
     ticks = seconds * 1_000_000
     if "f" in given:
         digits = pc.utf8_slice_codeunits(pc.utf8_rpad(pc.struct_field(fields, "f"), 6, "0"), 0, 6)
-        ticks = ticks + np.asarray(pc.cast(digits.fill_null("0"), pa.int64()))
+        ticks = ticks + _whole(digits)
     return pa.array(np.where(valid, ticks, 0), pa.timestamp("us", "UTC" if "z" in given else None), mask=~valid)
 
 
 def _zone_seconds(zones: pa.Array) -> np.ndarray:
     """Seconds that a zone such as +02:00 is ahead of UTC."""
     found = pc.extract_regex(zones, r"^(?P<sign>[+-])(?P<h>\d{2}):?(?P<m>\d{0,2})$")
-    hours, minutes = (pc.struct_field(found, part) for part in ("h", "m"))
-    minutes = pc.if_else(pc.equal(minutes, ""), "0", minutes)
-    ahead = sum(
-        np.asarray(pc.cast(column.fill_null("0"), pa.int64())) * size for column, size in ((hours, 3600), (minutes, 60))
-    )
+    ahead = 3600 * _whole(pc.struct_field(found, "h")) + 60 * _whole(pc.struct_field(found, "m"))
     behind = np.asarray(pc.equal(pc.struct_field(found, "sign"), "-").fill_null(False))
     return np.asarray(np.where(behind, -ahead, ahead))
+
+
+def _whole(digits: pa.Array) -> np.ndarray:
+    """Digits as numbers, 0 where there are none."""
+    return np.asarray(pc.cast(pc.if_else(pc.equal(digits, ""), "0", digits).fill_null("0"), pa.int64()))
 
 
 @cache
 def _pattern(form: str) -> str:
     """The regular expression of a format; day and month that nothing separates have two digits."""
+    if form in _PATTERNS:
+        return _PATTERNS[form]
     pieces = re.findall(r"%.|[^%]+", form)
     made = []
     for i, piece in enumerate(pieces):

@@ -8,21 +8,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ptad.errors import SettingError
 from ptad.layout import Listed, Record, Text, Truth, Whole, damaged
-from ptad.tables.date_format import MOST_FORMATS, check_format, has_zone
-from ptad.tables.values import (
-    DAY,
-    FIRST_SECOND,
-    LAST_SECOND,
-    ZONED_TEXT,
-    day_times,
-    decoded,
-    is_text,
-    moments,
-    share_like,
-)
+from ptad.tables.date_format import ISO_ZONED, MOST_FORMATS, check_format, fits, has_zone
+from ptad.tables.moments import DAY, FIRST_SECOND, LAST_SECOND, day_times, moments
+from ptad.tables.values import decoded, is_text
 
 _STEPS = {"day": DAY, "week": 7, "year": 366}  # seconds of a day, days of a week, days of a year
 _YEAR = 366 * DAY
@@ -61,7 +53,7 @@ class DatetimeColumn:
         if type == "time":
             return cls(name, type, 0, DAY, ("day",))
         zoned = is_zoned(decoded(array), formats)
-        whole, _, missing = moments(array, name, 0, zoned=zoned, formats=formats)
+        whole, _, missing = moments(array, name, zoned=zoned, formats=formats)
         present = whole[~missing]
         low, high = (int(np.floor(q)) for q in np.quantile(present, (0.01, 0.99)))
         reach = max(high - low, DAY)
@@ -85,12 +77,12 @@ class DatetimeColumn:
         """How far apart two moments may be and still read alike; the cycles follow from the moment."""
         return np.array([DAY / 2 if self.type == "date" else 0.5, *np.full(2 * len(self.cycles), np.inf)])
 
-    def raw(self, array: pa.Array, offset: int) -> np.ndarray:
+    def raw(self, array: pa.Array) -> np.ndarray:
         """Seconds since ``first`` and the cycles, of shape (n_rows, 1 + 2 * n_cycles), NaN where missing."""
         if self.type == "time":
-            whole, rest, missing = day_times(array, self.name, offset)
+            whole, rest, missing = day_times(array, self.name)
         else:
-            whole, rest, missing = moments(array, self.name, offset, zoned=self.zoned, formats=self.formats)
+            whole, rest, missing = moments(array, self.name, zoned=self.zoned, formats=self.formats)
         block = np.empty((len(whole), 1 + 2 * len(self.cycles)))
         block[:, 0] = np.clip((whole - self.first) + rest, 0.0, self.last - self.first)
         days = whole // DAY
@@ -154,7 +146,8 @@ def is_zoned(array: pa.Array, formats: tuple[str, ...] = ()) -> bool:
     if formats and not pa.types.is_temporal(array.type):
         return has_zone(formats[0])
     if is_text(array.type):
-        return share_like(array, ZONED_TEXT) > 0.5  # the others cannot be read
+        text = pc.utf8_trim_whitespace(array.drop_null())
+        return bool(2 * fits(text, ISO_ZONED).sum() > len(text))  # the others cannot be read
     return pa.types.is_timestamp(array.type) and array.type.tz is not None
 
 

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from ptad.errors import DataError
-from ptad.tables.column_types import MOST_BAD
-from ptad.tables.number_inference import NumberSigns, NumberTally, decide_signs
-from ptad.tables.sources import DAMAGE, Source
-from ptad.tables.values import CODE_TEXT, looks_like, without_named
+from ptad.tables.number_format import NumberSigns, NumberTally, decide_signs
+from ptad.tables.sources import DAMAGE, Source, check_distinct
+from ptad.tables.values import CODE_TEXT, cleaned, looks_like
 
 # Unquoted, these mean "missing"; in quotes they are text.
 NULL_WORDS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
@@ -46,7 +44,7 @@ class TypeFinder:
     """
 
     def __init__(self, as_text: Sequence[str] = (), decimal: str | None = None, thousands: str | None = None) -> None:
-        self._types: dict[str, pa.DataType | None] = dict.fromkeys(as_text, pa.large_string())
+        self._types: dict[str, pa.DataType | None] = {}
         self._as_text, self._chosen = frozenset(as_text), (decimal, thousands)
         self._tallies: dict[str, NumberTally] = {}
         self.semicolons = False
@@ -54,7 +52,7 @@ class TypeFinder:
     def look(self, batch: pa.RecordBatch) -> None:
         """Take the values of a batch of text into account."""
         for name, array in zip(batch.schema.names, batch.columns, strict=True):
-            known = self._types.setdefault(name, None)
+            known = self._types.setdefault(name, pa.large_string() if name in self._as_text else None)
             if name in self._as_text or array.null_count == len(array):
                 continue
             if known != pa.large_string():
@@ -64,7 +62,7 @@ class TypeFinder:
 
     def signs(self) -> NumberSigns:
         """The decimal and thousands signs of the table, from all values shown so far."""
-        return decide_signs(self._tallies, *self._chosen, semicolons=self.semicolons, most_bad=MOST_BAD)
+        return decide_signs(self._tallies, *self._chosen, semicolons=self.semicolons)
 
     def types(self) -> dict[str, pa.DataType]:
         """The types found; a column without any value is null."""
@@ -77,32 +75,58 @@ class TypeFinder:
     def _count(self, tally: NumberTally, array: pa.Array, found: pa.DataType) -> None:
         if pa.types.is_integer(found):
             tally.add_whole(len(array) - array.null_count)
-        elif pa.types.is_floating(found):
-            tally.add_plain(pc.utf8_trim_whitespace(array.drop_null()))
         else:
-            tally.add(pc.utf8_trim_whitespace(array.drop_null()))
+            tally.add(pc.utf8_trim_whitespace(array.drop_null()), plain=pa.types.is_floating(found))
 
 
 def delimiter(source: Source, encoding: str) -> str:
     """What separates the cells of a delimited file."""
-    try:
-        return _delimiter(source, encoding)
-    except (UnicodeError, LookupError) as error:
-        raise _wrong_encoding(source, encoding, error) from error
+    if source.format == "tsv":
+        return "\t"
+    with _opened(source, encoding) as lines:
+        first = next((line for line in lines if line.strip()), "")
+    outside = "".join(first.split('"')[::2])  # delimiters inside quotes do not count
+    return max(",;\t|", key=outside.count)  # of equal counts the comma, which comes first
 
 
 def header(source: Source, encoding: str) -> list[str]:
     """Column names of a delimited file."""
-    names: list[str] = next(_open(source, encoding, None)).schema.names
+    with _opened(source, encoding) as lines:
+        try:
+            rows = csv.reader(lines, delimiter=delimiter(source, encoding))
+            names: list[str] = next((row for row in rows if row), [])
+        except csv.Error as error:
+            raise DataError(
+                f"{source.label}: the header cannot be read ({error}). Look for a quote that is never closed, or "
+                "shorten the names."
+            ) from error
+    if sum(map(len, names)) + len(names) > BLOCK_BYTES:  # the reader would take the file for empty
+        raise _too_long(source)
+    if names and names[0].lower().startswith("sep="):
+        raise DataError(f"{source.label}: the first line, 'sep=...', is a note to Excel. Remove it.")
+    unnamed = [i for i, name in enumerate(names, start=1) if not name.strip()]
+    if unnamed or not names:
+        raise DataError(
+            f"{source.label}: the header has no name for the column at position {', '.join(map(str, unnamed))} "
+            "(counted from 1). Write a name there."
+        )
+    check_distinct(source.label, names)
     return names
 
 
 def text_batches(source: Source, encoding: str, missing: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Batches in which every column is text, with missing cells as nulls."""
-    reader = _open(source, encoding, header(source, encoding))
-    for batch in reader:
-        columns = [without_named(c, missing) for c in batch.columns]
-        yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    parse = pcsv.ParseOptions(delimiter=delimiter(source, encoding), newlines_in_values=True)
+    read = pcsv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES, encoding=encoding)
+    convert = pcsv.ConvertOptions(
+        column_types=dict.fromkeys(header(source, encoding), pa.large_string()),
+        null_values=list(NULL_WORDS),
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+    with _errors(source, encoding), source.open(native=True) as stream:
+        for batch in pcsv.open_csv(stream, read_options=read, parse_options=parse, convert_options=convert):
+            yield cleaned(batch, missing)
 
 
 def typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -135,21 +159,11 @@ def _converted(array: pa.Array, kind: pa.DataType) -> pa.Array:
     return pc.cast(pc.utf8_trim_whitespace(array), kind)
 
 
-def _open(source: Source, encoding: str, names: list[str] | None) -> Iterator[pa.RecordBatch]:
-    """The batches of a delimited file as text; without ``names`` only an empty batch that carries the header."""
-    types = {name: pa.large_string() for name in names or ()}
-    convert = pcsv.ConvertOptions(
-        column_types=types, null_values=list(NULL_WORDS), strings_can_be_null=True, quoted_strings_can_be_null=False
-    )
+@contextmanager
+def _errors(source: Source, encoding: str) -> Iterator[None]:
+    """What goes wrong inside is said with the file, the line and a remedy."""
     try:
-        delimiter = _delimiter(source, encoding)
-        parse = pcsv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-        read = pcsv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES, encoding=encoding)
-        if names is None:
-            yield _header_batch(source, encoding, delimiter)
-            return
-        with source.open(native=True) as stream:
-            yield from pcsv.open_csv(stream, read_options=read, parse_options=parse, convert_options=convert)
+        yield
     except (UnicodeError, LookupError) as error:
         raise _wrong_encoding(source, encoding, error) from error
     except pa.ArrowInvalid as error:
@@ -158,44 +172,19 @@ def _open(source: Source, encoding: str, names: list[str] | None) -> Iterator[pa
         raise source.damaged(error) from error
 
 
-def _header_batch(source: Source, encoding: str, delimiter: str) -> pa.RecordBatch:
-    with source.open() as stream, io.TextIOWrapper(stream, encoding=_no_bom(encoding), newline="") as text:
-        try:
-            names = next((row for row in csv.reader(text, delimiter=delimiter) if row), [])
-        except csv.Error as error:
-            raise DataError(
-                f"{source.label}: the header cannot be read ({error}). Look for a quote that is never closed, or "
-                "shorten the names."
-            ) from error
-    if sum(map(len, names)) + len(names) > BLOCK_BYTES:  # the reader would take the file for empty
-        raise _too_long(source, "the header")
-    if names and names[0].lower().startswith("sep="):
-        raise DataError(f"{source.label}: the first line, 'sep=...', is a note to Excel. Remove it.")
-    unnamed = [i for i, name in enumerate(names, start=1) if not name.strip()]
-    if unnamed or not names:
-        raise DataError(
-            f"{source.label}: the header has no name for the column at position {', '.join(map(str, unnamed))} "
-            "(counted from 1). Write a name there."
-        )
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise DataError(
-            f"{source.label}: duplicate column names {', '.join(map(repr, twice))}. Rename them in the header."
-        )
-    return pa.RecordBatch.from_arrays([pa.array([], pa.large_string()) for _ in names], names=names)
+@contextmanager
+def _opened(source: Source, encoding: str) -> Iterator[Iterator[str]]:
+    """The lines of a file, without a byte order mark; none of them fills the memory."""
+    plain = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+    with _errors(source, encoding), source.open() as stream, io.TextIOWrapper(stream, plain, newline="") as text:
+        yield _lines(source, text)
 
 
-def _no_bom(encoding: str) -> str:
-    return "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
-
-
-def _delimiter(source: Source, encoding: str) -> str:
-    if source.format == "tsv":
-        return "\t"
-    with source.open() as stream, io.TextIOWrapper(stream, encoding=_no_bom(encoding)) as text:
-        first = next((line for line in text if line.strip()), "")
-    outside = "".join(first.split('"')[::2])  # delimiters inside quotes do not count
-    return max(",;\t|", key=outside.count)  # of equal counts the comma, which comes first
+def _lines(source: Source, text: io.TextIOWrapper) -> Iterator[str]:
+    while line := text.readline(BLOCK_BYTES + 1):
+        if len(line) > BLOCK_BYTES:
+            raise _too_long(source)
+        yield line
 
 
 _OTHER_FILES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF-")  # pictures and documents
@@ -225,23 +214,22 @@ def _explained(source: Source, encoding: str, error: Exception) -> DataError:
             "holds the delimiter needs quotes."
         )
     if "straddl" in message:
-        return _too_long(source, "a row")
+        return _too_long(source)
     if "Empty CSV" in message:
         return DataError(f"{source.label} has no rows. Give a file with a header and rows.")
     return DataError(f"{source.label} cannot be read: {message}. Correct the file.")
 
 
-def _too_long(source: Source, what: str) -> DataError:
+def _too_long(source: Source) -> DataError:
     return DataError(
-        f"{source.label}: {what} is longer than {BLOCK_BYTES:,} bytes. Look for a quote that is never closed, or "
-        "shorten its cells."
+        f"{source.label}: a line is longer than {BLOCK_BYTES:,} bytes. Look for a quote that is never closed, or "
+        "shorten its cells; otherwise it is not a table."
     )
 
 
 def _ragged_line(source: Source, encoding: str) -> tuple[int, int, int]:
-    delimiter = _delimiter(source, encoding)
-    with source.open() as stream, io.TextIOWrapper(stream, encoding=_no_bom(encoding), newline="") as text:
-        rows = csv.reader(text, delimiter=delimiter)
+    with _opened(source, encoding) as lines:
+        rows = csv.reader(lines, delimiter=delimiter(source, encoding))
         wanted = len(next(rows))
         start = rows.line_num + 1
         with suppress(csv.Error):  # a cell too long for this reader

@@ -9,23 +9,22 @@ import pyarrow.compute as pc
 
 from ptad.errors import SettingError
 from ptad.messages import Option
-from ptad.tables.column_types import MOST_BAD, TYPES, Reading, few_or_many, type_of_array
-from ptad.tables.date_format import check_format
+from ptad.tables.column_types import TYPES, Reading, few_or_many, type_of_array
+from ptad.tables.date_format import ISO, ISO_ZONED, check_format, fits, parsed
 from ptad.tables.date_inference import COMPACT, DateFormats, are_days, infer_dates
+from ptad.tables.moments import whole_text
 from ptad.tables.notes import Note
-from ptad.tables.number_format import DECIMALS, PLAIN, NumberFormat, check_signs
-from ptad.tables.number_inference import NumberSigns, NumberTally, decide_signs
-from ptad.tables.values import (
-    CODE_TEXT,
-    NAIVE_TEXT,
-    ZONED_TEXT,
-    decoded,
-    is_text,
-    looks_like,
-    share_like,
-    whole_text,
-    without_missing,
+from ptad.tables.number_format import (
+    DECIMALS,
+    MOST_BAD,
+    PLAIN,
+    NumberFormat,
+    NumberSigns,
+    NumberTally,
+    check_signs,
+    decide_signs,
 )
+from ptad.tables.values import CODE_TEXT, decoded, is_text, looks_like, without_missing
 
 MOST_NAMES = 10
 _SIGN_NAMES = {**DECIMALS, " ": "space", "'": "apostrophe"}
@@ -60,7 +59,7 @@ def read_columns(
     types : mapping of column to type
         Types that the user chose, such as "numeric" or "date:%d/%m/%Y".
     decimal, thousands, semicolons
-        As for :func:`ptad.tables.number_inference.decide_signs`.
+        As for :func:`ptad.tables.number_format.decide_signs`.
 
     Returns
     -------
@@ -102,7 +101,7 @@ def _signs(
     if any(pa.types.is_floating(array.type) and _has_fractions(array) for array in columns.values()):
         tallies[""] = NumberTally()  # numbers that are numbers already have a point
         tallies[""].add(pa.array(["0.5"], pa.large_string()))
-    return decide_signs(tallies, decimal, thousands, semicolons=semicolons, most_bad=MOST_BAD)
+    return decide_signs(tallies, decimal, thousands, semicolons=semicolons)
 
 
 def _has_points(array: pa.Array) -> bool:
@@ -174,9 +173,11 @@ def _number_format(name: str, array: pa.Array, signs: NumberSigns) -> NumberForm
 
 def _iso_zone(array: pa.Array) -> bool | None:
     """Whether ISO 8601 dates have a time zone; None if the text holds no such dates."""
-    for pattern, zone in ((NAIVE_TEXT, None), (ZONED_TEXT, "UTC")):
-        if share_like(array, pattern, "us", zone) >= 1.0 - MOST_BAD:
-            return zone is not None
+    text = pc.utf8_trim_whitespace(array.drop_null())
+    for form in (ISO, ISO_ZONED):
+        read = parsed(text.filter(pa.array(fits(text, form))), form)
+        if len(read) and len(read) - read.null_count >= (1.0 - MOST_BAD) * len(text):
+            return form == ISO_ZONED
     return None
 
 

@@ -16,7 +16,6 @@ import pyarrow.json as pjson
 from ptad.errors import DataError
 from ptad.tables.conversion import arrow_of_objects
 from ptad.tables.sources import DAMAGE, LONGEST_LINE, Source, endless_line
-from ptad.tables.values import without_named
 
 BLOCK_BYTES = 1 << 23
 MOST_COLUMNS = 50_000  # different keys of a file; every one of them is a column for all of its rows
@@ -26,11 +25,7 @@ _KEY = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"(?=\s*:)', re.DOTALL)
 
 
 def json_batches(
-    source: Source,
-    encoding: str,
-    missing: Sequence[str],
-    as_text: Sequence[str] = (),
-    most_columns: int | None = None,
+    source: Source, encoding: str, as_text: Sequence[str] = (), most_columns: int | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Batches with the types of each block; the columns named in ``as_text`` are text as it stands in the file.
 
@@ -39,13 +34,8 @@ def json_batches(
     line, keys = 1, _Keys(source.label, most_columns or MOST_COLUMNS)
     for block in _narrow(_blocks(source, encoding), keys):
         table = _parsed(source, block, line, as_text)
-        columns = [without_named(c.combine_chunks(), missing) for c in table.columns]
         line += block.count(b"\n")
-        yield pa.RecordBatch.from_arrays([_single(c) for c in columns], names=table.column_names)
-
-
-def _single(column: Any) -> pa.Array:
-    return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+        yield from table.combine_chunks().to_batches()
 
 
 def _blocks(source: Source, encoding: str) -> Iterator[bytes]:

@@ -5,8 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from ptad.layout import Listed, Record, Text, Truth
 from ptad.messages import Message, Option
+from ptad.tables.bad_cells import quoted
+from ptad.tables.column_types import Reading, are_all_different, are_amounts
+from ptad.tables.number_format import MOST_BAD, PLAIN
+from ptad.tables.values import CODE_TEXT, decoded, is_text
+
+_EXAMPLES = 3
+_PLURALS = {"numeric": "numbers", "boolean": "true or false", "datetime": "dates", "date": "dates", "time": "times"}
 
 
 @dataclass(frozen=True)
@@ -53,3 +64,73 @@ class Note:
 
     def __str__(self) -> str:
         return str(self.message)
+
+
+def unread(name: str, type_: str, n: int) -> Message:
+    """Return the warning about a column of new rows with ``n`` values, none of which can be read as its type."""
+    return Message(
+        f"Column {name!r} counts as missing in every row: none of its {n:,} values can be read as "
+        f"{_PLURALS.get(type_, type_)}.",
+        "Write it as in the training table; if only the signs in its numbers differ, give {} and {}.",
+        (Option("decimal"), Option("thousands")),
+        "Write it as in the training table.",
+    )
+
+
+def doubt_of(name: str, reading: Reading, array: pa.Array, readable: pa.Array, *, chosen: bool = False) -> Note | None:
+    """Return what is questionable about a training column, or None.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    reading : Reading
+        How it is read.
+    array : pyarrow.Array
+        Its cells.
+    readable : pyarrow.Array
+        The same with nulls in place of cells that cannot be read so.
+    chosen : bool
+        Whether the user has chosen its type.
+    """
+    array = decoded(array)
+    present = len(array) - array.null_count
+    if pa.types.is_integer(array.type) and reading.type == "numeric" and not chosen:
+        return _doubt_of_integers(name, array)
+    if not present or not is_text(array.type):
+        return None
+    if reading.type in ("categorical", "text"):
+        return _doubt_of_text(name, array.drop_null())
+    share = (readable.null_count - array.null_count) / present
+    if share <= MOST_BAD:
+        return None
+    odd = array.filter(pc.and_(array.is_valid(), readable.is_null()))
+    read = _PLURALS.get(reading.type, reading.type)
+    text = f"Column {name!r} is read as {read}: {_share(share, odd)} are not and count as missing"
+    return Note(text, (Option("types", (name, "categorical")),), True)
+
+
+def _doubt_of_integers(name: str, array: pa.Array) -> Note | None:
+    if not are_all_different(array) or not are_amounts(array):
+        return None
+    text = f"Column {name!r} has another whole number in every row: it is taken for an amount, not for an identifier"
+    return Note(text, (Option("drop", name),), True)
+
+
+def _doubt_of_text(name: str, array: pa.Array) -> Note | None:
+    text = pc.utf8_trim_whitespace(array)
+    if pc.any(pc.match_substring_regex(text, CODE_TEXT)).as_py():
+        return None
+    fits = PLAIN.fits(text)
+    share = 1.0 - float(np.mean(fits))
+    if not MOST_BAD < share < 0.5:
+        return None
+    found = _share(share, array.filter(pa.array(~fits)))
+    text = f"Column {name!r} is read as text: {found} are not numbers, the others are; as numbers, these are missing"
+    return Note(text, (Option("types", (name, "numeric")),), True)
+
+
+def _share(share: float, odd: pa.Array) -> str:
+    examples = ", ".join(quoted(value) for value in pc.unique(odd)[:_EXAMPLES].to_pylist())
+    percent = f"{100 * share:.0f}" if share >= 0.1 else f"{100 * share:.2g}"
+    return f"{percent} % of its values ({examples})"

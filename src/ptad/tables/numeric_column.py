@@ -63,12 +63,12 @@ class NumericColumn:
             return 0.5e-6
         return 0.5 if self.integer or self.type == "boolean" else 0.0
 
-    def raw(self, array: pa.Array, offset: int) -> np.ndarray:
+    def raw(self, array: pa.Array) -> np.ndarray:
         """Unscaled float64 values of shape (n_rows, 1), NaN where missing."""
         if self.type == "boolean":
-            return truths(array, self.name, offset)[:, None]
+            return truths(array, self.name)[:, None]
         what = "a duration" if self.type == "duration" else "a number"
-        return numbers(array, self.name, offset, self.origin, self.form, what)[:, None]
+        return numbers(array, self.name, self.origin, self.form, what)[:, None]
 
     def decode(self, raw: np.ndarray) -> np.ndarray:
         """Values in the table's own units from unscaled reconstructions."""

@@ -247,18 +247,12 @@ def _meaningless(name: str, kind: str, cast: str) -> DataError:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    if isinstance(kind, pa.BaseExtensionType):
-        return False
-    is_bytes = any(
-        test(kind)
-        for test in (
-            pa.types.is_binary,
-            pa.types.is_large_binary,
-            pa.types.is_binary_view,
-            pa.types.is_fixed_size_binary,
-        )
+    return not (
+        isinstance(kind, pa.BaseExtensionType)
+        or "binary" in str(kind)  # of any width and layout
+        or pa.types.is_nested(kind)
+        or pa.types.is_interval(kind)
     )
-    return not (is_bytes or pa.types.is_nested(kind) or pa.types.is_interval(kind))
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

@@ -15,7 +15,6 @@ from ptad.tables.database import Query
 from ptad.tables.query_readers import OpenQuery, open_query
 from ptad.tables.reading import TableScan
 from ptad.tables.sources import Source
-from ptad.tables.values import without_named
 
 if TYPE_CHECKING:
     from ptad.tables.schema import Schema
@@ -30,7 +29,6 @@ class QueryScan(TableScan):
         batch_rows: int,
         missing: Sequence[str],
         fitted: Schema | None,
-        skip_rows: int,
         label: str | None = None,
     ) -> None:
         self._query = query
@@ -38,7 +36,7 @@ class QueryScan(TableScan):
         database = query.database
         path = database.path or Path(database.kind)
         source = Source(path, label or f"The query on {database.label}", "query", None, (0, 0))
-        super().__init__([source], batch_rows, tuple(missing), "utf-8", fitted, skip_rows)
+        super().__init__([source], batch_rows, tuple(missing), "utf-8", fitted)
 
     def _look(self) -> tuple[pa.Schema, int | None]:
         self._open = open_query(self._query, self._batch_rows)
@@ -51,12 +49,8 @@ class QueryScan(TableScan):
         self._waiting = chain([first], self._open.batches)
         return self._open.schema, self._open.n_rows
 
-    def _converted(self) -> Iterator[pa.RecordBatch]:
+    def _of(self, source: Source) -> Iterator[pa.RecordBatch]:
         try:
-            for batch in self._waiting:
-                columns = [without_named(c, self._missing) for c in batch.columns]
-                yield pa.RecordBatch.from_arrays(
-                    [c.cast(f.type) for c, f in zip(columns, self.schema, strict=True)], schema=self.schema
-                )
+            yield from self._waiting
         finally:
             self._open.close()

@@ -21,7 +21,7 @@ from ptad.tables.places import Counting, Places, counting_of
 from ptad.tables.sources import Source, find_sources
 from ptad.tables.spreadsheet import read_sheet
 from ptad.tables.table_source import as_source
-from ptad.tables.values import is_text, without_named
+from ptad.tables.values import cleaned, is_text
 
 if TYPE_CHECKING:
     from ptad.tables.schema import Schema
@@ -62,7 +62,6 @@ def scan_table(
     missing: Sequence[str] = (),
     encoding: str = "utf-8",
     schema: Schema | None = None,
-    skip_rows: int = 0,
     most_columns: int | None = None,
 ) -> TableScan:
     """Read a table batch by batch, in the order of the rows.
@@ -84,8 +83,6 @@ def scan_table(
     schema : Schema, optional
         A fitted schema: its text and categorical columns, and those whose text has a format of its own, are read as
         text, never as numbers.
-    skip_rows : int
-        Rows to pass over at the start, to resume an interrupted job.
     most_columns : int, optional
         JSON lines, whose columns are known only at the end: the file is refused as soon as it has more.
 
@@ -98,11 +95,11 @@ def scan_table(
     if isinstance(wish.source, Query):
         from ptad.tables.query_scan import QueryScan  # it builds on the scan below
 
-        return QueryScan(wish.source, batch_rows, tuple(missing), schema, skip_rows, wish.label)
+        return QueryScan(wish.source, batch_rows, tuple(missing), schema, wish.label)
     check_signs(wish.decimal, wish.thousands)
     signs = (wish.decimal, wish.thousands)
     sources = find_sources(wish.source, wish.sheet, wish.label)
-    return TableScan(sources, batch_rows, tuple(missing), encoding, schema, skip_rows, signs, most_columns)
+    return TableScan(sources, batch_rows, tuple(missing), encoding, schema, signs, most_columns)
 
 
 class TableScan(Iterator[pa.RecordBatch]):
@@ -118,7 +115,6 @@ class TableScan(Iterator[pa.RecordBatch]):
         missing: tuple[str, ...],
         encoding: str,
         fitted: Schema | None,
-        skip_rows: int,
         signs: tuple[str | None, str | None] = (None, None),
         most_columns: int | None = None,
     ) -> None:
@@ -139,7 +135,7 @@ class TableScan(Iterator[pa.RecordBatch]):
         self.n_rows = rows
         if rows == 0:
             raise DataError(f"{self.label} has a header but no rows. Give a file with rows.")
-        self._batches = self._rechunked(self._batch_rows, skip_rows)
+        self._batches = self._rechunked(self._batch_rows)
 
     def __next__(self) -> pa.RecordBatch:
         return next(self._batches)
@@ -156,57 +152,51 @@ class TableScan(Iterator[pa.RecordBatch]):
         formatted = () if self._fitted is None else self._fitted.formatted
         finder = delimited.TypeFinder((*self._text, *formatted), *self._signs)
         fields: dict[str, list[pa.DataType]] = {}
-        first: tuple[Source, list[str]] | None = None
-        delimited_names: dict[str, pa.DataType] = {}
-        rows = 0
+        first: set[str] = set()
         for source in self.sources:
-            own: dict[str, pa.DataType] = {}
-            metadata: Mapping[bytes, bytes] | None = None
-            before = rows
-            source.check_first_line()
-            if source.format in ("csv", "tsv"):
-                own = dict.fromkeys(delimited.header(source, self._encoding), pa.null())
-                finder.semicolons |= delimited.delimiter(source, self._encoding) == ";"
-                for batch in delimited.text_batches(source, self._encoding, self._missing):
-                    finder.look(batch)
-                    rows += batch.num_rows
-                delimited_names.update(own)
-            elif source.format == "jsonl":
-                for batch in json_batches(source, self._encoding, self._missing, (), self._most_columns):
-                    rows += batch.num_rows
-                    for f in batch.schema:
-                        own[f.name] = self._common(f.name, [own.get(f.name, pa.null()), f.type])
-                        self._keep_text(f)
-            elif source.format == "excel":
-                table = self._sheets[source] = read_sheet(source)
-                own = {f.name: f.type for f in table.schema}
-                metadata = table.schema.metadata
-                rows += table.num_rows
-            else:
-                count, shape = arrow_shape(source)
-                own = {f.name: f.type for f in shape}
-                metadata = shape.metadata
-                rows += count
+            own, n_rows, metadata = self._look_at(source, finder)
             source.check_unchanged()
-            self._counts.append(rows - before)
+            self._counts.append(n_rows)
             self._countings.append(counting_of(source.format, metadata))
-            if first is None:
-                first = source, list(own)
-            elif set(own) != set(first[1]) and source.format != "jsonl":
-                odd = sorted(set(own) ^ set(first[1]))
+            first = first or set(own)
+            if source.format != "jsonl" and (odd := sorted(set(own) ^ first)):
                 raise DataError(
-                    f"{source.label} and {first[0].label} do not have the same columns: {', '.join(map(repr, odd))} is "
-                    "only in one of them. Give files of one table."
+                    f"{source.label} and {self.sources[0].label} do not have the same columns: "
+                    f"{', '.join(map(repr, odd))} is only in one of them. Give files of one table."
                 )
             for name, kind in own.items():
                 fields.setdefault(name, []).append(kind)
-        found = finder.types()  # only now it has seen all files
-        for name in delimited_names:
-            kind = found.get(name, pa.null())
+        for name, kind in finder.types().items():  # only now it has seen all files
             fields[name].append(pa.large_string() if is_foreign(self._types.get(name), kind) else kind)
         self._warn_of_signs(finder)
         schema = pa.schema([(name, self._common(name, kinds)) for name, kinds in fields.items()])
-        return schema.with_metadata({delimited.DELIMITER: b";"} if finder.semicolons else None), rows
+        return schema.with_metadata({delimited.DELIMITER: b";"} if finder.semicolons else None), sum(self._counts)
+
+    def _look_at(
+        self, source: Source, finder: delimited.TypeFinder
+    ) -> tuple[dict[str, pa.DataType], int, Mapping[bytes, bytes] | None]:
+        """The types of a file's columns as far as they are known, its number of rows, and its metadata."""
+        rows = 0
+        if source.format in ("csv", "tsv"):
+            finder.semicolons |= delimited.delimiter(source, self._encoding) == ";"
+            for batch in delimited.text_batches(source, self._encoding, self._missing):
+                finder.look(batch)
+                rows += batch.num_rows
+            return dict.fromkeys(delimited.header(source, self._encoding), pa.null()), rows, None
+        if source.format == "jsonl":
+            own: dict[str, pa.DataType] = {}
+            for batch in json_batches(source, self._encoding, (), self._most_columns):
+                rows += batch.num_rows
+                for f in batch.schema:
+                    own[f.name] = self._common(f.name, [own.get(f.name, pa.null()), f.type])
+                    self._keep_text(f)
+            return own, rows, None
+        if source.format == "excel":
+            table = self._sheets[source] = read_sheet(source)
+            rows, schema = table.num_rows, table.schema
+        else:
+            rows, schema = arrow_shape(source)
+        return {f.name: f.type for f in schema}, rows, schema.metadata
 
     def _warn_of_signs(self, finder: delimited.TypeFinder) -> None:
         """Say that numbers of the model have another decimal sign here: they would all be unreadable."""
@@ -239,14 +229,11 @@ class TableScan(Iterator[pa.RecordBatch]):
         if text or is_foreign(self._types.get(field.name), field.type):
             self._mixed = tuple({*self._mixed, field.name})
 
-    def _rechunked(self, batch_rows: int, skip: int) -> Iterator[pa.RecordBatch]:
+    def _rechunked(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Second pass: batches of equal size."""
         waiting: list[pa.RecordBatch] = []
         held = 0
         for batch in self._converted():
-            passed = min(skip, batch.num_rows)
-            skip -= passed
-            batch = batch.slice(passed)
             while held + batch.num_rows >= batch_rows:
                 need = batch_rows - held
                 yield _joined([*waiting, batch.slice(0, need)])
@@ -261,7 +248,7 @@ class TableScan(Iterator[pa.RecordBatch]):
         for source in self.sources:
             source.check_unchanged()
             for batch in self._of(source):
-                yield _cast(batch, self.schema, source)
+                yield _cast(cleaned(batch, self._missing), self.schema, source)
             source.check_unchanged()
 
     def _of(self, source: Source) -> Iterator[pa.RecordBatch]:
@@ -269,15 +256,11 @@ class TableScan(Iterator[pa.RecordBatch]):
             for batch in delimited.text_batches(source, self._encoding, self._missing):
                 yield delimited.typed(batch, pa.schema([self.schema.field(n) for n in batch.schema.names]))
         elif source.format == "jsonl":
-            yield from json_batches(source, self._encoding, self._missing, self._mixed, self._most_columns)
+            yield from json_batches(source, self._encoding, self._mixed, self._most_columns)
         elif source.format == "excel":
-            for batch in self._sheets[source].to_batches():
-                columns = [without_named(c, self._missing) for c in batch.columns]
-                yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+            yield from self._sheets[source].to_batches()
         else:
-            for batch in arrow_batches(source, self._batch_rows):
-                columns = [without_named(c, self._missing) for c in batch.columns]
-                yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+            yield from arrow_batches(source, self._batch_rows)
 
 
 def _unpacked(kind: pa.DataType) -> pa.DataType:

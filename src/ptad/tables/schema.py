@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,20 +16,20 @@ import pyarrow.compute as pc
 
 from ptad.errors import DataError
 from ptad.tables.bad_cells import BadCells, UnreadableCells, levels_to_caller
-from ptad.tables.column_cells import read_column, shown_values
 from ptad.tables.column_types import CONSTANT, TYPES, Column
 from ptad.tables.conversion import as_frame
+from ptad.tables.counted_text import CountedText
 from ptad.tables.datetime_column import DatetimeColumn
+from ptad.tables.encoding import raw_block, read_column, shown_values, spans
 from ptad.tables.features import Features
 from ptad.tables.frame import Frame
 from ptad.tables.names import did_you_mean
-from ptad.tables.notes import Note
+from ptad.tables.notes import Note, unread
 from ptad.tables.number_format import check_signs
 from ptad.tables.numeric_column import NumericColumn
-from ptad.tables.places import RowError
 from ptad.tables.schema_layout import FORMAT, VERSION, check_schema
 from ptad.tables.text_column import TextColumn
-from ptad.tables.values import decoded, shifted, without_missing, without_named
+from ptad.tables.values import decoded, without_missing, without_named
 
 CELLS_AT_ONCE = 2**24  # encoded cells held as float64 at one time
 
@@ -134,6 +134,11 @@ class Schema:
         for start in range(0, frame.n_rows, step):
             part = frame.slice(start, start + step)
             x[start : start + part.n_rows] = raw_block(self.columns, part, self.missing, found)
+        counts = found.counts
+        for column, span in zip(self.columns, spans(self.columns), strict=True) if counts else ():
+            n = counts.get(column.name, 0)
+            if n > 1 and np.isnan(x[:, span.start]).all():
+                found.unread[column.name] = unread(column.name, column.type, n)
         if bad is None:
             found.warn()
         return x
@@ -186,7 +191,7 @@ class Schema:
         rows = np.asarray(rows, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != len(self.features):
             raise DataError(f"Encoded rows have {len(self.features)} features; got an array of shape {rows.shape}.")
-        return {c.name: c.decode(rows[:, span]) for c, span in zip(self.columns, _spans(self.columns), strict=True)}
+        return {c.name: c.decode(rows[:, span]) for c, span in zip(self.columns, spans(self.columns), strict=True)}
 
     def to_json(self) -> dict[str, Any]:
         """The schema as plain JSON types."""
@@ -266,85 +271,6 @@ class Schema:
                 UserWarning,
                 stacklevel=levels_to_caller(),
             )
-
-
-@dataclass(frozen=True)
-class CountedText:
-    """The text columns of a training table, whose values its own rows have counted.
-
-    A row that is held out of a fit must not have counted itself: it would look more familiar than a new row does.
-
-    Attributes
-    ----------
-    schema : Schema
-        The schema of all rows.
-    codes : dict of int to ndarray
-        Place of a text column to which remembered value each row has.
-    """
-
-    schema: Schema
-    codes: dict[int, np.ndarray]
-
-    def rows(self, encoded: np.ndarray, held: np.ndarray) -> np.ndarray:
-        """Return all encoded rows as a schema fitted without the rows ``held`` encodes them."""
-        found = encoded.copy()
-        for i, span in enumerate(_spans(self.schema.columns)):
-            column = self.schema.columns[i]
-            if isinstance(column, TextColumn):
-                found[:, span] = column.recounted(encoded[:, span], self.codes[i], held)
-        return found
-
-    def without(self, encoded: np.ndarray, held: np.ndarray) -> Schema:
-        """Return the schema as fitted without the rows ``held``."""
-        columns = list(self.schema.columns)
-        for i, span in enumerate(_spans(self.schema.columns)):
-            column = columns[i]
-            if isinstance(column, TextColumn):
-                present = int((~np.isnan(encoded[held, span.start])).sum())
-                columns[i] = column.without(self.codes[i][held], present)
-        return replace(self.schema, columns=tuple(columns))
-
-
-def raw_block(columns: tuple[Column, ...], frame: Frame, missing: tuple[str, ...], bad: BadCells) -> np.ndarray:
-    """Unscaled features of all columns, float64 of shape (n_rows, n_encoded); infinite numbers are an error.
-
-    Cells that cannot be read go to ``bad`` and come out as NaN.
-    """
-    numeric = [c for c in columns if isinstance(c, NumericColumn) and c.type == "numeric"]
-    if frame.array is not None and len(numeric) == len(columns):
-        block = _array_block(numeric, frame.array)
-    else:
-        spans = list(_spans(columns))
-        block = np.empty((frame.n_rows, spans[-1].stop if spans else 0))
-        for i, (column, span) in enumerate(zip(columns, spans, strict=True)):
-            block[:, span] = read_column(column, without_named(frame.column(i), missing), frame.offset, bad)[0]
-    infinite = np.isinf(block)
-    if infinite.any():
-        row, place = (int(i) for i in np.argwhere(infinite)[0])
-        name = [c.name for c in columns for _ in c.labels][place]
-        raise RowError(
-            f"Input X contains infinity or a value too large: column {name!r}, ",
-            frame.offset + row,
-            ". Replace it by a finite number or by a missing value.",
-        )
-    return block
-
-
-def _array_block(columns: list[NumericColumn], array: np.ndarray) -> np.ndarray:
-    origins = [c.origin for c in columns]
-    if not any(origins):
-        return array.astype(np.float64)
-    if array.dtype.kind in "iu":
-        return shifted(array, origins)
-    return array.astype(np.float64) - np.array(origins, dtype=np.float64)
-
-
-def _spans(columns: tuple[Column, ...]) -> Iterator[slice]:
-    start = 0
-    for column in columns:
-        stop = start + len(column.labels)
-        yield slice(start, stop)
-        start = stop
 
 
 def _reads_as(value: Any, text: str) -> bool:

@@ -14,15 +14,14 @@ from ptad.tables.bad_cells import BadCells, UnreadableCells, quoted
 from ptad.tables.column_types import Column, Reading, reason_to_exclude
 from ptad.tables.conversion import as_frame
 from ptad.tables.delimited import DELIMITER
+from ptad.tables.encoding import raw_block
 from ptad.tables.frame import Frame
 from ptad.tables.inference import read_columns
 from ptad.tables.names import did_you_mean
+from ptad.tables.notes import Note, doubt_of
 from ptad.tables.numeric_column import NumericColumn, origin_of
-from ptad.tables.schema import CELLS_AT_ONCE, Schema, raw_block
-from ptad.tables.type_doubts import doubt_of
+from ptad.tables.schema import Schema
 from ptad.tables.values import decoded, is_text, without_missing, without_named
-
-_NUMERIC = ("numeric", "boolean", "duration")
 
 
 def fit_schema(
@@ -32,7 +31,6 @@ def fit_schema(
     missing: Iterable[str] = (),
     drop: Iterable[str] = (),
     only: Iterable[str] | None = None,
-    numeric_only: bool = False,
     decimal: str | None = None,
     thousands: str | None = None,
     bad: BadCells | None = None,
@@ -50,8 +48,6 @@ def fit_schema(
         Text that means "missing", compared after stripping blanks. NaN, None, NA, NaT and nulls always do.
     drop, only : iterable of str
         Columns not to use; the only columns to use.
-    numeric_only : bool
-        Use numbers, truth values and durations, and exclude everything else.
     decimal, thousands : str, optional
         Signs in numbers that are written as text, such as "," and "." in 1.234,56; found from the values of all columns
         where they are not given.
@@ -67,7 +63,7 @@ def fit_schema(
     Notes
     -----
     Columns of a table (not of an array) that are constant, entirely missing, or text or integers different in each of
-    at least 20 rows are excluded.
+    at least 20 rows are excluded. Integers that look like amounts (:func:`ptad.tables.column_types.are_amounts`) stay.
     """
     for parameter, given in (("missing", missing), ("drop", drop), ("only", only)):
         if isinstance(given, str):  # it would be taken apart into its letters
@@ -99,40 +95,26 @@ def fit_schema(
         semicolons=has_semicolons(table),
     )
     found = BadCells() if bad is None else bad
-    excluded: dict[str, str] = {}
+    excluded = {
+        name: "dropped by the user" if name in dropped else "not among the columns chosen by the user"
+        for name in frame.names
+        if name in unused
+    }
     columns: list[Column] = []
     places: list[int] = []
     for i, name in enumerate(frame.names):
-        reason: str | None = None
-        if name in dropped:
-            reason = "dropped by the user"
-        elif only is not None and name not in only:
-            reason = "not among the columns chosen by the user"
-        elif name not in readings:
+        if name in excluded:
+            continue
+        if name not in readings:
             assert frame.array is not None
-            columns.append(_array_column(name, frame.array[:, i]))
+            fitted: Column | str = _array_column(name, frame.array[:, i])
         else:
-            whole, reading = without_missing(cells[name], ()), readings[name]
-            array = _readable(name, reading, whole, found)
-            if name in chosen and array.null_count == len(array) > whole.null_count:
-                examples = ", ".join(map(quoted, decoded(whole).drop_null().unique()[:3].to_pylist()))
-                raise DataError(
-                    f"Column {name!r} cannot be of type {chosen[name]!r}: none of its values ({examples}) can be read "
-                    "so.",
-                    "Choose another type or format with {}.",
-                    (Option("types"),),
-                )
-            if (doubt := doubt_of(name, reading, whole, array)) is not None:
-                notes.append(doubt)
-            reason = reason_to_exclude(array, reading, identifiers=name not in chosen)
-            if reason is None and numeric_only and reading.type not in _NUMERIC:
-                reason = f"{reading.type}: only numbers are used"
-            if reason is None:
-                columns.append(reading.fit(name, array))
-        if reason is None:
+            fitted = _fitted(name, readings[name], cells[name], chosen.get(name), found, notes)
+        if isinstance(fitted, str):
+            excluded[name] = fitted
+        else:
+            columns.append(fitted)
             places.append(i)
-        else:
-            excluded[name] = reason
     if not columns:
         reasons = "; ".join(f"{name!r} ({reason})" for name, reason in list(excluded.items())[:30])
         raise DataError(
@@ -140,11 +122,12 @@ def fit_schema(
             "Add columns that vary, or set their types with {}.",
             (Option("types"),),
         )
-    used = tuple(columns)
-    rate = _missing_rate(used, _chosen(frame, places), texts)
+    # column by column: one of them fits into memory; this checks all cells, and the bad ones are known already
+    raw = (raw_block((c,), _chosen(frame, [i]), texts, BadCells()) for c, i in zip(columns, places, strict=True))
+    rate = np.array([np.isnan(block[:, 0]).mean() for block in raw])
     if bad is None:
         found.warn()
-    return Schema(frame.names, used, rate, texts, excluded, frame.array is not None, tuple(notes))
+    return Schema(frame.names, tuple(columns), rate, texts, excluded, frame.array is not None, tuple(notes))
 
 
 def has_semicolons(table: Any) -> bool:
@@ -181,6 +164,24 @@ def _array_column(name: str, values: np.ndarray) -> NumericColumn:
     return NumericColumn(name, "numeric", True, origin_of(int(values.min()), int(values.max())))
 
 
+def _fitted(
+    name: str, reading: Reading, cells: pa.Array, chosen: str | None, bad: BadCells, notes: list[Note]
+) -> Column | str:
+    """The encoder of a column, or the reason why it is excluded; what is questionable goes to ``notes``."""
+    whole = without_missing(cells, ())
+    array = _readable(name, reading, whole, bad)
+    if chosen is not None and array.null_count == len(array) > whole.null_count:
+        examples = ", ".join(map(quoted, decoded(whole).drop_null().unique()[:3].to_pylist()))
+        raise DataError(
+            f"Column {name!r} cannot be of type {chosen!r}: none of its values ({examples}) can be read so.",
+            "Choose another type or format with {}.",
+            (Option("types"),),
+        )
+    if (doubt := doubt_of(name, reading, whole, array, chosen=chosen is not None)) is not None:
+        notes.append(doubt)
+    return reason_to_exclude(array, reading, identifiers=chosen is None) or reading.fit(name, array)
+
+
 def _readable(name: str, reading: Reading, array: pa.Array, bad: BadCells) -> pa.Array:
     """The column with nulls in place of the cells that cannot be read as its type."""
     if reading.type in ("categorical", "text") or not (
@@ -189,7 +190,7 @@ def _readable(name: str, reading: Reading, array: pa.Array, bad: BadCells) -> pa
         return array
     while array.null_count < len(array):
         try:
-            reading.fit(name, array).raw(array, 0)
+            reading.fit(name, array).raw(array)
             break
         except UnreadableCells as error:
             bad.add(error)
@@ -204,25 +205,3 @@ def _chosen(frame: Frame, places: list[int]) -> Frame:
         return Frame(names, None, array, frame.n_rows)
     assert frame.columns is not None
     return Frame(names, tuple(frame.columns[i] for i in places), None, frame.n_rows)
-
-
-def _missing_rate(columns: tuple[Column, ...], frame: Frame, missing: tuple[str, ...]) -> np.ndarray:
-    """Share of missing cells of every column, over blocks of columns that fit into memory; checks all cells."""
-    rates = []
-    for start, stop in _column_blocks(columns, frame.n_rows):
-        part = columns[start:stop]
-        block = raw_block(part, _chosen(frame, list(range(start, stop))), missing, BadCells())  # known already
-        firsts = np.cumsum([0, *(len(c.labels) for c in part[:-1])])
-        rates.append(np.isnan(block[:, firsts]).mean(axis=0))
-    return np.concatenate(rates)
-
-
-def _column_blocks(columns: tuple[Column, ...], n_rows: int) -> list[tuple[int, int]]:
-    blocks, start, cells = [], 0, 0
-    for i, column in enumerate(columns):
-        width = len(column.labels) * n_rows
-        if i > start and cells + width > CELLS_AT_ONCE:
-            blocks.append((start, i))
-            start, cells = i, 0
-        cells += width
-    return [*blocks, (start, len(columns))]

@@ -12,6 +12,7 @@ import tempfile
 import weakref
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -61,7 +62,7 @@ class Source:
         Where the bytes are; for standard input a temporary copy.
     label : str
         What errors call it.
-    format : {"csv", "tsv", "parquet", "arrow", "jsonl", "excel"}
+    format : {"csv", "tsv", "parquet", "arrow", "jsonl", "excel", "query"}
         Format of the content.
     compression : str or None
         Compression around it.
@@ -81,27 +82,11 @@ class Source:
     def check_unchanged(self) -> None:
         """Raise if the file is not the one that was found at the start."""
         try:
-            now = _state(self.path)
+            same = self.format == "query" or _state(self.path) == self.state
         except OSError:
-            now = (-1, -1)
-        if now != self.state:
+            same = False
+        if not same:
             raise DataError(f"{self.label} changed while it was read. Wait until it is complete, or read a copy of it.")
-
-    def check_first_line(self) -> None:
-        """Raise if text has no end of a line within reach: no memory would be enough to read on."""
-        if self.format not in TEXT_FORMATS:
-            return
-        seen = 0
-        try:
-            with self.open() as stream:
-                while seen < LONGEST_LINE and (piece := bytes(stream.read(1 << 16))):
-                    if b"\n" in piece or b"\r" in piece:
-                        return
-                    seen += len(piece)
-        except DAMAGE as error:
-            raise self.damaged(error) from error
-        if seen >= LONGEST_LINE:
-            raise endless_line(self.label)
 
     @contextmanager
     def open(self, *, native: bool = False) -> Iterator[IO[bytes]]:
@@ -148,6 +133,13 @@ class Source:
         return DataError(f"{self.label} is damaged, truncated or not {what}: {reason}. Fetch or write it again.")
 
 
+def check_distinct(label: str, names: Sequence[str]) -> None:
+    """Raise if a column name occurs twice."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise DataError(f"{label}: duplicate column names {', '.join(map(repr, twice))}. Rename them.")
+
+
 def endless_line(label: str, line: str = "the first line") -> DataError:
     """The error for a line that no table has."""
     return DataError(f"{label}: {line} is longer than {LONGEST_LINE:,} bytes. This is not a table; check its format.")
@@ -182,7 +174,7 @@ def _found(source: Any, label: str | None) -> list[Source]:
     path = Path(source)
     if path.is_dir():
         inside = sorted(p for p in path.rglob("*") if p.is_file() and not _hidden(p.relative_to(path)))
-        files = [p for p in inside if _by_suffix(p)[0] is not None]
+        files = [p for p in inside if by_suffix(p)[0] is not None]
         if not files:
             raise DataError(
                 f"The folder {label or path} holds no table. Files that can be read end in: "
@@ -224,13 +216,11 @@ def _source(path: Path, label: str | None = None) -> Source:
         if not is_workbook(path):
             raise DataError(f"{label} is a zip archive. Unpack it and name the table inside.")
         return Source(path, label, "excel", None, state)
-    kind, compression = _by_suffix(path)
+    kind, compression = by_suffix(path)
     if compression is None:
         compression = next((c for magic, c in _MAGIC.items() if start.startswith(magic)), None)
     found = Source(path, label, kind or "csv", compression, state)
-    if kind is None:
-        found = Source(path, label, _sniffed(found), compression, state)
-    return found
+    return found if kind else replace(found, format=_sniffed(found))
 
 
 def is_workbook(path: Path) -> bool:
@@ -248,7 +238,8 @@ def is_workbook(path: Path) -> bool:
         return path.suffix.lower() in WORKBOOKS  # its reader says what is wrong with it
 
 
-def _by_suffix(path: Path) -> tuple[str | None, str | None]:
+def by_suffix(path: Path) -> tuple[str | None, str | None]:
+    """Format and compression that the name of a file says, None for each that it does not."""
     compression = COMPRESSIONS.get(path.suffix.lower())
     inner = path.with_suffix("") if compression else path
     suffix = inner.suffix.lower()

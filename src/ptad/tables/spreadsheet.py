@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import logging
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from ptad.messages import Message, Option
 from ptad.tables.conversion import arrow_of_objects
 from ptad.tables.delimited import NULL_WORDS
 from ptad.tables.places import SHEET
-from ptad.tables.sources import DAMAGE, Source
+from ptad.tables.sources import DAMAGE, Source, check_distinct
 
 logger = logging.getLogger("ptad")
 
@@ -112,9 +111,7 @@ def _table(where: str, rows: Rows, first: int, left: int) -> pa.Table:
             f"{where}: the header has no name in {'cell' if len(unnamed) == 1 else 'cells'} "
             f"{', '.join(unnamed[:_SHOWN])}, above a column with values. Write one; delete a title above the header."
         )
-    twice = [name for name, count in Counter(filter(None, names)).items() if count > 1]
-    if twice:
-        raise DataError(f"{where}: duplicate column names {', '.join(map(repr, twice))}. Rename them in the header.")
+    check_distinct(where, list(filter(None, names)))
     table = pa.table({name: _column(name, cells) for name, cells in kept.items()})
     empty = [first + 2 + i for i, full in enumerate(filled) if not full]
     return table.replace_schema_metadata({SHEET: json.dumps([first + 1, empty])})

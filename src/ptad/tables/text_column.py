@@ -51,7 +51,7 @@ class TextColumn:
         parts = ("log frequency", "new", "length", *_SHARES, *(f"trigrams {i}" for i in range(N_BUCKETS)))
         return tuple(f"{self.name}: {part}" for part in parts)
 
-    def raw(self, array: pa.Array, offset: int) -> np.ndarray:
+    def raw(self, array: pa.Array) -> np.ndarray:
         """Features of shape (n_rows, 14), NaN where missing."""
         text = texts(array, self.name)
         missing = np.asarray(text.is_null())

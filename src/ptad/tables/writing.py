@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import lzma
-import os
-import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
@@ -19,8 +16,8 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from ptad.errors import DataError
-from ptad.files import sync_folder, unwritable
-from ptad.tables.sources import COMPRESSIONS, FORMATS
+from ptad.files import NewFile, unwritable
+from ptad.tables.sources import COMPRESSIONS, FORMATS, by_suffix
 
 
 def write_table(table: Any, path: Any) -> None:
@@ -49,89 +46,67 @@ class TableWriter:
 
     def __init__(self, path: Any, schema: pa.Schema, name: Any = None) -> None:
         self.path, self.schema, self.name = Path(path), schema, path if name is None else name
-        self._to_stdout = str(path) == "-"
-        self._format, compression = ("csv", None) if self._to_stdout else _format_of(self.path, self.name)
-        self._temporary: Path | None = None
-        self._sink: Any = None
-        self._file: Any = None
-        self._writer: Any = None
-        if not self._to_stdout:
+        self._new = None if str(path) == "-" else NewFile(self.path)
+        self._format, compression = ("csv", None) if self._new is None else _format_of(self.path, self.name)
+        self._parts: list[Any] = []  # the file, what compresses it, what writes tables into that
+        if self._new is not None:
             with self._guarded():
-                self._open(compression)
+                self._open(self._new.temporary.open("xb"), compression)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append the rows of a batch."""
         with self._guarded():
-            if self._file is None:
-                self._open(None)
-            if self._writer is not None:
-                self._writer.write_batch(batch)
+            if not self._parts:
+                self._open(sys.stdout.buffer, None)
+            if self._format == "jsonl":
+                self._parts[-1].write(_json_rows(batch))
             else:
-                self._sink.write(_json_rows(batch))
+                self._parts[-1].write_batch(batch)
 
     def close(self) -> None:
         """Complete the file and give it its name."""
         with self._guarded():
-            if self._writer is not None:
-                self._writer.close()
-            if self._sink is not self._file:
-                self._sink.close()
-            if self._temporary is not None:
-                self._finish(self._temporary)
-            elif self._file is not None:
-                self._file.flush()
+            for part in reversed(self._parts[1:]):
+                part.close()
+            if self._new is not None:
+                self._parts[0].close()
+                self._new.finish()
+            elif self._parts:
+                self._parts[0].flush()
 
     def abort(self) -> None:
         """Give up: nothing is left behind, and a file that was there before stays."""
-        if self._temporary is None:
+        if self._new is None:
             return
-        for part in (self._writer, self._sink, self._file):
+        for part in reversed(self._parts):
             with suppress(Exception):  # what could not be written is thrown away in any case
-                if part is not None:
-                    part.close()
-        self._temporary.unlink(missing_ok=True)
-        self._temporary = None
+                part.close()
+        self._new.discard()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self.close()
         else:
             self.abort()
 
-    def _open(self, compression: str | None) -> None:
-        if self._to_stdout:
-            self._file = sys.stdout.buffer
-        else:
-            temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.part")
-            self._file = temporary.open("xb")
-            self._temporary = temporary
-        self._sink = self._file
+    def _open(self, file: Any, compression: str | None) -> None:
+        self._parts = [file]
         if compression == "xz":
-            self._sink = lzma.LZMAFile(self._file, "wb")  # noqa: SIM115 - closed by close and abort
+            self._parts.append(lzma.LZMAFile(file, "wb"))  # noqa: SIM115 - closed by close and abort
         elif compression is not None:
-            self._sink = pa.CompressedOutputStream(pa.PythonFile(self._file, mode="w"), compression)
+            self._parts.append(pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), compression))
+        sink = self._parts[-1]
         if self._format in ("csv", "tsv"):
             options = pcsv.WriteOptions(delimiter="\t" if self._format == "tsv" else ",")
-            self._writer = pcsv.CSVWriter(self._sink, self.schema, write_options=options)
+            self._parts.append(pcsv.CSVWriter(sink, self.schema, write_options=options))
         elif self._format == "parquet":
-            self._writer = pq.ParquetWriter(self._sink, self.schema, compression="zstd")
+            self._parts.append(pq.ParquetWriter(sink, self.schema, compression="zstd"))
         elif self._format == "arrow":
             options = pa.ipc.IpcWriteOptions(compression="lz4")
-            self._writer = pa.ipc.new_file(self._sink, self.schema, options=options)
-
-    def _finish(self, temporary: Path) -> None:
-        if not self._file.closed:  # some compressors close what they write to
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
-        temporary.replace(self.path)
-        sync_folder(self.path.parent)
-        self._temporary = None
+            self._parts.append(pa.ipc.new_file(sink, self.schema, options=options))
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
@@ -149,15 +124,13 @@ class TableWriter:
 
 
 def _format_of(path: Path, name: Any) -> tuple[str, str | None]:
-    compression = COMPRESSIONS.get(path.suffix.lower())
-    inner = path.with_suffix("") if compression else path
-    kind = FORMATS.get(inner.suffix.lower())
-    if kind is None or (compression and kind in ("parquet", "arrow")):
+    kind, compression = by_suffix(path)
+    if kind in (None, "excel") or (compression and kind in ("parquet", "arrow")):
         raise DataError(
             f"{name}: the suffix {''.join(path.suffixes[-2:])!r} names no format that can be written. Use one of "
             f"{', '.join(FORMATS)}, text formats also with {', '.join(COMPRESSIONS)}."
         )
-    return kind, compression
+    return str(kind), compression
 
 
 def _json_rows(batch: pa.RecordBatch) -> bytes:

@@ -1,4 +1,4 @@
-"""Jobs: making a model and scoring a table, each in a process of its own, its state on disk.
+"""The jobs of the service: making a model and scoring a table, each in a process of its own, its state on disk.
 
 A job is a folder with ``job.json`` (written by the service only), ``progress.jsonl`` and ``result.json`` (written by
 the worker only). A service that starts finds the jobs that were under way and lets them go on: a fit from its
@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from ptad.service import audit
-from ptad.service.disk import EXIT_FULL, FULL, check_room, is_full
-from ptad.service.jobs.process import FITTED, RESULT, TASK
-from ptad.service.jobs.supervisor import Worker, end_of, got_further, memory_of_a_worker, tidy
+from ptad.service.disk import FULL, check_room, is_full
+from ptad.service.jobs.attempt import FINAL, Attempt
+from ptad.service.jobs.supervisor import Worker, tidy
 from ptad.service.logs import traced
 from ptad.service.metrics import Metrics
-from ptad.service.models import Models, new_about, new_model_id, version_name
+from ptad.service.models import Models
 from ptad.service.problems import Problem
 from ptad.service.settings import ServiceSettings
 from ptad.service.store import Store, new_id, read_json, remove, write_json
@@ -28,9 +28,7 @@ from ptad.service.uploads import Uploads
 logger = logging.getLogger("ptad.service")
 
 JOB = "job.json"
-OPEN, FINAL = ("waiting", "running"), ("done", "failed", "cancelled")
-MOST_ATTEMPTS = 5
-MOST_DEATHS = 2  # of workers of a job, one after the other, without anything to go on from
+OPEN = ("waiting", "running")
 
 
 class Jobs:
@@ -44,7 +42,7 @@ class Jobs:
         self.entries: dict[str, dict[str, Any]] = {}
         self.stopping = asyncio.Event()
         self._news = asyncio.Event()
-        self._workers: dict[str, Worker] = {}
+        self.workers: dict[str, Worker] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         for folder in sorted(store.jobs.iterdir()):
             job = read_json(folder / JOB)
@@ -54,7 +52,7 @@ class Jobs:
             self.entries[folder.name] = job
             if job["state"] == "running":
                 logger.info("job %s was under way when the service stopped: it goes on", folder.name)
-                self._set(job, state="waiting")
+                self.change(job, state="waiting")
             elif job["state"] in FINAL:
                 tidy(folder)
         self._count()
@@ -86,7 +84,7 @@ class Jobs:
             "attempts": 0,
             "deaths": 0,
             "table": spec["table"],
-            "model": spec["model"] if kind == "score" else new_model_id(),
+            "model": spec["model"] if kind == "score" else new_id("m"),
             "error": None,
             "summary": None,
             "spec": spec,
@@ -115,7 +113,7 @@ class Jobs:
         job = self.get(identifier)
         if job["state"] in FINAL:
             raise Problem(409, f"This job is {job['state']} already.")
-        self._set(job, state="cancelled", ended=time.time())
+        self.change(job, state="cancelled", ended=time.time())
         await self._end(identifier)
         await asyncio.to_thread(tidy, self.folder(identifier))  # also of a job that waits to go on
         return job
@@ -166,122 +164,22 @@ class Jobs:
     async def _run(self, identifier: str) -> None:
         job = self.entries[identifier]
         try:
-            await self._work(identifier, job)
+            await Attempt(self, job).run()
         except Exception as error:
             logger.error("job %s could not be run: %s", identifier, traced(error))
             reason = FULL if is_full(error) else "The worker could not be started."
-            self._set(job, state="failed", ended=time.time(), error=reason)
+            self.change(job, state="failed", ended=time.time(), error=reason)
         finally:
             if job["state"] in FINAL:
                 await asyncio.to_thread(tidy, self.folder(identifier))
             self._tasks.pop(identifier, None)
-            self._workers.pop(identifier, None)
-            self._tell()
+            self.workers.pop(identifier, None)
+            self.tell()
             self.start_waiting()
-
-    async def _work(self, identifier: str, job: dict[str, Any]) -> None:
-        folder = self.folder(identifier)
-        if job["state"] in FINAL:  # cancelled before its turn came
-            return
-        if job["kind"] != "score" and (self.store.models / job["model"]).exists():
-            self._publish(job, read_json(folder / RESULT) or {})  # killed between the model and the note of it
-            return
-        if job["attempts"] >= MOST_ATTEMPTS and not got_further(folder):
-            error = f"The worker ended without a result {job['attempts']} times, perhaps for want of memory. "
-            self._fail(job, folder, error + "Use fewer rows or columns.")
-            return
-        self._set(job, state="running", started=job["started"] or time.time(), attempts=job["attempts"] + 1)
-        self._write_task(folder, job)
-        worker = self._workers[identifier] = await Worker.start(folder)
-        if job["state"] == "cancelled":  # while it was being started
-            await worker.kill()
-        logger.info("job %s (%s) started, attempt %d", identifier, job["kind"], job["attempts"])
-        code = None
-        try:
-            async with asyncio.timeout(self.settings.limits.job_seconds):
-                code = await worker.watch(self._tell)
-        except TimeoutError:
-            await worker.kill()
-            limit = self.settings.limits.job_seconds
-            self._fail(job, folder, f"It took longer than {limit:g} s and was stopped.")
-        self._close(job, folder, code)
-
-    def _write_task(self, folder: Path, job: dict[str, Any]) -> None:
-        """What the worker reads: only here do identifiers become paths."""
-        task = {**job["spec"], "kind": job["kind"], "device": self.settings.device}
-        limits = self.settings.limits
-        task["memory"] = memory_of_a_worker(limits.worker_memory, limits.jobs_running)
-        task["source"] = str(self.uploads.data(job["table"]))
-        task["source_name"] = self.uploads.get(job["table"])["name"]
-        if job["kind"] != "fit":
-            entry = self.models.get(job["spec"]["model"])
-            task |= {"bundle": str(entry.bundle.absolute()), "model_name": version_name(entry.about)}
-            fitted_on = entry.about.get("fitted_on")
-            task["fitted_on"] = fitted_on if fitted_on and self.uploads.same(fitted_on["table"], job["table"]) else None
-            known = entry.about.get("training_tables", ())
-            task["training_table"] = any(self.uploads.same(table, job["table"]) for table in known)
-        write_json(folder / TASK, task)
-
-    def _close(self, job: dict[str, Any], folder: Path, code: int | None) -> None:
-        """Put the end of a worker into words."""
-        if job["state"] in FINAL:
-            return
-        result = read_json(folder / RESULT)
-        if result is not None and "error" in result:
-            self._set(job, state="failed", ended=time.time(), error=result["error"])
-        elif result is not None:
-            if job["kind"] == "score":
-                self._set(job, state="done", ended=time.time(), summary=result["summary"])
-            else:
-                self._publish(job, result)
-        elif self.stopping.is_set():
-            # it goes on from its checkpoint at the next start; that it was asked to stop counts for nothing
-            self._set(job, state="waiting", attempts=job["attempts"] - 1)
-        elif code == EXIT_FULL:
-            self._fail(job, folder, FULL)
-        else:
-            # killed by something else, such as the system when memory ran out: once more, from the checkpoint
-            logger.warning("the worker of job %s %s", job["id"], end_of(code))
-            deaths = 1 if got_further(folder) else job.get("deaths", 0) + 1
-            self._set(job, state="waiting", deaths=deaths)
-            if deaths >= MOST_DEATHS:
-                error = f"Its worker {end_of(code)}, {deaths} times in a row. Use fewer rows or columns."
-                self._fail(job, folder, error)
-
-    def _fail(self, job: dict[str, Any], folder: Path, error: str) -> None:
-        """End a job without a result; a model whose training table could not be scored is there, and stays."""
-        fitted = read_json(folder / FITTED) if job["spec"].get("score") else None
-        if fitted is None:
-            self._set(job, state="failed", ended=time.time(), error=error)
-        else:
-            self._publish(job, {"summary": {**fitted, "scores_error": error}})
-
-    def _publish(self, job: dict[str, Any], result: dict[str, Any]) -> None:
-        """Take the model that a job has made into the store."""
-        spec, summary = job["spec"], result.get("summary") or {}
-        table = self.uploads.entries.get(job["table"], {}).get("name")
-        fitted_on = {name: spec[name] for name in ("table", "label", "normal")}
-        rows, columns = summary.get("training_rows"), summary.get("columns_used")
-        if job["kind"] == "fit":
-            about = new_about(
-                spec["name"],
-                training_rows=rows,
-                columns_used=columns,
-                table=table,
-                made_by="fit",
-                fitted_on=fitted_on,
-                training_tables=[job["table"]],
-            )
-        else:
-            about = self.models.next_version(
-                spec["model"], job["kind"], job["table"], new_rows=rows, columns_used=columns, table=table
-            )
-        self.models.publish(self.folder(job["id"]) / "model", about, job["model"])
-        self._set(job, state="done", ended=time.time(), summary=summary)
 
     async def _end(self, identifier: str) -> None:
         """Stop the work on a job, if there is any."""
-        worker, task = self._workers.get(identifier), self._tasks.get(identifier)
+        worker, task = self.workers.get(identifier), self._tasks.get(identifier)
         if worker is not None:
             await worker.stop()
         if task is not None:
@@ -295,7 +193,8 @@ class Jobs:
         for identifier in list(self._tasks):
             await self._end(identifier)
 
-    def _set(self, job: dict[str, Any], **values: Any) -> None:
+    def change(self, job: dict[str, Any], **values: Any) -> None:
+        """Change the state of a job, also on the disk."""
         job.update(values)
         folder = self.folder(job["id"])
         try:
@@ -304,14 +203,15 @@ class Jobs:
         except OSError as error:  # what is in memory counts; a service that starts again would let the job go on
             logger.error("the state of job %s could not be written: %s", job["id"], traced(error))
         self._count()
-        self._tell()
+        self.tell()
 
     def request_stop(self) -> None:
         """Start no more jobs, and end the streams of events."""
         self.stopping.set()
-        self._tell()
+        self.tell()
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
+        """Let whoever follows a job look at it again."""
         news, self._news = self._news, asyncio.Event()
         news.set()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ptad.service.jobs import progress
 from ptad.service.jobs.process import CHECKPOINT, FITTED, TASK
-from ptad.service.jobs.table_scores import PARTS
+from ptad.service.jobs.table_scores import LOCK, PARTS
 from ptad.service.store import remove
 
 POLL_SECONDS = 0.2
@@ -108,5 +108,5 @@ def got_further(folder: Path) -> bool:
 
 def tidy(folder: Path) -> None:
     """Remove what only an unfinished job needs."""
-    for name in (CHECKPOINT, "model", FITTED, PARTS):
+    for name in (CHECKPOINT, "model", FITTED, PARTS, LOCK):
         remove(folder / name)

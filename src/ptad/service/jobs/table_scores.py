@@ -32,7 +32,7 @@ from ptad.tables import BadCells, TableScan, TableSource, TableWriter, scan_tabl
 from ptad.tables.places import located
 
 CONTENT, SCORED, BAD_CELLS = "content.json", "scored.parquet", "bad_cells.csv"
-PARTS = f".{SCORED}.partial"  # where the engine keeps what is done so far
+PARTS, LOCK = f".{SCORED}.partial", f".{SCORED}.lock"  # where the engine keeps what is done so far
 MOST_ROWS = 2048  # in a batch: progress is seen, and little is lost by a kill
 PREFIX = "ptad_"  # where the table itself has a column of the same name as an added one
 N_SCORES = len(added_schema(0))  # score, p-value and flag
@@ -57,7 +57,7 @@ def score_table(folder: Path, task: dict[str, Any], progress: ProgressFile) -> d
         Told of every batch, and if an earlier run had got somewhere.
     """
     if (folder / SCORED).exists():  # killed after the last act
-        (folder / f".{SCORED}.lock").unlink(missing_ok=True)  # of the process that was killed
+        (folder / LOCK).unlink(missing_ok=True)  # of the process that was killed
         return _summary(read_json(folder / CONTENT))
     model = load_model(
         task["bundle"],

@@ -16,15 +16,16 @@ from ptad.errors import DataError, MissingExtraError, SettingError
 from ptad.jobs.fit import checked_detector
 from ptad.service.api_types import FitRequest, Identifier, JobInfo, RenewalRequest, ScoringRequest, problems
 from ptad.service.context import Context, context_of
+from ptad.service.jobs.attempt import FINAL
 from ptad.service.jobs.progress import Events
-from ptad.service.jobs.records import FINAL
 from ptad.service.models import version_name
 from ptad.tables.names import did_you_mean
 
 router = APIRouter(tags=["jobs"])
 
 HEARTBEAT_SECONDS = 10.0
-TOGETHER = "'label' (a column) and 'normal' (its values for normal rows) belong together."
+# members of a fit that are parameters of ptad.PTAD
+PARAMETERS = ("preset", "false_alarm_rate", "types", "drop", "missing", "decimal", "thousands", "strict", "config")
 _EVENT = {  # of a stream, OpenAPI 3.1 describes each event
     "type": "object",
     "required": ["event", "data"],
@@ -41,42 +42,21 @@ async def start_fit(request: Request, wanted: FitRequest) -> Any:
     """Start to fit a model on an uploaded table, and to score that table if ``score`` is true; the answer is a job."""
     context = context_of(request)
     table = context.uploads.get(wanted.table)
-    names = [column["name"] for column in table["columns"]]
-    known = set(names)
-    for what, given in (
-        ("label", [wanted.label] if wanted.label else []),
-        ("drop", wanted.drop),
-        ("types", wanted.types),
-    ):
+    names = {column["name"]: None for column in table["columns"]}
+    label = [wanted.label] if wanted.label else []
+    for what, given in (("label", label), ("drop", wanted.drop), ("types", wanted.types)):
         for name in given:
-            if name not in known:
-                raise DataError(f"{table['name']} has no column {name!r}, named in {what!r}.{_meant([name], names)}")
-    if (wanted.label is None) != (not wanted.normal):
-        raise SettingError(TOGETHER)
-    parameters = {
-        "preset": wanted.preset,
-        "false_alarm_rate": wanted.false_alarm_rate,
-        "random_state": wanted.seed,
-        "types": dict(wanted.types),
-        "drop": list(wanted.drop),
-        "missing": list(wanted.missing),
-        "decimal": wanted.decimal,
-        "thousands": wanted.thousands,
-        "strict": wanted.strict,
-        "config": wanted.config,
-    }
+            if name not in names:
+                raise DataError(
+                    f"{table['name']} has no column {name!r}, named in {what!r}.{_meant([name], list(names))}"
+                )
+    _check_label(wanted)
+    wish = wanted.model_dump()
+    parameters = {name: wish.pop(name) for name in PARAMETERS} | {"random_state": wish.pop("seed")}
     if wanted.preset == "paper" and find_spec("torch") is None:
         raise MissingExtraError("torch", "torch", "The preset 'paper'")
     checked_detector(parameters)  # a wrong setting is refused now, and does not become a failed job
-    spec = {
-        "table": wanted.table,
-        "name": wanted.name,
-        "label": wanted.label,
-        "normal": wanted.normal,
-        "score": wanted.score,
-        "parameters": parameters,
-    }
-    return context.jobs.public(context.jobs.add("fit", spec, wanted.name))
+    return context.jobs.public(context.jobs.add("fit", {**wish, "parameters": parameters}, wanted.name))
 
 
 @router.post("/v1/scorings", status_code=202, response_model=JobInfo, responses=problems(404, 409, 429))
@@ -102,8 +82,7 @@ async def start_recalibration(request: Request, wanted: RenewalRequest) -> Any:
 
 
 async def _renewal(context: Context, kind: str, wanted: RenewalRequest) -> Any:
-    if (wanted.label is None) != (not wanted.normal):
-        raise SettingError(TOGETHER)
+    _check_label(wanted)
     known = context.models.get(wanted.model).about.get("training_tables", ())
     if kind == "recalibrate" and any(context.uploads.same(table, wanted.table) for table in known):
         raise DataError("The model was fitted on this table. Recalibrate it with rows that it was not fitted on.")
@@ -113,6 +92,11 @@ async def _renewal(context: Context, kind: str, wanted: RenewalRequest) -> Any:
         "false_alarm_rate": rate if wanted.false_alarm_rate is None else wanted.false_alarm_rate,
     }
     return context.jobs.public(context.jobs.add(kind, spec, f"{name} with {table}"))
+
+
+def _check_label(wanted: FitRequest | RenewalRequest) -> None:
+    if (wanted.label is None) != (not wanted.normal):
+        raise SettingError("'label' (a column) and 'normal' (its values for normal rows) belong together.")
 
 
 async def _fitting(context: Context, wanted: ScoringRequest | RenewalRequest) -> tuple[str, str, float | str | None]:
@@ -171,9 +155,8 @@ async def job_events(
     """
     context = context_of(request)
     context.jobs.get(job)
-    after = (
-        int(last_event_id) if last_event_id is not None and last_event_id.isascii() and last_event_id.isdigit() else 0
-    )
+    told = last_event_id or ""
+    after = int(told) if told.isascii() and told.isdigit() else 0
     return StreamingResponse(_events(context, job, after), media_type="text/event-stream")
 
 

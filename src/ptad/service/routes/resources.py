@@ -11,7 +11,6 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
 
 from ptad.errors import BundleError, SettingError
-from ptad.estimator import PTAD
 from ptad.service.api_types import Identifier, Marker, ModelChange, ModelInfo, ModelLine, TableInfo, problems
 from ptad.service.context import Context, context_of
 from ptad.service.formats import json_response, media_type
@@ -73,10 +72,9 @@ async def delete_model(request: Request, model: Identifier) -> Response:
 async def download_model(request: Request, model: Identifier) -> Response:
     """Download a model folder as a zip file, with the false-alarm rate in force."""
     context = context_of(request)
-    context.models.get(model)
-    scratch = context.store.scratch()
+    detector, scratch = await context.models.load(model), context.store.scratch()
 
-    def write(detector: PTAD) -> None:
+    def write() -> None:
         scratch.mkdir()
         detector.save(scratch / "model")
         with zipfile.ZipFile(scratch / "model.zip", "w", zipfile.ZIP_DEFLATED) as archive:
@@ -84,7 +82,7 @@ async def download_model(request: Request, model: Identifier) -> Response:
                 archive.write(file, f"model/{file.name}")
 
     try:
-        await context.models.saved_copy(model, write)
+        await asyncio.to_thread(write)
     except BaseException as error:
         await asyncio.to_thread(remove, scratch)
         if isinstance(error, BundleError) and error.__cause__:  # nothing that the caller could correct

@@ -1,0 +1,113 @@
+"""Columns encoded, with cells that cannot be read set aside, and as a person reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ptad.tables.bad_cells import BadCells, UnreadableCells
+from ptad.tables.column_types import Column
+from ptad.tables.datetime_column import DatetimeColumn
+from ptad.tables.frame import Frame
+from ptad.tables.moments import moment_array
+from ptad.tables.numeric_column import NumericColumn
+from ptad.tables.places import RowError
+from ptad.tables.values import decoded, is_text, numbers, shifted, without_named
+
+
+def read_column(column: Column, array: pa.Array, offset: int, bad: BadCells) -> tuple[np.ndarray, pa.Array]:
+    """The features of one column that begins at row ``offset``, and its cells; those that cannot be read go to ``bad``.
+
+    They are NaN among the features and null among the cells.
+    """
+    while True:  # a reader may look at its cells in several ways, one after the other
+        try:
+            return column.raw(array), array
+        except UnreadableCells as error:
+            bad.add(error, offset)
+            array = error.without()
+
+
+def raw_block(columns: tuple[Column, ...], frame: Frame, missing: tuple[str, ...], bad: BadCells) -> np.ndarray:
+    """Unscaled features of all columns, float64 of shape (n_rows, n_encoded); infinite numbers are an error.
+
+    Cells that cannot be read go to ``bad`` and come out as NaN.
+    """
+    numeric = [c for c in columns if isinstance(c, NumericColumn) and c.type == "numeric"]
+    if frame.array is not None and len(numeric) == len(columns):
+        block = _array_block(numeric, frame.array)
+    else:
+        places = list(spans(columns))
+        block = np.empty((frame.n_rows, places[-1].stop if places else 0))
+        for i, (column, span) in enumerate(zip(columns, places, strict=True)):
+            block[:, span] = read_column(column, without_named(frame.column(i), missing), frame.offset, bad)[0]
+    infinite = np.isinf(block)
+    if infinite.any():
+        row, place = (int(i) for i in np.argwhere(infinite)[0])
+        name = [c.name for c in columns for _ in c.labels][place]
+        raise RowError(
+            f"Input X contains infinity or a value too large: column {name!r}, ",
+            frame.offset + row,
+            ". Replace it by a finite number or by a missing value.",
+        )
+    return block
+
+
+def _array_block(columns: list[NumericColumn], array: np.ndarray) -> np.ndarray:
+    origins = [c.origin for c in columns]
+    if not any(origins):
+        return array.astype(np.float64)
+    if array.dtype.kind in "iu":
+        return shifted(array, origins)
+    return array.astype(np.float64) - np.array(origins, dtype=np.float64)
+
+
+def spans(columns: tuple[Column, ...]) -> Iterator[slice]:
+    """The features of every column."""
+    start = 0
+    for column in columns:
+        stop = start + len(column.labels)
+        yield slice(start, stop)
+        start = stop
+
+
+def shown_values(column: Column, array: pa.Array) -> list[Any]:
+    """Cells as a person reads them: text in the format of its column as the number or date that it means.
+
+    None where a cell is missing or cannot be read.
+    """
+    values = decoded(array)
+    if (is_text(values.type) or column.type == "boolean") and isinstance(column, NumericColumn | DatetimeColumn):
+        values = array = read_column(column, values, 0, BadCells())[1]
+    if isinstance(column, DatetimeColumn) and column.formats:
+        found = moment_array(values, column.name, zoned=column.zoned, formats=column.formats)
+        if column.type == "date" and pa.types.is_timestamp(found.type):
+            found = found.cast(pa.date32(), safe=False)
+        return _pylist(found)
+    if isinstance(column, NumericColumn) and column.type == "numeric" and is_text(values.type):
+        found = numbers(values, column.name, form=column.form)
+        if not column.integer or not (np.isnan(found) | (np.isfinite(found) & (np.rint(found) == found))).all():
+            return _pylist(pa.array(found, from_pandas=True))
+        digits = column.form.plain(pc.utf8_trim_whitespace(values)).to_pylist()
+        return [None if text is None or text.lower() == "nan" else _whole(text) for text in digits]
+    return _pylist(array)
+
+
+def _whole(text: str) -> int:
+    """A whole number without a loss of digits, where it is written as one."""
+    return int(text) if text.lstrip("+-").isdecimal() else int(float(text))
+
+
+def _pylist(array: pa.Array) -> list[Any]:
+    if pa.types.is_timestamp(array.type) or pa.types.is_duration(array.type):
+        zone = "UTC" if pa.types.is_timestamp(array.type) and array.type.tz else None  # as decode shows them
+        make = pa.timestamp("us", zone) if pa.types.is_timestamp(array.type) else pa.duration("us")
+        try:  # nanoseconds would come back as objects of another library
+            return list(array.cast(make, safe=False).to_pylist())
+        except (ValueError, OverflowError, pa.ArrowException):  # no Python date reaches beyond year 9999
+            return list(array.cast(pa.int64()).to_pylist())
+    return list(array.to_pylist())
