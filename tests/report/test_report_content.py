@@ -204,15 +204,20 @@ def test_wide_tables_are_cut_and_say_so(monkeypatch, tmp_path):
 
 
 def test_command_line_writes_the_page_and_counts_on_stderr(model_folder, table, tmp_path):
-    import typer
     from typer.testing import CliRunner
 
-    from ptad.cli.report import report
+    from ptad.cli import app
 
-    app = typer.Typer()
-    app.command()(report)
     table.to_csv(tmp_path / "new.csv", index=False)
-    arguments = [str(model_folder), str(tmp_path / "new.csv"), "--out", str(tmp_path / "r.html"), "--top", "5"]
+    arguments = [
+        "report",
+        str(model_folder),
+        str(tmp_path / "new.csv"),
+        "--out",
+        str(tmp_path / "r.html"),
+        "--top",
+        "5",
+    ]
     result = CliRunner().invoke(app, [*arguments, "--no-rows", "--false-alarm-rate", "0.05"])
     assert result.exit_code == 0, result.output
     assert result.stdout == ""
