@@ -117,14 +117,14 @@ def test_other_bodies_are_small(tmp_path):
     ask(tmp_path, Limits(message_bytes=2000), questions)
 
 
-def endless(limits, name):
+def endless(limits, path, name):
     time.sleep(HANG)
 
 
 def test_a_large_body_that_takes_too_long_is_given_up(tmp_path, model_folder, json_rows, monkeypatch):
     async def questions(client, context):
         run = context.sandbox.run
-        monkeypatch.setattr(context.sandbox, "run", lambda work, name, **_: run(endless, name=name))
+        monkeypatch.setattr(context.sandbox, "run", lambda work, path, name, **_: run(endless, path, name=name))
         for url in (SCORE, EXPLAIN):
             refused = await client.post(url, content=large(json_rows[:100]), headers=JSON)
             assert refused.status_code == 503 and "Try again later" in refused.json()["detail"]

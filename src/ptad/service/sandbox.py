@@ -18,6 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -27,7 +28,7 @@ from ptad.service.disk import FULL, is_full
 from ptad.service.settings import Limits
 from ptad.service.spelling import over_http
 
-AT_A_TIME = 2
+SMALL_AT_A_TIME, LARGE_AT_A_TIME = 1, 2  # so that a small table does not wait for large ones
 END_SECONDS = 5.0  # for a process that has said everything
 MOST_SAID = 256 * 2**20  # bytes of an answer: a table may have thousands of columns, each with examples
 CONTEXT: Any = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
@@ -41,15 +42,17 @@ class Sandbox:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._processes: set[Any] = set()
-        self._threads = ThreadPoolExecutor(AT_A_TIME, "ptad-sandbox")
-        self._threads.submit(self._outcome, _nothing, {"name": ""}, [])  # so that the first caller does not wait
+        self._small = ThreadPoolExecutor(SMALL_AT_A_TIME, "ptad-sandbox")
+        self._large = ThreadPoolExecutor(LARGE_AT_A_TIME, "ptad-sandbox-large")
+        self._small.submit(self._outcome, _nothing, {"name": ""}, [])  # so that the first caller does not wait
 
-    async def run(self, work: Callable[..., Any], **arguments: Any) -> Any:
-        """Return ``work(limits, **arguments)``, plain JSON; ``name`` among the arguments is what errors call it."""
+    async def run(self, work: Callable[..., Any], path: Path, **arguments: Any) -> Any:
+        """Return ``work(limits, path, **arguments)``, plain JSON; ``name`` is what errors call the file."""
         started: list[Any] = []
-        call = partial(self._outcome, work, arguments, started)
+        call = partial(self._outcome, work, {"path": path, **arguments}, started)
+        threads = self._small if path.stat().st_size <= self._limits.small_upload_bytes else self._large
         try:
-            outcome = await asyncio.get_running_loop().run_in_executor(self._threads, call)
+            outcome = await asyncio.get_running_loop().run_in_executor(threads, call)
         except asyncio.CancelledError:  # nobody waits for it any more
             for process in started:
                 process.kill()
@@ -62,7 +65,8 @@ class Sandbox:
 
     def close(self) -> None:
         """End what is under way."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._small, self._large):
+            threads.shutdown(wait=False, cancel_futures=True)
         for process in list(self._processes):
             process.kill()
 
