@@ -33,7 +33,6 @@ ANOMALIES, NORMAL, LEFT_OUT = 48, 112, 80  # rows of a copy
 WEIGHT = 3.0
 RATES = (0.01, 0.05, 0.1)
 SIMPLE = np.array([3.0, 3.0, 2.0, 1.0])  # the default's weights of the first four entries of a summary
-WIDTH = 32
 
 
 def draw_copy(rng: np.random.Generator, train, test, y):
@@ -88,18 +87,8 @@ def network(torch):
     class Net(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            linear, e = torch.nn.Linear, WIDTH
-            self.layers = torch.nn.ModuleDict(
-                {
-                    "cell_0": linear(2 * pretrained.N_CELL, 2 * e),
-                    "cell_1": linear(2 * e, e),
-                    "row_0": linear(2 * pretrained.N_SUMMARY, 2 * e),
-                    "row_1": linear(2 * e, e),
-                    "context": linear(2 * e, e),
-                    "head_0": linear(e, e),
-                    "head_1": linear(e, 1),
-                }
-            )
+            shapes = {name.replace(".", "_"): shape for name, shape in pretrained.SHAPES.items()}
+            self.layers = torch.nn.ModuleDict({name: torch.nn.Linear(*shape) for name, shape in shapes.items()})
             self.drop = torch.nn.Dropout(0.1)
 
         def forward(self, cells, summary, mask):

@@ -8,6 +8,7 @@ from tables_for_terms import MIXED, Fitted, fit_term, mixed_rows
 
 from ptad.config import Config
 from ptad.detector import Detector
+from ptad.layout import check_arrays
 from ptad.reference import Batch
 from ptad.tables.features import Features
 from ptad.terms.nearest_row import NearestRowSettings
@@ -84,6 +85,17 @@ def test_constant_columns_and_missing_cells_are_read() -> None:
     rows[::5, 3] = np.nan
     fitted = fit_term(PretrainedSettings(), rows, Features.numeric(5))
     assert np.isfinite(fitted.value(np.full((3, 5), np.nan))).all() and np.isfinite(fitted.value(NEW)).all()
+
+
+def test_a_saved_model_keeps_its_weights(term: Fitted) -> None:
+    state = {name: 0.5 * value for name, value in term.term.state().items()}
+    again = Fitted(type(term.term).from_state(state, term.reference, term.term.settings), term.reference)
+    halved = {name: 0.5 * value for name, value in weights().items()}
+    said = forward(halved, *term.term.inputs(Batch(NEW, term.reference)))
+    np.testing.assert_allclose(again.value(NEW), np.log(np.exp(said).mean(axis=1)), rtol=1e-6)
+    layouts = type(term.term).layouts(term.reference.features, term.term.settings, len(TRAIN))
+    check_arrays(layouts, term.term.state())
+    assert layouts.keys() == state.keys()
 
 
 def test_torch_gives_what_numpy_gives() -> None:

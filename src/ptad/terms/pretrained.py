@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,15 +34,27 @@ from ptad.arrays import (
     softplus,
     to_numpy,
 )
+from ptad.layout import ArrayLayout
 from ptad.reference import Batch, Reference
 from ptad.settings import setting
-from ptad.terms.base import TermSettings, TermValues
+from ptad.tables.features import Features
+from ptad.terms.base import Layouts, State, TermSettings, TermValues
 from ptad.terms.local_reconstruction import FIRM_RIDGE, LocalReconstruction, LocalReconstructionSettings
 from ptad.terms.neighbour_term import NeighbourTerm
 from ptad.terms.tail_probability import log_mean_exp
 
 Weights = dict[str, NDArray[np.float64]]
-N_CELL, N_SUMMARY = 10, 13
+N_CELL, N_SUMMARY, WIDTH = 10, 13, 32
+SHAPES: dict[str, tuple[int, ...]] = {
+    "cell.0": (2 * N_CELL, 2 * WIDTH),
+    "cell.1": (2 * WIDTH, WIDTH),
+    "row.0": (2 * N_SUMMARY, 2 * WIDTH),
+    "row.1": (2 * WIDTH, WIDTH),
+    "context": (2 * WIDTH, WIDTH),
+    "head.0": (WIDTH, WIDTH),
+    "head.1": (WIDTH, 1),
+}
+MOST = 1e3  # of a weight that is read from a bundle
 N_LEFT_OUT = 256  # rows, at most a quarter of the reference rows, that show what is usual
 FEW_NEIGHBOURS = 8
 
@@ -65,11 +77,11 @@ class Pretrained(NeighbourTerm):
 
     settings: PretrainedSettings
 
-    def __init__(self, reference: Reference, settings: PretrainedSettings) -> None:
+    def __init__(self, reference: Reference, settings: PretrainedSettings, held: Weights | None = None) -> None:
         super().__init__(reference, settings)
-        features = reference.features
-        self._silent = len(features) > settings.most_features or len(features.categories) > 0
+        self._silent = is_silent(reference.features, settings)
         self.standardised = not self._silent  # where it says nothing, it adds nothing
+        self._weights = {} if self._silent else held or weights()
         self._local = LocalReconstruction(reference, LocalReconstructionSettings())
         if not self._silent:
             self._usual_row  # noqa: B018  made here, once, and not by several threads of a scoring
@@ -166,7 +178,7 @@ class Pretrained(NeighbourTerm):
 
     def _said(self, batch: Batch) -> Array:
         """Return (n, d): what the network says about every feature."""
-        return forward(weights(), *self.inputs(batch))
+        return forward(self._weights, *self.inputs(batch))
 
     def value(self, batch: Batch) -> Array:
         """Return (n,): the logarithm of the mean over the columns."""
@@ -182,6 +194,27 @@ class Pretrained(NeighbourTerm):
         found = self._local.explain(batch)
         shares = found.shares * 0.0 if self._silent else found.shares
         return TermValues(value=self.value(batch), shares=shares, reason=found.reason, partner=found.partner)
+
+    def state(self) -> State:
+        """Return the weights: a saved model keeps its scores when the package brings others."""
+        return {name: value.astype(np.float32) for name, value in self._weights.items()}
+
+    @classmethod
+    def layouts(cls, features: Features, settings: PretrainedSettings, n_reference: int) -> Layouts:
+        if is_silent(features, settings):
+            return {}
+        found = {f"{name}.weight": shape for name, shape in SHAPES.items()}
+        found |= {f"{name}.bias": shape[1:] for name, shape in SHAPES.items()}
+        return {name: ArrayLayout("float32", shape, low=-MOST, high=MOST) for name, shape in found.items()}
+
+    @classmethod
+    def from_state(cls, state: State, reference: Reference, settings: PretrainedSettings) -> Self:
+        return cls(reference, settings, {name: value.astype(np.float64) for name, value in state.items()})
+
+
+def is_silent(features: Features, settings: PretrainedSettings) -> bool:
+    """Whether the table is of a kind that the network has not learned from."""
+    return len(features) > settings.most_features or len(features.categories) > 0
 
 
 def forward(held: Weights, cells: Array, summary: Array) -> Array:
