@@ -94,7 +94,7 @@ class Pretrained(NeighbourTerm):
         k = differences.shape[1]
         m = differences.shape[2] // 2  # every feature by value, then every feature by rank
         apart = differences[:, :, :m]
-        y = self._local._factor(differences, self._local.settings.ridge)[:, -1, :-1] ** 2
+        y = self._local._factor(found, self._local.settings.ridge)[:, -1, :-1] ** 2
         squared = self._local._residual(found, FIRM_RIDGE)[1] ** 2
         missed = squared[:, :m] + squared[:, m:]
         knots = coordinates.knots
