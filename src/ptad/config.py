@@ -20,6 +20,7 @@ from ptad.terms.base import TermSettings
 from ptad.terms.local_reconstruction import LocalReconstructionSettings
 from ptad.terms.missing_values import MissingValuesSettings
 from ptad.terms.nearest_row import NearestRowSettings
+from ptad.terms.pretrained import PretrainedSettings
 from ptad.terms.rare_pair import RarePairSettings
 from ptad.terms.tail_probability import TailProbabilitySettings
 from ptad.terms.unmatched_columns import UnmatchedColumnsSettings
@@ -134,6 +135,7 @@ PRESETS: dict[str, Config] = {
             RarePairSettings(weight=0.75),
             MissingValuesSettings(weight=0.5),
             UnseenCategorySettings(weight=1.0),
+            PretrainedSettings(weight=3.0),
         )
     ),
     "paper": Config(

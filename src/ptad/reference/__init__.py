@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -116,10 +116,13 @@ class Neighbourhood:
     Shape
     -----
     near (n, k) places among the reference rows, differences (n, k, n_coordinates) neighbour minus row
+
+    ``factors`` holds what several terms make of the differences; the first that needs it puts it there.
     """
 
     near: Array
     differences: Array
+    factors: dict[tuple[float, float], Array] = field(default_factory=dict)
 
 
 @dataclass(eq=False)

@@ -87,7 +87,7 @@ class Term:
     """One additive part of the score: fitted on training rows only, the same code for calibration and new rows."""
 
     #: Whether the detector standardises the value; a preset of one term may want its score as it is.
-    standardised: ClassVar[bool] = True
+    standardised: bool = True
     #: Whether the detector cuts the rows into small chunks and evaluates them in threads; otherwise the term does.
     chunked: ClassVar[bool] = True
     #: None: every row is scored on its own. Otherwise rows are scored together in batches of this size (paper only).

@@ -49,30 +49,27 @@ class LocalReconstruction(NeighbourTerm):
 
     def value(self, batch: Batch) -> Array:
         """Return (n,): the logarithm of the penalised squared residual."""
-        return self._logarithm(self._factor(batch.neighbourhood.differences, self.settings.ridge))
+        return self._logarithm(self._factor(batch.neighbourhood, self.settings.ridge))
 
     def _logarithm(self, factor: Array) -> Array:
         y = factor[:, -1, :-1]
         return -namespace(y).log((y * y).sum(axis=1))
 
-    def _factor(self, differences: Array, ridge_share: float) -> Array:
-        """Return the Cholesky factor of D D' + lambda I bordered by a row of ones: its last row holds y."""
-        xp: Any = namespace(differences)
-        n, k, _ = differences.shape
-        gram = differences @ (differences.mT if is_tensor(differences) else differences.swapaxes(1, 2))
-        identity = like(np.eye(k), differences)
-        ridge = ridge_share * (gram * identity).sum(axis=(1, 2)) / k + self.settings.floor
-        ones = like(np.ones((1, k, 1)), differences) + 0.0 * ridge[:, None, None]
-        # Any corner above 1' (D D' + lambda I)^-1 1, which is at most k / lambda, keeps the whole positive definite.
-        corner = (2.0 * k / ridge)[:, None, None]
-        upper = xp.concatenate([gram + ridge[:, None, None] * identity, ones], axis=2)
-        lower = xp.concatenate([ones.reshape(n, 1, k), corner], axis=2)
-        return cholesky(xp.concatenate([upper, lower], axis=1))
+    def _factor(self, found: Neighbourhood, ridge_share: float) -> Array:
+        """Return the factor of :func:`bordered_factor`, which other terms may have asked for."""
+        key = ridge_share, self.settings.floor
+        if key not in found.factors:
+            found.factors[key] = bordered_factor(found.differences, *key)
+        return found.factors[key]
 
     def _residual(self, found: Neighbourhood, ridge_share: float) -> tuple[Array, Array]:
         """Return the weights of the reconstruction, (n, k), and what it misses, (n, c)."""
-        factor, differences = self._factor(found.differences, ridge_share), found.differences
-        weights = (factor[:, -1:, :-1] @ inverse(factor[:, :-1, :-1]))[:, 0]
+        factor, differences = self._factor(found, ridge_share), found.differences
+        lower, y = factor[:, :-1, :-1], factor[:, -1:, :-1]
+        if is_tensor(lower):
+            weights = (y @ inverse(lower))[:, 0]
+        else:
+            weights = np.linalg.solve(lower.swapaxes(1, 2), y.swapaxes(1, 2))[:, :, 0]
         weights = weights / weights.sum(axis=1)[:, None]
         return weights, (weights[:, None, :] @ differences)[:, 0]
 
@@ -124,3 +121,18 @@ class LocalReconstruction(NeighbourTerm):
 
     def transform_names(self) -> list[str]:
         return [f"residual_{{{i}}}" for i in range(self.features.n_columns)]
+
+
+def bordered_factor(differences: Array, ridge_share: float, floor: float) -> Array:
+    """Return the Cholesky factor of D D' + lambda I bordered by a row of ones: its last row holds y."""
+    xp: Any = namespace(differences)
+    n, k, _ = differences.shape
+    gram = differences @ (differences.mT if is_tensor(differences) else differences.swapaxes(1, 2))
+    identity = like(np.eye(k), differences)
+    ridge = ridge_share * (gram * identity).sum(axis=(1, 2)) / k + floor
+    ones = like(np.ones((1, k, 1)), differences) + 0.0 * ridge[:, None, None]
+    # Any corner above 1' (D D' + lambda I)^-1 1, which is at most k / lambda, keeps the whole positive definite.
+    corner = (2.0 * k / ridge)[:, None, None]
+    upper = xp.concatenate([gram + ridge[:, None, None] * identity, ones], axis=2)
+    lower = xp.concatenate([ones.reshape(n, 1, k), corner], axis=2)
+    return cholesky(xp.concatenate([upper, lower], axis=1))

@@ -48,7 +48,7 @@ class NetworkTerm(Term):
         Loss parts per interval.
     """
 
-    standardised: ClassVar[bool] = False
+    standardised = False
     chunked: ClassVar[bool] = False
 
     def __init__(

@@ -1,0 +1,237 @@
+"""Train and judge the term ``pretrained``: a network that learns across tables.
+
+    python benchmarks/pretrained_term.py describe DIR OUT   # inputs of the network, for copies of every table
+    python benchmarks/pretrained_term.py train OUT          # five folds, leave-table-out, and one network on all tables
+    python benchmarks/pretrained_term.py judge DIR OUT      # every table with the weights that never saw it
+
+DIR holds ``.npz`` files with ``train`` (normal rows), ``test`` and ``y``. A copy of a table has fewer rows, fewer
+columns, distorted columns or columns of noise, so that the network cannot learn tables by heart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import os
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+
+from ptad.config import PRESETS, Config
+from ptad.detector import Detector
+from ptad.reference import Batch, Reference, ReferenceSettings
+from ptad.tables.features import Features
+from ptad.terms import pretrained
+
+N_COPIES, N_FOLDS, STEPS = 12, 5, 700
+ANOMALIES, NORMAL, LEFT_OUT = 48, 112, 80  # rows of a copy
+WEIGHT = 3.0
+RATES = (0.01, 0.05, 0.1)
+SIMPLE = np.array([3.0, 3.0, 2.0, 1.0])  # the default's weights of the first four entries of a summary
+
+
+def draw_copy(rng: np.random.Generator, train, test, y):
+    """Return reference rows, left-out rows and test rows of an altered copy."""
+    order = rng.permutation(len(train))
+    n = int(rng.choice([300, 700, 1500, 3000], p=[0.15, 0.2, 0.3, 0.35]))
+    known, held = train[order[LEFT_OUT : LEFT_OUT + n]], train[order[:LEFT_OUT]]
+    picked = np.r_[rng.choice(np.flatnonzero(y), ANOMALIES), rng.choice(np.flatnonzero(~y), NORMAL)]
+    rows = np.concatenate([known, test[picked], held]).astype(np.float64)
+    d, start = rows.shape[1], len(known)
+    if rng.random() < 0.4:  # monotone distortions
+        z = (rows - known.mean(axis=0)) / (known.std(axis=0) + 1e-6)
+        strength = np.exp(rng.normal(size=d))
+        bent = np.where(rng.random(d) < 0.5, np.arcsinh(strength * z), np.exp(np.minimum(0.7 * z, 8.0)))
+        rows = np.where(rng.random(d) < 0.4, bent, z)
+    if rng.random() < 0.2:
+        rows = np.where(rng.random(d) < 0.2, rng.normal(size=rows.shape), rows)
+    if rng.random() < 0.4:  # dropped columns
+        kept = rng.random(d) > 0.05 + 0.3 * rng.random()
+        rows = rows[:, kept] if kept.sum() >= 2 else rows
+    return rows[:start], rows[start:]
+
+
+def describe_table(task: tuple[str, str]) -> str:
+    """Write the inputs of the network for all copies of a table."""
+    path, out = Path(task[0]), Path(task[1])
+    table = np.load(path)
+    train, test, y = table["train"], table["test"], table["y"].astype(bool)
+    rng = np.random.default_rng([7, sum(map(ord, path.stem))])
+    found: dict[str, np.ndarray] = {"prevalence": np.array(y.mean())}
+    for i in range(N_COPIES):
+        known, rows = draw_copy(rng, train, test, y)
+        reference = Reference(known, Features.numeric(known.shape[1]), ReferenceSettings())
+        term = pretrained.Pretrained(reference, pretrained.PretrainedSettings(most_features=10_000))
+        batch = Batch(rows, reference)
+        cells, summary = term.inputs(batch)
+        found |= {f"cells{i}": cells.astype(np.float16), f"summary{i}": summary.astype(np.float16)}
+        found[f"simple{i}"] = simple_score(term._described(batch)[1][:, : len(SIMPLE)])
+    np.savez(out / f"{path.stem}.npz", **found)
+    return path.stem
+
+
+def simple_score(values):
+    """Return the sum of four terms in units of the left-out rows, which stands for the default's score."""
+    held = values[-LEFT_OUT:]
+    z = (values - held.mean(axis=0)) / (held.std(axis=0) + 0.05)
+    score = (0.5 * np.logaddexp(0.0, 2.0 * z)) @ SIMPLE
+    return (score / (score[-LEFT_OUT:].std() + 0.05)).astype(np.float32)
+
+
+def network(torch):
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            shapes = {name.replace(".", "_"): shape for name, shape in pretrained.SHAPES.items()}
+            self.layers = torch.nn.ModuleDict({name: torch.nn.Linear(*shape) for name, shape in shapes.items()})
+            self.drop = torch.nn.Dropout(0.1)
+
+        def forward(self, cells, summary, mask):
+            f, relu = self.layers, torch.relu
+            seen = f["cell_1"](self.drop(relu(f["cell_0"](cells))))
+            seen = seen + f["row_1"](self.drop(relu(f["row_0"](summary))))[..., None, :]
+            active = relu(seen) * mask[..., None]
+            mean = active.sum(-2) / mask.sum(-1)[..., None]
+            seen = seen + f["context"](torch.cat([mean, active.amax(-2)], -1))[..., None, :]
+            said = f["head_1"](self.drop(relu(f["head_0"](relu(seen)))))[..., 0]
+            return torch.logsumexp(said + torch.log(mask + 1e-9), -1) - torch.log(mask.sum(-1))
+
+    return Net()
+
+
+def load_copies(folder: Path, names: list[str]):
+    """Return every copy as (cells, summary, simple score, prevalence), sorted by width."""
+    found = []
+    for name in names:
+        with np.load(folder / f"{name}.npz") as table:
+            found += [
+                (table[f"cells{i}"], table[f"summary{i}"], table[f"simple{i}"], float(table["prevalence"]))
+                for i in range(N_COPIES)
+            ]
+    return sorted(found, key=lambda copy: copy[0].shape[1])
+
+
+def train_fold(task: tuple[str, int]) -> str:
+    """Train on all tables but those of a fold; fold -1 leaves out none."""
+    import torch
+    from torch.nn.functional import softplus
+
+    out, fold = Path(task[0]), task[1]
+    folds = json.loads((out / "folds.json").read_text())
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.manual_seed(fold + 1)
+    torch.set_num_threads(1)
+    rng = np.random.default_rng(fold + 1)
+    copies = load_copies(out, sorted(name for name in folds if folds[name] != fold))
+    net = network(torch).to(device)
+    mean_net = network(torch).to(device)
+    mean_net.load_state_dict(net.state_dict())
+    best = torch.optim.AdamW(net.parameters(), 2e-3, weight_decay=0.05, betas=(0.9, 0.98))
+    for step in range(STEPS):
+        rate = min(1.0, (step + 1) / 50) * (0.05 + 0.475 * (1.0 + math.cos(math.pi * step / STEPS)))
+        for group in best.param_groups:
+            group["lr"] = 2e-3 * rate
+        start = rng.integers(len(copies))  # copies of about the same width, from anywhere in the list
+        near = np.unique(np.clip(start + rng.integers(-400, 400, size=16), 0, len(copies) - 1))
+        widest = max(copies[i][0].shape[1] for i in near)
+        cells = np.stack([np.pad(c := copies[i][0], ((0, 0), (0, widest - c.shape[1]), (0, 0))) for i in near])
+        mask = np.stack([np.arange(widest) < copies[i][0].shape[1] for i in near]).astype(np.float32)
+        batch = [cells, np.stack([copies[i][1] for i in near]), np.stack([copies[i][2] for i in near]), mask]
+        x, summary, simple, real = (torch.from_numpy(a).to(device).float() for a in batch)
+        value = net(x, summary, real[:, None].expand(-1, x.shape[1], -1))
+        held = value[:, -LEFT_OUT:]
+        z = (value - held.mean(1, keepdim=True)) / (held.std(1, keepdim=True) + 0.05)
+        score = 0.35 * simple + 0.5 * softplus(2.0 * z)
+        above = (score[:, None, ANOMALIES:] - score[:, :ANOMALIES, None]) / 0.7  # (tables, anomalies, normal rows)
+        share = torch.tensor([copies[i][3] for i in near], device=device)[:, None]
+        among = (score[:, None, :ANOMALIES] - score[:, :ANOMALIES, None]) / 0.7
+        found, false = torch.sigmoid(among).mean(2) * share, torch.sigmoid(above).mean(2) * (1.0 - share)
+        loss = softplus(above).mean() + 1.0 - (found / (found + false + 1e-6)).mean()  # pairs, and average precision
+        best.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        best.step()
+        with torch.no_grad():
+            for a, b in zip(mean_net.parameters(), net.parameters(), strict=True):
+                a.lerp_(b, 0.005 if step > 200 else 0.05)
+    arrays = {}
+    for name, value in mean_net.state_dict().items():
+        _, layer, kind = name.split(".")
+        array = value.cpu().numpy()
+        arrays[f"{layer.replace('_', '.')}.{kind}"] = np.ascontiguousarray(array.T if kind == "weight" else array)
+    np.savez(out / f"weights{fold}.npz", **arrays)
+    if fold == -1:
+        from safetensors.numpy import save_file
+
+        about = {"seed": "0", "tables": str(len(folds)), "tables_sha256": json.loads((out / "digest.json").read_text())}
+        save_file(arrays, out / "pretrained.safetensors", about)
+    return f"fold {fold}: loss {float(loss):.3f}, {len(copies)} copies"
+
+
+def judge_table(task: tuple[str, str, int]) -> tuple[str, list[float]]:
+    """Return AUC-PR and AUC-ROC of the default without and with the term, and of the term alone."""
+    from sklearn.metrics import average_precision_score, roc_auc_score
+
+    path, out, fold = Path(task[0]), Path(task[1]), task[2]
+    held = {name: value.astype(np.float64) for name, value in np.load(out / f"weights{fold}.npz").items()}
+    pretrained.weights = lambda: held
+    table = np.load(path)
+    y = table["y"].astype(bool)
+    train, test = table["train"].astype(np.float64), table["test"].astype(np.float64)
+    others = tuple(term for term in PRESETS["default"].terms if term.name != "pretrained")
+    config = Config(terms=(*others, pretrained.PretrainedSettings(weight=WEIGHT)))
+    detector = Detector.fit(train, Features.numeric(train.shape[1]), config, seed=0)
+    scores = detector.term_scores(test)
+    p_values = detector.calibration.p_value(scores[~y].sum(axis=1))
+    parts = [scores[:, :-1].sum(axis=1), scores.sum(axis=1), scores[:, -1]]
+    parts += [parts[0] + f * parts[2] for f in (1 / 3, 2 / 3, 4 / 3)]
+    figures = [f(y, s) for s in parts for f in (average_precision_score, roc_auc_score)]
+    return path.stem, figures + [float((p_values <= rate).mean()) for rate in RATES]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("stage", choices=("describe", "train", "judge"))
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    args = parser.parse_args()
+    out = args.folders[-1]
+    out.mkdir(exist_ok=True)
+    with ProcessPoolExecutor(args.jobs) as pool:
+        if args.stage == "train":
+            print(*pool.map(train_fold, [(str(out), fold) for fold in (-1, *range(N_FOLDS))]), sep="\n", flush=True)
+            return
+        paths = sorted(args.folders[0].glob("*.npz"))
+        if args.stage == "describe":
+            if not (out / "folds.json").exists():
+                order = np.random.default_rng(7).permutation(len(paths))
+                (out / "folds.json").write_text(json.dumps({paths[j].stem: i % N_FOLDS for i, j in enumerate(order)}))
+            digest = hashlib.sha256()
+            for path in paths:
+                digest.update(path.read_bytes())
+            (out / "digest.json").write_text(json.dumps(digest.hexdigest()))
+            print(len(list(pool.map(describe_table, [(str(path), str(out)) for path in paths], chunksize=4))), "tables")
+            return
+        folds = json.loads((out / "folds.json").read_text())
+        tasks = [(str(path), str(out), folds.get(path.stem, -1)) for path in paths]
+        found = dict(pool.map(judge_table, tasks, chunksize=2))
+    (out / "judged.json").write_text(json.dumps(found))
+    for group in sorted({name.split("_")[0] for name in found}):
+        rows = np.array([values for name, values in found.items() if name.startswith(group)])
+        gain = rows[:, 2:4] - rows[:, :2]
+        error = gain.std(axis=0) / math.sqrt(len(rows))
+        print(
+            group,
+            len(rows),
+            "without, with, gain, error:",
+            *(x.round(4) for x in (rows[:, :2].mean(0), rows[:, 2:4].mean(0), gain.mean(0), error)),
+        )
+
+
+if __name__ == "__main__":
+    main()
