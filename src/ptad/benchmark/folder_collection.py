@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,8 @@ class Collection:
     origin = "Name a folder that holds the tables."
     #: Where they lie in the data folder.
     subfolder = ""
+    #: Settings of methods that have learned from these tables, so that they are measured without what they learned.
+    settings: Mapping[str, Mapping[str, Any]] = {}
 
     def __init__(self, name: str, directory: Path, label: str = "label", normal: Sequence[str] = ()) -> None:
         self.name = name

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ptad.benchmark.folder_collection import Collection
 
 
@@ -10,6 +13,7 @@ class MacroCollection(Collection):
 
     seeds = "0"  # the split is fixed
     subfolder = "macro"
+    settings: Mapping[str, Mapping[str, Any]] = {"ptad": {"without": ("pretrained",)}}
     origin = (
         "macrOData (Ding et al., 2026): OddBench and OvRBench from the public repository psorus/Outformer, one .npz "
         "per table with train, test and y, in the folder 'macro' of the data folder."

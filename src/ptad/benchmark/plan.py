@@ -93,10 +93,15 @@ def make_cells(
 
 
 def make_grid(
-    methods: Sequence[str], datasets: Sequence[str], seeds: Sequence[int], scalings: Sequence[str] = SCALINGS
+    methods: Sequence[str],
+    datasets: Sequence[str],
+    seeds: Sequence[int],
+    scalings: Sequence[str] = SCALINGS,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Cell]:
-    """All cells of the main comparison."""
-    return make_cells([Variant(method, method) for method in methods], datasets, seeds, scalings)
+    """All cells of the main comparison; ``settings`` of methods are those that a collection asks for."""
+    variants = [Variant(method, method, (settings or {}).get(method, {})) for method in methods]
+    return make_cells(variants, datasets, seeds, scalings)
 
 
 def config_hash(method: str, params: Mapping[str, Any], max_train: int | None, max_test: int | None) -> str:

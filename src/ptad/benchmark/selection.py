@@ -38,7 +38,9 @@ def compare_methods(
 ) -> list[Row]:
     """Measure methods on tables of a collection, named as on the command line; see :func:`run_grid`."""
     chosen = tables.select(datasets, sample)
-    grid = make_grid(parse_methods(methods), chosen, parse_seeds(seeds or tables.seeds), parse_scalings(scalings))
+    grid = make_grid(
+        parse_methods(methods), chosen, parse_seeds(seeds or tables.seeds), parse_scalings(scalings), tables.settings
+    )
     return run_grid(grid, ResultStore(out), tables.load, settings, on_row, execute)
 
 

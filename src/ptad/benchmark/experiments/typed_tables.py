@@ -120,7 +120,7 @@ def measure_table(spec: TypedTable, path: Path, settings: RunSettings) -> dict[s
     return {
         "table": spec.name,
         "n_train": len(train),
-        "auc_roc": roc_auc_score(y, without(parts, None)),
+        "auc_roc": roc_auc_score(y, without(parts, ())),
         "auc_roc_knn": roc_auc_score(y, _distances(train, new, spec, 5)),
         **{f"false_alarms_{rate}": float((p_values <= rate).mean()) for rate in reversed(RATES)},
         **asdict(planted),
@@ -128,7 +128,7 @@ def measure_table(spec: TypedTable, path: Path, settings: RunSettings) -> dict[s
         "unseen_flagged": unseen.flagged,
         "unseen_first": unseen.first,
         **_with_gaps(train, new, y, spec, settings),
-        **{f"auc_roc_without_{term}": roc_auc_score(y, without(parts, term)) for term in parts},
+        **{f"auc_roc_without_{term}": roc_auc_score(y, without(parts, (term,))) for term in parts},
     }
 
 

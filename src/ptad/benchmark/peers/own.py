@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,13 +24,13 @@ class PtadPeer(Peer):
         ``"default"`` or ``"paper"``.
     config : mapping
         Settings that differ from the preset, such as ``{"network.context": "batch"}``.
-    without : str, optional
-        A term of the preset that is taken away.
+    without : sequence of str
+        Terms of the preset that are taken away.
     """
 
     preset: str = "default"
     config: Mapping[str, Any] = field(default_factory=dict)
-    without: str | None = None
+    without: Sequence[str] = ()
 
     own_scaling = True
 
@@ -39,10 +39,11 @@ class PtadPeer(Peer):
         # The paper has no threshold: like every other method it is fitted on all training rows, and only once.
         fixed = {"calibration.method": "none"} if self.preset == "paper" else {}
         self.whole = make_config(self.preset, {**fixed, **self.config})
-        terms = tuple(term for term in self.whole.terms if term.title() != self.without)
-        if not terms or (self.without is not None and len(terms) == len(self.whole.terms)):
+        terms = tuple(term for term in self.whole.terms if term.title() not in self.without)
+        if not terms or len(terms) + len(self.without) != len(self.whole.terms):
             known = ", ".join(term.title() for term in self.whole.terms)
-            raise SettingError(f"The preset {self.preset!r} cannot do without {self.without!r}. Its terms: {known}.")
+            gone = ", ".join(map(repr, self.without))
+            raise SettingError(f"The preset {self.preset!r} cannot do without {gone}. Its terms: {known}.")
         self.whole = replace(self.whole, terms=terms)
         # In the batch context a row attends to the rows beside it, by definition.
         self.batch_dependent = any(isinstance(term, NetworkSettings) and term.context == "batch" for term in terms)
