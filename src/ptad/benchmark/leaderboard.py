@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ptad.benchmark.collections import fixed_sample, group_of
+from ptad.benchmark.collections import COLLECTIONS, Collection, fixed_sample, group_of
 from ptad.benchmark.encoding import SCALINGS
 from ptad.benchmark.markdown import Table, emphasise, to_markdown
 from ptad.benchmark.metrics import RATES, TITLES
@@ -29,6 +29,16 @@ CLASSES: tuple[tuple[str, str, tuple[float, ...], str], ...] = (
 )
 
 
+def _learned(collection: str) -> str:
+    """Which methods do without what they learned from these very tables."""
+    settings = COLLECTIONS.get(collection, Collection).settings
+    return "".join(
+        f" `{method}` does without its term {', '.join(f'`{name}`' for name in chosen['without'])}, which learned from "
+        "these tables."
+        for method, chosen in settings.items()
+    )
+
+
 def leaderboard_page(rows: Sequence[Row], collection: str, image: str = "") -> str:
     """Return the page, Markdown; ``image`` is where its critical-difference diagram lies."""
     board, main = make_board(rows, collection), experiment_rows(rows, "main")
@@ -38,7 +48,7 @@ def leaderboard_page(rows: Sequence[Row], collection: str, image: str = "") -> s
         f"{len(board.methods)} methods were measured on. A method without a scaling of its own counts under the "
         "better of two, one for all tables. A table on which a method failed counts as chance for it. Intervals: 95 %, "
         "tables drawn with replacement. Elo: a Bradley-Terry model of all pairs of methods on all tables, by AUC-PR; "
-        "the win rate is the share of tables and other methods that a method beats.",
+        "the win rate is the share of tables and other methods that a method beats." + _learned(collection),
         *board_tables(board),
     ]
     if image:
