@@ -8,12 +8,13 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile
 # torch by its exact pin and before what needs it: the pin is the CPU build, a range may pull in gigabytes of CUDA
 TORCH := $(shell grep -i '^torch==' constraints.txt)
 
-.PHONY: run test check format lint types imports fast-tests tests system-programs golden figures clean
+.PHONY: run test check format lint types imports fast-tests tests system-programs golden figures docs dist extras oldest \
+  audit sbom container clean
 
 run: $(VENV)/.core
 	$(BIN)/ptad demo
 
-test: check tests
+test: check docs tests
 
 check: lint types imports fast-tests
 
@@ -22,6 +23,9 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/deno fmt --check
 	$(BIN)/deno lint
+	$(BIN)/hadolint Containerfile
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format --default-filetype yaml CITATION.cff
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/idea.yml
 
 format: $(VENV)/.test
 	$(BIN)/ruff format .
@@ -48,9 +52,40 @@ golden: $(VENV)/.test
 	$(BIN)/python tests/paper/golden_network.py
 	$(BIN)/python tests/golden/regenerate.py
 
+# The site, into build/docs, always from the start: every example is run. No network is needed.
+docs: $(VENV)/.test
+	rm -rf docs/generated build/docs build/doctrees
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -d build/doctrees docs build/docs
+
 # Write every figure of README and docs anew from benchmarks/results: tables and pictures.
 figures: $(VENV)/.test
 	$(BIN)/ptad benchmark pages
+	$(BIN)/python docs/picture.py
+
+# What is published, checked as a user gets it: built, installed where nothing else is, used.
+dist: $(VENV)/.release
+	$(BIN)/python tools/distribution.py
+
+# Every extra installed alone, one after the other, and used: gigabytes, and minutes.
+extras: $(VENV)/.release
+	$(BIN)/python tools/extras.py
+
+# The fast tests with the oldest versions that pyproject.toml allows.
+oldest: $(VENV)/.release
+	$(BIN)/python tools/oldest.py
+
+# Known weaknesses of the pinned versions. --strict: a package that could not be looked up is a failure, not a pass.
+audit: $(VENV)/.release
+	$(BIN)/pip-audit --strict --progress-spinner off --no-deps --disable-pip --requirement constraints.txt || \
+	  { echo "make audit: FAILED. Above is a known weakness, or what could not be looked up: then NOTHING was audited." >&2; exit 1; }
+
+# The parts of the core and of each extra's set as CycloneDX, in dist/sbom.
+sbom: $(VENV)/.release
+	$(BIN)/python tools/sbom.py
+
+# The service as a container image, with the builder that is there.
+container:
+	sh tools/container.sh
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -63,5 +98,9 @@ $(VENV)/.test: $(VENV)/.core
 	$(PIP) --no-build-isolation --editable ".[test]"
 	touch $@
 
+$(VENV)/.release: $(VENV)/.core
+	$(PIP) --no-build-isolation --editable ".[release]"
+	touch $@
+
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist docs/generated src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -34,13 +34,11 @@ import numpy as np
 
 from ptad.benchmark.catalogue import DatasetInfo, catalogue
 from ptad.benchmark.collections import load_dataset, open_collection
-from ptad.benchmark.experiments import EXPERIMENTS, MEASUREMENTS
-from ptad.benchmark.experiments.anomaly_types import synthetic_loader
-from ptad.benchmark.experiments.variants import make_cells
+from ptad.benchmark.experiments import EXPERIMENTS, run_measurement
+from ptad.benchmark.experiments.paper import synthetic_loader
 from ptad.benchmark.loading import Dataset, load_file
-from ptad.benchmark.measurement import Cell
 from ptad.benchmark.peers import make_peer
-from ptad.benchmark.plan import RunSettings, make_grid
+from ptad.benchmark.plan import Cell, RunSettings, make_cells, make_grid
 from ptad.benchmark.runner import Loader, run_grid
 from ptad.benchmark.selection import parse_seeds
 from ptad.benchmark.store import ResultStore, Row
@@ -121,7 +119,7 @@ def main() -> None:
             run([cell for _, _, cell in later], "seeds 1 and 2, experiments", reserve=120.0 if with_cost else 0.0)
     # Alone and without the service, so that nothing shares the device with what is timed.
     if with_cost and not options.plan and left() > 60:
-        MEASUREMENTS["cost"](options.data, options.out, settings)
+        run_measurement("cost", options.data, options.out, settings)
     print(f"finished with {left():.0f} s left")
 
 
@@ -137,7 +135,7 @@ def second_cells(methods: list[str], tables: list[str], rows: Iterable[Row]) -> 
     for method in methods:
         own = [row for row in main_rows if row["variant"] == method]
         if own:
-            cells += make_grid([method], tables, [1, 2], [better_scaling(own, "auc_pr")])
+            cells += make_grid([method], tables, [1, 2], [better_scaling(own)])
     return cells
 
 
@@ -150,7 +148,7 @@ def experiment_cells(names: list[str], methods: list[str], tables: list[str], se
         own = [table for table in every if not chosen or table in tables or ":" in table]
         variants = tuple(v for v in experiment.variants if v.method in methods)
         if own and variants:
-            cells += make_cells(replace(experiment, variants=variants), [seed], own)
+            cells += make_cells(variants, own, [seed], experiment=name)
     return cells
 
 

@@ -76,8 +76,8 @@ class Clients:
         self.times.setdefault(what, []).append((started, time.perf_counter() - started))
         self.said.setdefault(what, Counter())[status] += 1
 
-    async def connection(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await asyncio.open_connection("127.0.0.1", self.port)
+    async def connection(self, own: str = "127.0.0.1") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("127.0.0.1", self.port, local_addr=(own, 0))
 
     async def rows(self, first: int) -> None:
         """Ask for one row after the other, on one connection."""
@@ -112,7 +112,7 @@ class Clients:
         """Begin a request and go on a byte at a time, until the service has enough of it."""
         while time.perf_counter() < self.until:
             try:
-                reader, writer = await self.connection()
+                reader, writer = await self.connection("127.0.0.2")  # as limits of connections are by address
                 writer.write(start)
                 end = asyncio.create_task(reader.read())
                 while not end.done() and time.perf_counter() < self.until:

@@ -13,7 +13,10 @@ import pandas as pd
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+#: The pages on contributing change the code: tests/test_contribute_pages.py follows them in a copy.
+PAGES = sorted(
+    [ROOT / "README.md", *(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "contribute")]
+)
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -54,7 +57,7 @@ def run(command: list[str], folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)  # only against hanging
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_examples(page: Path, folder: Path) -> None:
     settings = blocks(page, "toml")
     if settings:

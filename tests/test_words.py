@@ -33,7 +33,13 @@ INSTEAD = {
 WORDS = re.compile("|".join(f"(?:{word})" for word in INSTEAD), re.IGNORECASE)
 
 DOCUMENTS = sorted(
-    [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("**/*.md")]
+    [
+        ROOT / "README.md",
+        ROOT / "CHANGELOG.md",
+        ROOT / "CONTRIBUTING.md",
+        *(ROOT / "docs").glob("**/*.md"),
+        *(ROOT / "examples").glob("*.py"),
+    ]
 )
 CODE = sorted((ROOT / "src/ptad").glob("**/*.py"))
 PAGES = [

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ptad.benchmark.collections import PaperCollection
-from ptad.benchmark.experiments import EXPERIMENTS, MEASUREMENTS, run_experiment
-from ptad.benchmark.experiments.context import movement_tables
+from ptad.benchmark.experiments import EXPERIMENTS, MEASUREMENTS, run_experiment, run_measurement
 from ptad.benchmark.experiments.cost import measure_cost, read_cost
 from ptad.benchmark.experiments.default_parts import part_scores, run_parts, without
-from ptad.benchmark.experiments.masks import draw_pair, equal_rate_pair, row_masks
+from ptad.benchmark.experiments.masks import describe_masks, draw_pair, equal_rate_pair, row_masks
+from ptad.benchmark.experiments.paper import movement_rows, synthetic_loader
 from ptad.benchmark.experiments.paper_grid import PRESET, smallest_tables
-from ptad.benchmark.experiments.synthetic import KINDS, synthesise
-from ptad.benchmark.experiments.variants import make_cells
+from ptad.benchmark.experiments.variants import Measurement
 from ptad.benchmark.loading import Dataset
 from ptad.benchmark.metrics import evaluate
+from ptad.benchmark.paper_collection import PaperCollection
 from ptad.benchmark.peers import make_peer
-from ptad.benchmark.plan import RunSettings
+from ptad.benchmark.plan import RunSettings, make_cells
 from ptad.benchmark.store import ResultStore
 from ptad.config import PRESETS
 from ptad.errors import DataError, SettingError
+from ptad.synthetic import KINDS
 
 RNG = np.random.default_rng(0)
 
@@ -52,7 +53,7 @@ def test_variants_are_valid_and_differ(name: str, n_variants: int) -> None:
     # K = 5, M = 5 and the paper's weights stand once in each half of their experiment.
     repeated = {"counts": 1, "weights": 1}.get(name, 0)
     assert len(set(params)) == n_variants - repeated
-    assert all(cell.experiment == name for cell in make_cells(experiment, [0], ["wine"]))
+    assert all(cell.experiment == name for cell in make_cells(experiment.variants, ["wine"], [0], experiment=name))
 
 
 def test_the_full_variant_is_the_paper_preset() -> None:
@@ -66,14 +67,14 @@ def test_the_paper_grid_holds_the_preset() -> None:
     assert smallest_tables(3) == ("wine", "glass", "pima")
 
 
-def test_every_experiment_of_the_issue_is_there(tmp_path: Path) -> None:
+def test_every_experiment_is_there(tmp_path: Path) -> None:
     named = {"ablation", "backbones", "counts", "weights", "distance", "anomaly-types", "cost", "masks", "context"}
     assert {*EXPERIMENTS, *MEASUREMENTS} == {*named, "typed-tables", "default-parts", "false-alarms", "paper-grid"}
     collection = PaperCollection("paper", tmp_path)
     with pytest.raises(SettingError, match=r"'ablations'.*ablation.*masks"):
-        run_experiment("ablations", collection, ResultStore(tmp_path / "r.csv"), [0], RunSettings())
+        run_experiment("ablations", collection, tmp_path / "r.csv", RunSettings())
     with pytest.raises(SettingError, match="'cost' has its own tables"):
-        run_experiment("cost", collection, ResultStore(tmp_path / "r.csv"), [0], RunSettings(), ["wine"])
+        run_experiment("cost", collection, tmp_path / "r.csv", RunSettings(), datasets="wine")
 
 
 def test_default_parts_take_one_term_away_at_a_time() -> None:
@@ -98,7 +99,7 @@ def test_one_fit_of_the_default_gives_what_a_fit_without_the_term_gives(tmp_path
         alone = make_peer(variant.method, random_state=1, **variant.settings).fit(train).anomaly_score(test)
         assert np.array_equal(without(parts, variant.settings.get("without")), alone), variant.name
     store = ResultStore(tmp_path / "r.csv")
-    cells = make_cells(experiment, [1], ["toy", "gone"])
+    cells = make_cells(experiment.variants, ["toy", "gone"], [1], experiment="default-parts")
 
     def load(name: str, seed: int) -> Dataset:
         if name == "gone":
@@ -109,6 +110,10 @@ def test_one_fit_of_the_default_gives_what_a_fit_without_the_term_gives(tmp_path
     assert [row["status"] for row in rows] == ["skipped"] * 8 + ["ok"] * 8
     assert rows[8]["auc_pr"] == pytest.approx(evaluate(data.y[split.test], without(parts, None))["auc_pr"])
     assert run_parts(cells, store, load) == [] and store.read()[-1]["n_train"] == len(train)
+
+
+def synthesise(data: Dataset, kind: str, seed: int) -> Dataset:
+    return synthetic_loader(lambda name, seed: data)(f"toy:{kind}", seed)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -144,17 +149,18 @@ def test_cost_rows() -> None:
     assert rows[0]["step_ms"] == "" and rows[0]["n_parameters"] == 0
     assert rows[1]["n_parameters"] == 15 * 3 * 16 + 2 * (4 * 256 + 256 * 256 + 256 * 128)
     assert rows[1]["inference_ms"] > 0
-    assert read_cost(rows)[0].rows[0][2].text == "–"
+    assert read_cost(rows)[0].rows[0][2] == "–"
 
 
 @pytest.mark.slow
-def test_movement_with_the_batch(tmp_path: Path) -> None:
+def test_movement_with_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(2)
     np.savez(tmp_path / "cardio.npz", X=rng.normal(size=(1831, 21)), y=np.arange(1831) < 176)
     network = {"n_steps": 10, "embedding_dim": 4, "n_heads": 2, "batch_size": 64}
     config = {f"network.{name}": value for name, value in network.items()}
-    (table,) = movement_tables(tmp_path, tmp_path / "r.csv", RunSettings(), config)
-    moved = {row[0].text: float(row[1].text) for row in table.rows}
+    monkeypatch.setitem(MEASUREMENTS, "context", Measurement("Movement", partial(movement_rows, config=config)))
+    (table,) = run_measurement("context", tmp_path, tmp_path / "r.csv", RunSettings())
+    moved = {name: float(change) for name, change in table.rows}
     assert moved["reference"] < 1e-6 and moved["batch"] > 1e-4
     written = (tmp_path / "context.csv").read_text(encoding="utf-8").splitlines()
     assert len(written) == 3 and written[1].startswith("reference,")
@@ -169,5 +175,11 @@ def test_masks(tmp_path: Path) -> None:
     hidden, soft = row_masks(data.X[:100], data.X[100:130], "cpu", **options)
     assert hidden.shape == (30, 2, 3) and soft.shape == (30, 3)
     assert 0 < hidden.mean() < 1 and soft.min() > 0 and soft.max() < 1
+    labels = np.arange(30) < 5
+    normal, anomalous = describe_masks(hidden, soft, labels, tmp_path / "r.csv")
+    assert normal["Test rows"] == "normal" and float(anomalous["mean soft mask"]) == pytest.approx(
+        soft[:5].mean(), abs=1e-4
+    )
+    assert (tmp_path / "masks_soft.png").exists() and (tmp_path / "masks_pspace.png").exists()
     draw_pair(hidden[0], hidden[1], "share", tmp_path / "m.png")
     assert (tmp_path / "m.png").read_bytes()[:4] == b"\x89PNG"

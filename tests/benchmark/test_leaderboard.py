@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptad.benchmark.board import gain_table, make_board
 from ptad.benchmark.collections import fixed_sample
 from ptad.benchmark.figures import critical_difference_figure, save_critical_difference
 from ptad.benchmark.leaderboard import (
@@ -18,13 +17,15 @@ from ptad.benchmark.leaderboard import (
     baseline_table,
     class_tables,
     cost_table,
+    gain_table,
     leaderboard_page,
     means_table,
     sample_rows,
     scaling_table,
 )
-from ptad.benchmark.statistics import bootstrap_interval, compare
-from ptad.benchmark.tables import Table
+from ptad.benchmark.markdown import Table
+from ptad.benchmark.statistics import bootstrap_interval
+from ptad.benchmark.summary import make_board
 from ptad.errors import DataError
 
 TABLES = tuple(f"odd_{i}" for i in range(4)) + tuple(f"ovr_{i}" for i in range(4))
@@ -46,7 +47,7 @@ def grid() -> list[dict[str, Any]]:
 
 
 def texts(table: Table) -> dict[str, list[str]]:
-    return {cells[0].text: [cell.text for cell in cells[1:]] for cells in table.rows}
+    return {cells[0]: [cell.strip("*") for cell in cells[1:]] for cells in table.rows}
 
 
 def test_means_by_group_and_failures_as_chance() -> None:
@@ -92,13 +93,13 @@ def test_classes_of_tables() -> None:
 def test_false_alarms_of_calibrated_methods_only() -> None:
     further = [row("paper", name, 0.5, experiment="false-alarms", false_alarms_5=0.06) for name in TABLES]
     table = alarm_table([*grid(), *further], "macro")
-    assert [[cell.text for cell in cells][:2] for cells in table.rows] == [
+    assert [list(cells[:2]) for cells in table.rows] == [
         ["ptad", "odd"],
         ["ptad", "ovr"],
         ["paper, calibrated", "odd"],
         ["paper, calibrated", "ovr"],
     ]
-    assert [cell.text for cell in table.rows[0]][2:] == ["0.0100 (0.0100 to 0.0100)", "0.0400 (0.0400 to 0.0400)", ""]
+    assert list(table.rows[0][2:]) == ["0.0100 (0.0100 to 0.0100)", "0.0400 (0.0400 to 0.0400)", ""]
 
 
 def test_gains_beside_any_method() -> None:
@@ -113,7 +114,7 @@ def test_both_scalings_and_cost_by_device() -> None:
     rows += [row("knn", "odd_1", 0.9, scaling="minmax"), row("ptad", "odd_0", 0.5)]
     assert texts(scaling_table(rows)) == {"knn": ["0.2000", "0.4000", "0.2000", "0.4000"]}
     cost = cost_table([row("mcm", "odd_0", 0.2, device="cpu"), row("mcm", "odd_1", 0.2, device="H", peak_cuda_mb=70.0)])
-    assert [[cell.text for cell in cells][1:] for cells in cost.rows] == [
+    assert [list(cells[1:]) for cells in cost.rows] == [
         ["cpu", "1.500", "1.5", "2", "300", ""],
         ["H", "1.500", "1.5", "2", "300", "70"],
     ]
@@ -142,7 +143,6 @@ def test_page_and_diagram(tmp_path: Path) -> None:
 
 
 def test_the_diagram_names_the_methods() -> None:
-    board = make_board(grid(), "macro")
-    drawn = critical_difference_figure(compare(board.methods, board.values["auc_pr"]), 8, "auc_pr")
+    drawn = critical_difference_figure(make_board(grid(), "macro"), "auc_pr")
     words = {text.get_text().strip() for text in drawn.axes[0].texts}
     assert words == {"ptad (1.50)", f"{BASELINE} (1.50)", "lof (3.00)"}

@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptad.benchmark.averages import averages_table, full_size_table, published_experiments
-from ptad.benchmark.claims import CLAIMS, claim_table
 from ptad.benchmark.experiments import EXPERIMENTS, MEASUREMENTS, variant_order
 from ptad.benchmark.experiments.default_parts import parts_page
 from ptad.benchmark.experiments.paper_grid import PRESET, grid_page
-from ptad.benchmark.gaps import gap_table
 from ptad.benchmark.pages import NOT_YET, experiment_block, fill, main_blocks, render_pages
-from ptad.benchmark.results import Results
-from ptad.benchmark.store import ResultStore
-from ptad.benchmark.summary import published
+from ptad.benchmark.paper_tables import CLAIMS, claim_table, full_size_table, gap_table
+from ptad.benchmark.store import Results, ResultStore
+from ptad.benchmark.tables import averages_table, published
 from ptad.errors import DataError
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +25,7 @@ NAMES = ("breastw", "cardio", "glass", "pima", "wbc", "wine", "thyroid")
 def row(method: str, dataset: str, value: float, experiment: str = "main", **changes: Any) -> dict[str, Any]:
     made: dict[str, Any] = {"experiment": experiment, "variant": method, "method": method, "dataset": dataset}
     made |= {"seed": 0, "scaling": "own", "status": "ok", "reason": "", "config_hash": "x", "finished_at": "2026-01-01"}
-    made |= {"n_train": 10, "n_test": 20, "n_features": 3, "prevalence": 0.5, "twin_share": 0.25}
+    made |= {"n_train": 10, "n_test": 20, "n_features": 3, "prevalence": 0.5, "duplicate_share": 0.25}
     made |= {"fit_seconds": 1.0, "score_seconds": 2.0}
     made |= dict.fromkeys(("auc_pr", "auc_roc", "auc_pr_at_1", "auc_pr_at_5"), value)
     return made | changes
@@ -52,35 +49,37 @@ def folder_of(folder: Path, rows: list[dict[str, Any]]) -> Results:
 
 def test_averages_stand_beside_the_published_ones() -> None:
     table = averages_table(grid(), "main")
-    knn, ptad = ([cell.text for cell in cells] for cells in table.rows)
+    knn, ptad = ([cell.strip("*") for cell in cells] for cells in table.rows)
     assert knn == ["knn", "own", "0.5300", "0.6761", "2.00", "0.5300", "0.8780", "2.00", "1"]
     assert ptad[:4] == ["ptad-paper", "own", "0.6600", "0.7513"]
     ablation = averages_table(grid(), "ablation", variant_order("ablation"))
-    assert [cells[0].text for cells in ablation.rows] == ["nothing", "full"]
-    assert [cells[3].text for cells in ablation.rows] == ["0.6381", "0.7513"]
+    assert [cells[0] for cells in ablation.rows] == ["nothing", "full"]
+    assert [cells[3] for cells in ablation.rows] == ["0.6381", "0.7513"]
 
 
 def test_published_experiments_name_real_variants() -> None:
-    for experiment, variant, dataset in published_experiments():
+    found = [key for key in published() if key[0] != "main"]
+    assert len(found) == 56
+    for experiment, variant, dataset in found:
         assert variant in variant_order(experiment)
         assert dataset == "average" or dataset in EXPERIMENTS[experiment].datasets
 
 
 def test_claims_name_real_variants_and_get_a_verdict() -> None:
-    for claim in CLAIMS:
-        if claim.experiment != "main":
-            assert {claim.better, claim.worse} <= set(variant_order(claim.experiment)), claim
-    found = {cells[0].text: [cell.text for cell in cells] for cells in claim_table(grid()).rows}
-    assert found["PTAD beats knn"][3:] == ["+0.1300", "7", "7", "0.016", "holds"]
-    assert found["the whole beats the bare net"][3:] == ["-0.1000", "7", "0", "0.016", "the opposite holds"]
+    for _, experiment, better, worse in CLAIMS:
+        if experiment != "main":
+            assert {better, worse} <= set(variant_order(experiment)), (better, worse)
+    found = {cells[0]: cells for cells in claim_table(grid()).rows}
+    assert found["PTAD beats knn"][2:] == ["+0.0752", "+0.1300", 7, 7, "0.016", "holds"]
+    assert found["the whole beats the bare net"][2:] == ["+0.1132", "-0.1000", 7, 0, "0.016", "the opposite holds"]
+    assert found["PTAD beats MCM on four types of anomalies"][2] == "+0.0379" and found["masks help an MLP"][2] == ""
     assert found["PTAD beats mcm"][-1] == "not measured"
 
 
 def test_full_size_beside_capped() -> None:
     table = full_size_table(grid(), [row("knn", "wine", 0.9), row("knn", "fraud", 0.7)])
-    texts = [[cell.text for cell in cells] for cells in table.rows]
-    assert texts[0][5:7] == ["0.7000 / 0.7000", ""]
-    assert texts[1][5:7] == ["0.9000 / 0.9000", "0.5500 / 0.5500"]
+    assert table.rows[0][5:7] == ["0.7000 / 0.7000", ""]
+    assert table.rows[1][5:7] == ["0.9000 / 0.9000", "0.5500 / 0.5500"]
 
 
 def test_only_blocks_change(tmp_path: Path) -> None:
@@ -144,7 +143,7 @@ def test_paper_grid_page_marks_what_was_picked_with_labels(tmp_path: Path) -> No
     text = grid_page(folder_of(tmp_path, rows))
     assert "preset 0.3100, best single setting (steady) 0.5100" in text
     assert "picked with test labels per table 0.8100, per table and seed 0.8100" in text
-    printed = np.mean([published()["ptad", name].auc_pr for name in names])
+    printed = np.mean([published()["main", "ptad-paper", name].auc_pr for name in names])
     assert 0.51 < printed < 0.81 and "is enough to reach the printed mean" in text
     wine_line = next(line for line in text.splitlines() if line.startswith("| Wine"))
     assert "| 0.3100 / 0.3000 | 0.5100 / 0.5000 | 0.8100 / 0.8000 |" in wine_line
@@ -171,9 +170,9 @@ def test_every_experiment_has_a_page() -> None:
 def test_planned_cells_without_a_figure_are_listed() -> None:
     measured = [row("mcm", "wine", 0.5, seed=seed) for seed in (0, 1)]
     lost = row("mcm", "wine", 0.5, seed=2, status="failed", reason="out of memory. More.", scaling="minmax")
-    found = {(cells[0].text, cells[1].text): cells[2].text for cells in gap_table([*measured, lost]).rows}
+    found = {cells[:2]: cells[2] for cells in gap_table([*measured, lost]).rows}
     assert found["main", "Wine"].startswith("mcm (seed 2; failed: out of memory); dte-c (seed 0, 1, 2)")
     assert ("ablation", "Census") in found and "(seed 0)" in found["ablation", "Census"]
     again = row("mcm", "wine", 0.5, seed=2, scaling="standard")
-    cells = next(cells for cells in gap_table([*measured, lost, again]).rows if cells[1].text == "Wine")
-    assert cells[2].text.startswith("dte-c (seed 0, 1, 2)")
+    cells = next(cells for cells in gap_table([*measured, lost, again]).rows if cells[1] == "Wine")
+    assert cells[2].startswith("dte-c (seed 0, 1, 2)")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptad.benchmark.encoding import fill_gaps, one_hot, one_hot_columns
+from ptad.benchmark.encoding import fill_gaps, one_hot, one_hot_columns, scale_columns
 from ptad.benchmark.metrics import average_precision_at, evaluate, observed_false_alarms
-from ptad.benchmark.scaling import scale_columns
-from ptad.benchmark.split import cap_split, half_split, twin_share
+from ptad.benchmark.split import cap_split, duplicate_share, half_split
 from ptad.errors import DataError, SettingError
 from ptad.tables.features import Features
 
@@ -45,13 +44,13 @@ def test_caps_keep_the_prevalence() -> None:
     assert rare[cap_split(half_split(rare, 0), rare, 0, None, 20).test].sum() == 1
 
 
-def test_twin_share() -> None:
+def test_share_of_duplicate_rows() -> None:
     X = np.array([[1.0, 2.0]] * 5 + [[float(i), 0.0] for i in range(5)], dtype=np.float32)
     y = np.zeros(10, dtype=bool)
     split = half_split(y, 0)
-    twins = [any(np.array_equal(X[i], X[j]) for j in split.train) for i in split.test]
-    assert twin_share(X, y, split) == pytest.approx(np.mean(twins))
-    assert 0 < np.mean(twins) < 1
+    found = [any(np.array_equal(X[i], X[j]) for j in split.train) for i in split.test]
+    assert duplicate_share(X, y, split) == pytest.approx(np.mean(found))
+    assert 0 < np.mean(found) < 1
 
 
 def test_scaling_is_fitted_on_training_rows_only() -> None:

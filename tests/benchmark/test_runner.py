@@ -13,8 +13,8 @@ import torch
 
 from ptad.benchmark import runner, workers
 from ptad.benchmark.loading import Dataset
-from ptad.benchmark.measurement import Cell, Task, config_hash, measure
-from ptad.benchmark.plan import RunSettings, make_grid
+from ptad.benchmark.measurement import Task, measure
+from ptad.benchmark.plan import Cell, RunSettings, config_hash, make_grid
 from ptad.benchmark.runner import run_grid
 from ptad.benchmark.store import ResultStore
 from ptad.errors import DataError, SettingError
@@ -130,14 +130,14 @@ def test_a_cell_measured_under_another_name_is_not_measured_again(tmp_path: Path
     run_grid([first], store, load, execute=measure_here)
     rows = run_grid([second, different], store, load, execute=measure_here)
     assert len(measured) == 2 and len(list(store.read())) == 3
-    twin, original = rows[0], next(row for row in store.read() if row["variant"] == "knn")
-    assert (twin["experiment"], twin["variant"]) == names[1]
-    assert {k: twin[k] for k in ("auc_pr", "fit_seconds")} == {k: original[k] for k in ("auc_pr", "fit_seconds")}
+    adopted, original = rows[0], next(row for row in store.read() if row["variant"] == "knn")
+    assert (adopted["experiment"], adopted["variant"]) == names[1]
+    assert {k: adopted[k] for k in ("auc_pr", "fit_seconds")} == {k: original[k] for k in ("auc_pr", "fit_seconds")}
     if not torch.cuda.is_available():  # then "auto" is the CPU, where the cell was measured
         auto = [replace(second, experiment="third")]
         assert run_grid(auto, store, load, RunSettings(device="auto"))[0]["auc_pr"] == original["auc_pr"]
     n_rows = len(list(store.read()))
-    elsewhere = RunSettings(device="cuda")  # another device draws other random numbers: no twin
+    elsewhere = RunSettings(device="cuda")  # another device draws other random numbers: another cell
     run_grid([replace(second, experiment="last")], store, load, elsewhere, execute=lambda *a, **k: measured.append(-1))
     assert measured[-1] == -1 and len(list(store.read())) == n_rows
 

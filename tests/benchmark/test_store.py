@@ -85,7 +85,7 @@ def test_other_versions_and_foreign_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not a results file"):
         ResultStore(path).append(make_row())
     path.write_text("format_version,method\n0,knn\n")
-    with pytest.raises(DataError, match="another format than version 2"):
+    with pytest.raises(DataError, match="another format than version 3"):
         ResultStore(path).read()
     path.write_text(",".join(COLUMNS) + "\n" + ",".join(["7", *[""] * (len(COLUMNS) - 1)]) + "\n")
     with pytest.raises(DataError, match="line 2: format version '7'"):

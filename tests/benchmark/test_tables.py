@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from ptad.benchmark.figures import sweep_figure
-from ptad.benchmark.report import beside_published, coverage_table, experiment_tables, value_table
+from ptad.benchmark.markdown import Table, emphasise, to_markdown
 from ptad.benchmark.statistics import compare, elo_ratings, mean_ranks, win_rates
-from ptad.benchmark.summary import summarise
-from ptad.benchmark.tables import BEST, Table, TableCell, plain_table, to_markdown
+from ptad.benchmark.summary import Summary, complete
+from ptad.benchmark.tables import coverage_table, experiment_tables, published_table, value_table
 from ptad.errors import DataError
 
 NAMES = ("breastw", "cardio", "glass", "pima", "wbc", "wine")
@@ -36,25 +36,25 @@ def grid() -> list[dict[str, Any]]:
 
 
 def test_better_scaling_counts_and_seeds_are_averaged() -> None:
-    summary = summarise(grid(), "auc_pr")
+    summary = Summary(grid())
     assert summary.scaling == {"lof": "standard", "knn": "minmax", "ptad": "own"}
-    figure = summary.figures["knn", "breastw"]
-    assert figure.mean == pytest.approx(0.51) and figure.std == pytest.approx(np.std([0.5, 0.52], ddof=1))
-    assert figure.n_seeds == 2
+    assert summary.values("auc_pr").at["breastw", "knn"] == pytest.approx(0.51)
+    assert summary.values("auc_pr", "std").at["breastw", "knn"] == pytest.approx(np.std([0.5, 0.52], ddof=1))
+    assert summary.values("auc_pr", "count").at["breastw", "knn"] == 2
 
 
 def test_one_scaling_for_all_tables_and_metrics() -> None:
     rows = [row("knn", "wine", "minmax", 0.9), row("knn", "glass", "minmax", 0.1)]
     rows += [row("knn", "wine", "standard", 0.2), row("knn", "glass", "standard", 0.3)]
-    summary = summarise(rows, "auc_roc")
+    summary = Summary(rows)
     assert summary.scaling["knn"] == "minmax"
-    assert summary.value("knn", "glass") == 0.1  # not the better of the two
+    assert summary.values("auc_roc").at["glass", "knn"] == 0.1  # not the better of the two
 
 
 def test_scalings_are_compared_on_splits_that_both_have() -> None:
     rows = [row("mcm", "wine", "standard", 0.5), row("mcm", "wine", "minmax", 0.6)]
     rows += [row("mcm", "wine", "minmax", 0.1, seed) for seed in (1, 2)]  # harder splits, minmax only
-    assert summarise(rows, "auc_pr").scaling["mcm"] == "minmax"
+    assert Summary(rows).scaling["mcm"] == "minmax"
 
 
 def test_configurations_of_one_cell_are_not_averaged() -> None:
@@ -64,8 +64,9 @@ def test_configurations_of_one_cell_are_not_averaged() -> None:
         row("knn", "wine", "own", 0.5, config_hash="c", finished_at="2026-01-01"),
         row("knn", "wine", "own", None, config_hash="d", finished_at="2026-01-04", status="failed"),
     ]
-    figure = summarise(rows, "auc_pr").figures["knn", "wine"]
-    assert figure.mean == 0.9 and figure.n_seeds == 1
+    summary = Summary(rows)
+    assert summary.values("auc_pr").at["wine", "knn"] == 0.9
+    assert summary.values("auc_pr", "count").at["wine", "knn"] == 1
 
 
 def test_mean_ranks_share_ties() -> None:
@@ -75,41 +76,48 @@ def test_mean_ranks_share_ties() -> None:
 def test_averages_use_shared_tables_only_and_failures_show() -> None:
     rows = [*grid(), row("gmm", "wine", "own", 0.9), row("gmm", "pima", "own", None, status="timeout", reason="late")]
     rows.append(row("gmm", "wbc", "own", 0.4, status="capped", reason="few rows"))
-    summary = summarise(rows, "auc_pr")
-    assert summary.complete() == (["lof", "knn", "ptad"], list(NAMES))  # gmm has too few tables to shorten the list
+    shared = complete(Summary(rows).values("auc_pr"))
+    # gmm has too few tables to shorten the list
+    assert list(shared.columns) == ["lof", "knn", "ptad"] and list(shared.index) == list(NAMES)
     rows += [row("gmm", name, "own", 0.5) for name in ("breastw", "cardio", "glass")]
-    summary = summarise(rows, "auc_pr")
-    assert summary.complete()[1] == ["breastw", "cardio", "glass", "wbc", "wine"]
-    text = to_markdown(value_table(summary))
+    summary = Summary(rows)
+    assert list(complete(summary.values("auc_pr")).index) == ["breastw", "cardio", "glass", "wbc", "wine"]
+    text = to_markdown(value_table(summary, "auc_pr"))
     assert "timeout: late" in text and "capped: few rows" in text and "over the 5 tables" in text
     pima = next(line for line in text.splitlines() if line.startswith("| Pima"))
     assert "– [" in pima
     coverage = coverage_table(rows)
-    gmm = next(cells for cells in coverage.rows if cells[0].text == "gmm")
-    assert [cell.text for cell in gmm[1:]] == ["6", "4", "1", "0", "1", "0"]
+    gmm = next(cells for cells in coverage.rows if cells[0].startswith("gmm"))
+    assert gmm == ["gmm [1]", 6, 4, 1, 0, 1, 0]
 
 
 def test_beside_published_marks_suspects() -> None:
-    text = to_markdown(beside_published(summarise(grid(), "auc_pr")))
+    text = to_markdown(published_table(Summary(grid()), "auc_pr"))
     pima = next(line for line in text.splitlines() if line.startswith("| Pima"))
     assert "/ 0.9772 [" in pima and "/ 0.7308" in pima
     assert "swapped" in text and "over 6 tables" in text
 
 
 def test_compare_orders_by_rank_and_corrects() -> None:
-    summary = summarise(grid(), "auc_pr")
-    result = compare(summary.methods, summary.matrix())
-    assert result.methods == ["ptad", "knn", "lof"]
-    assert result.ranks.tolist() == [1.0, 2.0, 3.0]
+    values = Summary(grid()).values("auc_pr")
+    ranks, p_values = compare(list(values.columns), values.to_numpy())
+    assert ranks.to_dict() == {"ptad": 1.0, "knn": 2.0, "lof": 3.0} and list(ranks) == [1.0, 2.0, 3.0]
     # Six of six differences have the same sign: p = 2 / 2^6, times three pairs.
-    assert result.p_values[0, 1] == pytest.approx(3 * 2 / 2**6)
-    assert np.diag(result.p_values).tolist() == [1.0, 1.0, 1.0]
+    assert p_values.at["ptad", "knn"] == pytest.approx(3 * 2 / 2**6)
+    assert np.diag(p_values).tolist() == [1.0, 1.0, 1.0]
 
 
 def test_markdown_escapes() -> None:
-    table = Table("More", ["a_b", "c|d"], [[TableCell("x"), TableCell("0.5 ± 0.1", BEST, (1,))]], ["n & m"])
-    assert "c\\|d" in to_markdown(table) and "**0.5 ± 0.1** [1]" in to_markdown(table)
-    assert to_markdown(plain_table("", ["a"], [[1]])) == "| a |\n|---|\n| 1 |"
+    table = Table("More", ["a_b", "c|d"], [["x", "0.5 ± 0.1"]], ["n & m"])
+    assert "c\\|d" in to_markdown(table) and "| x | 0.5 ± 0.1 |" in to_markdown(table)
+    assert to_markdown(table).endswith("\n\n[1] n & m  ")
+    assert to_markdown(Table("", ["a"], [[1]])) == "| a |\n|---|\n| 1 |"
+
+
+def test_the_best_is_bold_and_the_second_best_in_italics() -> None:
+    keys = [0.2, 0.9, float("nan"), 0.5, 0.9]
+    assert emphasise(list("abcde"), keys, second=True) == ["a", "**b**", "c", "*d*", "**e**"]
+    assert emphasise(list("abcde"), keys) == ["a", "**b**", "c", "d", "**e**"]
 
 
 def test_notes_give_the_first_sentence_only() -> None:

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from ptad.benchmark.loading import Dataset
-from ptad.benchmark.measurement import Cell
-from ptad.benchmark.plan import RunSettings
+from ptad.benchmark.plan import Cell, RunSettings
 from ptad.benchmark.ray_workers import cluster_executor
 from ptad.benchmark.runner import run_grid
 from ptad.benchmark.store import ResultStore

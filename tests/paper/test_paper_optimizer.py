@@ -15,7 +15,6 @@ from pytorch_optimizer import Lamb, Lookahead
 
 from ptad.errors import MissingExtraError
 from ptad.paper.optimizer import Optimizer, learning_rates
-from ptad.paper.settings import NetworkSettings
 
 # schedule -------------------------------------------------------------------------------------------------------------
 
@@ -39,9 +38,11 @@ def test_schedule_of_any_length(n_steps: int, warmup: int) -> None:
 # optimiser ------------------------------------------------------------------------------------------------------------
 
 
-def run_ours(optimizer: str, start: torch.Tensor, gradients: list[torch.Tensor], **fields: Any) -> torch.Tensor:
+def run_ours(
+    optimizer: str, start: torch.Tensor, gradients: list[torch.Tensor], clip: float = 1.0, **fields: Any
+) -> torch.Tensor:
     parameter = torch.nn.Parameter(start.clone())
-    ours = Optimizer([parameter], NetworkSettings(optimizer=optimizer, **fields), torch.device("cpu"))
+    ours = Optimizer([parameter], optimizer, 0.01, clip=clip, **fields)
     for step, gradient in enumerate(gradients):
         ours.rate.fill_(0.01 * (step + 1))
         parameter.grad = gradient.clone()
@@ -95,11 +96,11 @@ def test_adamw_equals_torch_used_directly() -> None:
         direct.param_groups[0]["lr"] = 0.01 * (step + 1)
         parameter.grad = gradient.clamp(-0.5, 0.5)
         direct.step()
-    found = run_ours("adamw", start, gradients, weight_decay=0.1, gradient_clip=0.5)
+    found = run_ours("adamw", start, gradients, weight_decay=0.1, clip=0.5)
     assert torch.allclose(found, parameter.detach(), atol=1e-6)
 
 
 def test_lamb_without_its_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pytorch_optimizer", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'ptad\[torch\]'"):
-        Optimizer([torch.nn.Parameter(torch.ones(2))], NetworkSettings(), torch.device("cpu"))
+        Optimizer([torch.nn.Parameter(torch.ones(2))], "lamb", 0.01)

@@ -151,6 +151,28 @@ def test_a_fit_goes_on_without_its_page_and_is_scored(browser, walk, tmp_path):
     assert done["state"] == "done" and done["scores"]["rows"] == 200
 
 
+def test_signs_and_dates_are_chosen_and_a_part_that_fails_hides_no_other(browser, walk, tmp_path):
+    lines = [f"{1 + i % 28:02d}/{1 + i % 12:02d}/2024;{i % 9},5;{i % 7}" for i in range(120)]
+    (tmp_path / "signs.csv").write_text("\n".join(["day;price;n", *lines]))
+    opened = Page(browser, walk.url)
+    page = opened.page
+    page.set_input_files("#file", tmp_path / "signs.csv")
+    page.wait_for_selector("#fit")
+    page.select_option("#decimal", ",")
+    page.get_by_label("Date format of day").fill("%d/%m/%Y")
+    page.click("#fit")
+    page.wait_for_selector("#threshold")
+    job = walk.http.get(f"/v1/jobs/{page.url.split('/')[-1]}").json()
+    columns = {c["name"]: c for c in walk.http.get(f"/v1/models/{job['model']}").json()["columns"]}
+    assert columns["day"]["formats"] == ["%d/%m/%Y"] and columns["price"]["decimal"] == ","
+    refusal = {"status": 409, "content_type": "application/problem+json", "body": '{"detail": "It is not there."}'}
+    page.route("**/v1/jobs/*/timeline", lambda route: route.fulfill(**refusal))
+    page.reload()
+    wait_for_text(page, "#news", "Not shown: scores over time. It is not there.")
+    assert page.locator("#threshold").count() == 1
+    opened.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_api_is_described_without_the_network(browser, walk, scheme):
     opened = Page(browser, f"{walk.url}/docs", viewport={"width": 390, "height": 800}, color_scheme=scheme)

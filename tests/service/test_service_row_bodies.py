@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 
 import pytest
 from in_process import ask
@@ -12,6 +13,7 @@ from ptad.errors import DataError
 from ptad.service.routes.scores import INLINE_BYTES
 from ptad.service.rows import parse_rows
 from ptad.service.settings import Limits
+from stopping import HANG, wait_until
 
 JSON = {"Content-Type": "application/json"}
 SCORE, EXPLAIN = "/v1/models/tiny-model/score", "/v1/models/tiny-model/explain"
@@ -113,3 +115,19 @@ def test_other_bodies_are_small(tmp_path):
         assert (await client.post("/v1/fits", content=nan, headers=JSON)).status_code in (400, 404, 422)
 
     ask(tmp_path, Limits(message_bytes=2000), questions)
+
+
+def endless(limits, path, name):
+    time.sleep(HANG)
+
+
+def test_a_large_body_that_takes_too_long_is_given_up(tmp_path, model_folder, json_rows, monkeypatch):
+    async def questions(client, context):
+        run = context.sandbox.run
+        monkeypatch.setattr(context.sandbox, "run", lambda work, path, name, **_: run(endless, path, name=name))
+        for url in (SCORE, EXPLAIN):
+            refused = await client.post(url, content=large(json_rows[:100]), headers=JSON)
+            assert refused.status_code == 503 and "Try again later" in refused.json()["detail"]
+        await asyncio.to_thread(wait_until, lambda: not context.sandbox._processes)  # nobody works on it any more
+
+    ask(tmp_path, Limits(request_seconds=0.5), questions, (model_folder,))

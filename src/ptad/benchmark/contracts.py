@@ -142,12 +142,11 @@ def batch_dependence(peer: Peer, X: npt.ArrayLike) -> float:
 
 #: Checks that need only the method itself, by name.
 CHECKS: dict[str, Callable[[PeerFactory], None]] = {
-    "scores_usable": check_scores_usable,
-    "finds_planted": check_finds_planted,
-    "loss_fell": check_loss_fell,
-    "same_seed_same_scores": check_same_seed_same_scores,
-    "input_untouched": check_input_untouched,
-    "batch_dependence_declared": check_batch_dependence_declared,
+    check.__name__.removeprefix("check_"): check
+    for check in (
+        *(check_scores_usable, check_finds_planted, check_loss_fell),
+        *(check_same_seed_same_scores, check_input_untouched, check_batch_dependence_declared),
+    )
 }
 
 

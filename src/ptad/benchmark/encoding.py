@@ -1,13 +1,21 @@
-"""Encoded rows as a matrix of numbers alone, for methods that know neither categories nor missing cells."""
+"""Rows as numbers alone, for methods that know neither categories nor missing cells: one-hot, filled, scaled.
+
+What is filled in and how columns are scaled is fitted on training rows only.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
+from ptad.errors import SettingError
 from ptad.tables.features import Features
 
 Matrix = npt.NDArray[np.float32]
+
+#: The scalings that a method without one of its own is run under, and the mark of one that has its own.
+SCALINGS = ("standard", "minmax")
+OWN = "own"
 
 
 def one_hot(rows: npt.NDArray[np.float64], features: Features, indicators: bool = False) -> Matrix:
@@ -39,3 +47,30 @@ def fill_gaps(train: Matrix, test: Matrix) -> tuple[Matrix, Matrix]:
     known = ~gone.all(axis=0)
     middle[known] = np.nanmedian(train[:, known], axis=0)
     return np.where(gone, middle, train), np.where(np.isnan(test), middle, test)
+
+
+def scale_columns(train: Matrix, test: Matrix, scaling: str) -> tuple[Matrix, Matrix]:
+    """Scale both matrices by what the training rows say; missing cells get their median.
+
+    Parameters
+    ----------
+    train, test : ndarray of shape (n, n_features)
+        Unscaled rows; left as they are.
+    scaling : {"standard", "minmax", "own"}
+        Zero mean and unit deviation; [0, 1] on the training rows; or nothing. A constant column is only shifted.
+    """
+    train, test = fill_gaps(train, test)
+    if scaling == OWN:
+        return train, test
+    rows = train.astype(np.float64)
+    if scaling == "standard":
+        shift, width = rows.mean(axis=0), rows.std(axis=0)
+    elif scaling == "minmax":
+        shift = rows.min(axis=0)
+        width = rows.max(axis=0) - shift
+    else:
+        raise SettingError(f"There is no scaling {scaling!r}. Choose from: {', '.join((*SCALINGS, OWN))}.")
+    # Rounding leaves a constant column a deviation of about 1e-16 of its size; dividing by that would blow it up.
+    width = np.where(width > 1e-12 * np.maximum(1.0, np.abs(shift)), width, 1.0)
+    scaled_test = ((test - shift) / width).astype(np.float32)
+    return ((rows - shift) / width).astype(np.float32), scaled_test

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ptad.benchmark.board import make_board
 from ptad.benchmark.catalogue import dataset_title
 from ptad.benchmark.metrics import TITLES
-from ptad.benchmark.results import Results
-from ptad.benchmark.statistics import Comparison, compare
-from ptad.benchmark.store import Row
-from ptad.benchmark.summary import summarise
+from ptad.benchmark.statistics import compare
+from ptad.benchmark.store import Results, Row
+from ptad.benchmark.summary import METRICS, Board, Summary, make_board
 from ptad.errors import MissingExtraError
 
 _OURS = "#b5482a"
@@ -51,8 +49,7 @@ def save_critical_difference(rows: Sequence[Row], collection: str, path: Path, m
     if len(board.methods) < 2 or len(board.datasets) < 6:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    result = compare(board.methods, board.values[metric])
-    _save(critical_difference_figure(result, len(board.datasets), metric), path)
+    _save(critical_difference_figure(board, metric), path)
     return True
 
 
@@ -63,14 +60,13 @@ def _save(figure: Any, path: Path) -> None:
 
 def sweep_figure(rows: Sequence[Row], prefix: str, label: str) -> Any:
     """AUC-PR and AUC-ROC of every table over the swept setting, at equal steps: the values grow in multiples."""
+    summary = Summary(rows)
+    names = sorted(summary.methods, key=lambda name: float(name.removeprefix(prefix)))
     figure, axes = _pyplot().subplots(1, 2, figsize=(9, 3.2), layout="constrained")
-    for axis, metric in zip(axes, ("auc_pr", "auc_roc"), strict=True):
-        summary = summarise(rows, metric)
-        values = sorted(summary.methods, key=lambda name: float(name.removeprefix(prefix)))
-        for dataset in summary.datasets:
-            heights = [summary.value(value, dataset) for value in values]
-            axis.plot(range(len(values)), heights, marker="o", ms=4, label=dataset_title(dataset))
-        axis.set_xticks(range(len(values)), [v.removeprefix(prefix) for v in values], fontsize=8)
+    for axis, metric in zip(axes, METRICS, strict=True):
+        for dataset, heights in summary.values(metric)[names].iterrows():
+            axis.plot(range(len(names)), heights, marker="o", ms=4, label=dataset_title(dataset))
+        axis.set_xticks(range(len(names)), [name.removeprefix(prefix) for name in names], fontsize=8)
         axis.set_xlabel(label, fontsize=9)
         axis.set_ylabel(TITLES[metric], fontsize=9)
         axis.spines[["top", "right"]].set_visible(False)
@@ -78,29 +74,29 @@ def sweep_figure(rows: Sequence[Row], prefix: str, label: str) -> Any:
     return figure
 
 
-def critical_difference_figure(result: Comparison, n_tables: int, metric: str) -> Any:
+def critical_difference_figure(board: Board, metric: str) -> Any:
     """Mean ranks on a line; bars join methods that Holm-corrected Wilcoxon tests do not tell apart."""
-    try:
-        import pandas
-        import scikit_posthocs
-    except ImportError as error:
-        raise MissingExtraError("scikit-posthocs", "bench", "The critical-difference diagram") from error
-    figure, axes = _pyplot().subplots(figsize=(9, 1.2 + 0.2 * len(result.methods)))
+    ranks, p_values = compare(board.methods, board.values[metric])
+    import scikit_posthocs
+
+    figure, axes = _pyplot().subplots(figsize=(9, 1.2 + 0.2 * len(ranks)))
     # Numbers stand for the methods: sets of text have another order in every process, and so would the lines drawn.
-    names = range(len(result.methods))
+    methods, names = list(ranks.index), range(len(ranks))
     scikit_posthocs.critical_difference_diagram(
-        pandas.Series(result.ranks, index=names),
-        pandas.DataFrame(result.p_values, index=names, columns=names),
+        ranks.set_axis(names),
+        p_values.set_axis(names, axis=0).set_axis(names, axis=1),
         ax=axes,
         label_fmt_left="{label} ({rank:.2f}) ",
         label_fmt_right=" {label} ({rank:.2f})",
-        color_palette={place: _colour(name) for place, name in enumerate(result.methods)},
+        color_palette={place: _colour(name) for place, name in enumerate(methods)},
         # A group need not be contiguous: a bar may pass methods that do differ. Dots say who belongs to it.
         crossbar_props={"marker": "o", "markersize": 5, "linewidth": 1.5, "color": _INK},
     )
     for text in axes.texts:
-        text.set_text(re.sub(r"\d+", lambda found: result.methods[int(found[0])], text.get_text(), count=1))
-    axes.set_title(f"Mean ranks by {TITLES[metric]}, {n_tables} tables; dots on one bar: p ≥ 0.05", fontsize=10)
+        text.set_text(re.sub(r"\d+", lambda found: methods[int(found[0])], text.get_text(), count=1))
+    axes.set_title(
+        f"Mean ranks by {TITLES[metric]}, {len(board.datasets)} tables; dots on one bar: p ≥ 0.05", fontsize=10
+    )
     return figure
 
 

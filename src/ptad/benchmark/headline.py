@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from ptad.benchmark.board import METRICS, make_board
-from ptad.benchmark.leaderboard import BASELINE, SAMPLE, sample_rows
+from ptad.benchmark.leaderboard import BASELINE, SAMPLE, sample_rows, won
+from ptad.benchmark.markdown import Table, to_markdown
 from ptad.benchmark.metrics import RATES
 from ptad.benchmark.peers import DEEP_PEERS
-from ptad.benchmark.results import Results
-from ptad.benchmark.store import ALARM_COLUMNS, Row
-from ptad.benchmark.summary import experiment_rows
-from ptad.benchmark.tables import plain_table, to_markdown
+from ptad.benchmark.store import ALARM_COLUMNS, Results, Row
+from ptad.benchmark.summary import METRICS, Board, experiment_rows, make_board
 
 DEFAULT, PAPER = "ptad", "ptad-paper"
 GROUPS = {
@@ -27,7 +26,7 @@ def headline(results: Results) -> str:
     macro, paper = (experiment_rows(results.rows(name), "main") for name in ("macro", "paper"))
     body = [*_macro_lines(macro), _paper_line(paper), _typed_line(results.measurement("typed-tables"))]
     header = ["mean AUC-PR / AUC-ROC", "`default`", "first neighbour", "`paper`"]
-    return f"{to_markdown(plain_table('', header, body))}\n\n{' '.join(_sentences(macro))}"
+    return f"{to_markdown(Table('', header, body))}\n\n{' '.join(_sentences(macro))}"
 
 
 def _macro_lines(rows: Sequence[Row]) -> list[list[str]]:
@@ -35,8 +34,8 @@ def _macro_lines(rows: Sequence[Row]) -> list[list[str]]:
     lines = []
     for group, title in GROUPS.items():
         chosen = board.groups[group]
-        pairs = [[board.column(method, metric)[chosen].mean() for metric in METRICS] for method in (DEFAULT, BASELINE)]
-        lines.append([title.format(n=int(chosen.sum())), *map(_pair, pairs), ""])
+        pairs = [_pair(board, method, chosen) for method in (DEFAULT, BASELINE)]
+        lines.append([title.format(n=int(chosen.sum())), *pairs, ""])
     return lines
 
 
@@ -49,8 +48,7 @@ def _paper_line(rows: Sequence[Row]) -> list[str]:
         f"the paper's {len(board.datasets)} tables, at most {most[0]:,} training and {most[1]:,} test rows, seeds 0 to "
         f"{max(seeds[DEFAULT])} (`paper`: to {max(seeds[PAPER])})"
     )
-    pairs = [[board.column(m, metric).mean() for metric in METRICS] for m in (DEFAULT, BASELINE, PAPER)]
-    return [title, *map(_pair, pairs)]
+    return [title, *(_pair(board, method) for method in (DEFAULT, BASELINE, PAPER))]
 
 
 def _typed_line(rows: Sequence[dict[str, str]]) -> list[str]:
@@ -63,21 +61,18 @@ def _typed_line(rows: Sequence[dict[str, str]]) -> list[str]:
 def _sentences(rows: Sequence[Row]) -> list[str]:
     board = make_board(rows, "macro")
     gains = board.gains(BASELINE, "auc_pr")[:, board.methods.index(DEFAULT)]
-    won = ((gains > 0) + 0.5 * (gains == 0)).mean()
     place = 1 + board.methods.index(DEFAULT)
     found = [
-        f"On the {len(board.datasets)} tables of macrOData it wins against the first neighbour on {won:.0%} and has "
-        f"the {'best' if place == 1 else f'{place}. best'} mean AUC-PR of {len(board.methods)} methods "
+        f"On the {len(board.datasets)} tables of macrOData it wins against the first neighbour on {won(gains):.0%} "
+        f"and has the {'best' if place == 1 else f'{place}. best'} mean AUC-PR of {len(board.methods)} methods "
         "([leaderboard](docs/macro.md))."
     ]
-    sample = sample_rows(rows)
-    if sample:
+    if sample := sample_rows(rows):
         few = make_board(sample, "macro")
         deep = [method for method in few.methods if method in DEEP_PEERS]
-        best = {method: _pair([few.column(method, metric).mean() for metric in METRICS]) for method in few.methods}
         found.append(
             f"On the fixed sample of {SAMPLE} of them that {len(deep)} deep methods were measured on too, it has "
-            f"{best[DEFAULT]}, the best deep method ({deep[0]}) {best[deep[0]]}."
+            f"{_pair(few, DEFAULT)}, the best deep method ({deep[0]}) {_pair(few, deep[0])}."
         )
     own = _of(rows, DEFAULT)
     alarms = [np.mean([row[name] for row in own if row[name] is not None]) for name in ALARM_COLUMNS]
@@ -92,8 +87,9 @@ def _of(rows: Sequence[Row], *methods: str) -> list[Row]:
     return [row for row in rows if row["variant"] in methods]
 
 
-def _pair(values: Sequence[float]) -> str:
-    return " / ".join(f"{value:.3f}" for value in values)
+def _pair(board: Board, method: str, chosen: Any = slice(None)) -> str:
+    """Mean AUC-PR and AUC-ROC of a method over some tables."""
+    return " / ".join(f"{board.column(method, metric)[chosen].mean():.3f}" for metric in METRICS)
 
 
 def _listed(texts: Sequence[str]) -> str:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from ptad.benchmark.board import METRICS, Board, gain_cells, make_board, mean_cells, table_rows
 from ptad.benchmark.collections import fixed_sample, group_of
+from ptad.benchmark.encoding import SCALINGS
+from ptad.benchmark.markdown import Table, emphasise, to_markdown
 from ptad.benchmark.metrics import RATES, TITLES
 from ptad.benchmark.peers import DEEP_PEERS
-from ptad.benchmark.report import coverage_table
-from ptad.benchmark.scaling import SCALINGS
 from ptad.benchmark.statistics import bootstrap_interval, elo_ratings, mean_ranks, win_rates
 from ptad.benchmark.store import ALARM_COLUMNS, MEASURED, Row
-from ptad.benchmark.summary import by_variant, experiment_rows, scaling_means
-from ptad.benchmark.tables import Table, TableCell, plain_table, to_markdown
+from ptad.benchmark.summary import METRICS, Board, by_variant, experiment_rows, make_board, scaling_means
+from ptad.benchmark.tables import coverage_table
 
 #: The first neighbour in clipped min-max columns: the method to beat.
 BASELINE = "nn1-clip1"
@@ -44,8 +44,7 @@ def leaderboard_page(rows: Sequence[Row], collection: str, image: str = "") -> s
     if image:
         parts.insert(3, f"![Mean ranks by AUC-PR; joined methods are not told apart]({image})")
     parts += [to_markdown(table) for table in class_tables(board, main)]
-    sample = sample_rows(main)
-    if sample:
+    if sample := sample_rows(main):
         few = make_board(sample, collection)
         parts += [
             f"## Deep methods: a fixed sample of {SAMPLE} tables",
@@ -77,47 +76,71 @@ def _scalings(rows: Sequence[Row]) -> str:
 
 def board_tables(board: Board) -> list[str]:
     """Means of all methods, and their gains over the first neighbour."""
-    found = [means_table(board)]
-    if BASELINE in board.methods:
-        found.append(baseline_table(board))
+    found = [means_table(board), *([baseline_table(board)] if BASELINE in board.methods else [])]
     return [to_markdown(table) for table in found]
 
 
 def means_table(board: Board, title: str = "Means over tables") -> Table:
     """Elo, mean rank and win rate by AUC-PR; mean AUC-PR and AUC-ROC of every group."""
-    header = ["Method", "Scaling"]
-    columns: list[list[TableCell]] = [
-        [TableCell(method) for method in board.methods],
-        [TableCell(board.scaling[method]) for method in board.methods],
-    ]
+    columns: dict[str, Sequence[str]] = {
+        "Method": board.methods,
+        "Scaling": [board.scaling[method] for method in board.methods],
+    }
     values = board.values["auc_pr"]
     if len(board.methods) > 1:
         anchor = board.methods.index(BASELINE) if BASELINE in board.methods else 0
-        header += ["Elo", "Mean rank", "Win rate"]
-        columns.append(mean_cells(elo_ratings(values, anchor), "{:.0f}"))
-        columns.append(mean_cells(mean_ranks(values), "{:.2f}", largest=False))
-        columns.append(mean_cells(win_rates(values), "{:.0%}"))
+        columns["Elo"] = _figures(elo_ratings(values, anchor), "{:.0f}")
+        columns["Mean rank"] = _figures(mean_ranks(values), "{:.2f}", sign=-1)
+        columns["Win rate"] = _figures(win_rates(values), "{:.0%}")
     for group, chosen in board.groups.items():
         for metric in METRICS:
-            header.append(f"{TITLES[metric]}, {group} ({int(chosen.sum())})")
-            columns.append(mean_cells(board.values[metric][chosen].mean(axis=0)))
-    return Table(title, header, table_rows(columns))
+            means = board.values[metric][chosen].mean(axis=0)
+            columns[f"{TITLES[metric]}, {group} ({int(chosen.sum())})"] = _figures(means)
+    return Table.of_columns(title, columns)
+
+
+def _figures(values: Any, form: str = "{:.4f}", sign: int = 1) -> list[str]:
+    """Numbers as text, the largest (the smallest where ``sign`` is -1) and what reads like it in bold."""
+    texts = [form.format(value) for value in values]
+    top = form.format(sign * (sign * values).max())
+    return emphasise(texts, [float(text == top) or np.nan for text in texts])
+
+
+def gain_table(boards: Sequence[Board], base: str, title: str) -> Table:
+    """What every other method gains over one of them in every group of some boards, with intervals over tables."""
+    methods = [method for method in boards[0].methods if method != base]
+    columns: dict[str, Sequence[str]] = {"Method": methods}
+    for board in boards:
+        others = [board.methods.index(method) for method in methods]
+        for group, chosen in board.groups.items():
+            for metric in METRICS:
+                head = f"{TITLES[metric]}, {group} ({int(chosen.sum())})"
+                columns[head] = _gains(board.gains(base, metric)[chosen][:, others])
+    return Table.of_columns(title, columns)
+
+
+def _gains(gains: Any) -> list[str]:
+    """Mean gains over tables with their intervals."""
+    figures = zip(gains.mean(axis=0), *bootstrap_interval(gains), strict=True)
+    return [f"{m:+.4f} ({a:+.4f} to {b:+.4f})".replace("-0.0000", "+0.0000") for m, a, b in figures]
+
+
+def won(gains: Any) -> Any:
+    """The share of tables with a gain, ties half."""
+    return ((gains > 0) + 0.5 * (gains == 0)).mean(axis=0)
 
 
 def baseline_table(board: Board) -> Table:
     """Every method against the first neighbour: gain with its interval, win rate, share of the gap to the best."""
-    gains = board.gains(BASELINE, "auc_pr")
-    header, columns = ["Method"], [[TableCell(method) for method in board.methods]]
+    columns: dict[str, Sequence[str]] = {"Method": board.methods}
     for group, chosen in board.groups.items():
-        gain = gains[chosen]
-        won = ((gain > 0) + 0.5 * (gain == 0)).mean(axis=0)
-        room = gain.max(axis=1).mean()
-        header += [f"Gain, {group}", f"Won, {group}", f"Gap closed, {group}"]
-        columns.append(gain_cells(gain))
-        columns.append([TableCell(f"{share:.0%}") for share in won])
-        columns.append([TableCell(f"{m / room:.0%}" if room > 0 else "") for m in gain.mean(axis=0)])
+        gains = board.gains(BASELINE, "auc_pr")[chosen]
+        room = gains.max(axis=1).mean()
+        columns[f"Gain, {group}"] = _gains(gains)
+        columns[f"Won, {group}"] = [f"{share:.0%}" for share in won(gains)]
+        columns[f"Gap closed, {group}"] = [f"{m / room:.0%}" if room > 0 else "" for m in gains.mean(axis=0)]
     notes = ["the gap to the best: what the best method of every table, picked with its labels, would gain"]
-    return Table(f"AUC-PR against the first neighbour ({BASELINE})", header, table_rows(columns), notes)
+    return Table.of_columns(f"AUC-PR against the first neighbour ({BASELINE})", columns, notes)
 
 
 def class_tables(board: Board, rows: Sequence[Row]) -> list[Table]:
@@ -125,33 +148,33 @@ def class_tables(board: Board, rows: Sequence[Row]) -> list[Table]:
     known = {str(row["dataset"]): row for row in rows if row["status"] in MEASURED}
     tables = []
     for title, name, edges, number in CLASSES:
-        sizes = np.array([float(known[dataset][name]) for dataset in board.datasets])
-        places = np.searchsorted(edges, sizes, side="left")
-        header, columns = ["Method"], [[TableCell(method) for method in board.methods]]
+        places = np.searchsorted(edges, [float(known[dataset][name]) for dataset in board.datasets], side="left")
+        columns: dict[str, Sequence[str]] = {"Method": board.methods}
         for place in np.unique(places):
             chosen = places == place
             bound = f"above {edges[-1]:{number}}" if place == len(edges) else f"to {edges[place]:{number}}"
-            header.append(f"{bound} ({int(chosen.sum())})")
-            columns.append(mean_cells(board.values["auc_pr"][chosen].mean(axis=0)))
-        tables.append(Table(f"AUC-PR by {title}", header, table_rows(columns)))
+            columns[f"{bound} ({int(chosen.sum())})"] = _figures(board.values["auc_pr"][chosen].mean(axis=0))
+        tables.append(Table.of_columns(f"AUC-PR by {title}", columns))
     return tables
 
 
 def alarm_table(rows: Sequence[Row], collection: str) -> Table:
     """Mean observed false alarms of methods with a calibrated threshold, by group."""
-    body = []
     calibrated = [row for row in rows if any(row.get(name) is not None for name in ALARM_COLUMNS)]
-    found = {name: by_variant(experiment_rows(calibrated, name)) for name in ("main", "false-alarms")}
-    for experiment, variant, own in ((name, *item) for name, groups in found.items() for item in groups.items()):
-        for group in sorted({group_of(collection, str(row["dataset"])) for row in own}):
-            members = [row for row in own if group_of(collection, str(row["dataset"])) == group]
-            cells = [_alarm_cell([row[name] for row in members if row.get(name) is not None]) for name in ALARM_COLUMNS]
-            body.append((variant if experiment == "main" else f"{variant}, calibrated", group, *cells))
+    body = []
+    for experiment, ending in (("main", ""), ("false-alarms", ", calibrated")):
+        for variant, own in by_variant(experiment_rows(calibrated, experiment)).items():
+            groups: dict[str, list[Row]] = {}
+            for row in own:
+                groups.setdefault(group_of(collection, str(row["dataset"])), []).append(row)
+            for group, members in sorted(groups.items()):
+                found = [[row[name] for row in members if row.get(name) is not None] for name in ALARM_COLUMNS]
+                body.append([variant + ending, group, *map(_with_interval, found)])
     header = ["Method", "Group", *(f"at {rate:g}" for rate in RATES)]
-    return plain_table("Observed false alarms, mean over tables", header, body)
+    return Table("Observed false alarms, mean over tables", header, body)
 
 
-def _alarm_cell(values: Sequence[float]) -> str:
+def _with_interval(values: Sequence[float]) -> str:
     if not values:
         return ""
     low, high = bootstrap_interval(np.array(values, dtype=np.float64))
@@ -166,7 +189,7 @@ def scaling_table(rows: Sequence[Row]) -> Table:
         if len(found[0]) == 2:
             body.append([variant, *(f"{means[name]:.4f}" for means in found for name in SCALINGS)])
     header = [f"{TITLES[metric]}, {name}" for metric in METRICS for name in SCALINGS]
-    return plain_table("Both scalings", ["Method", *header], body)
+    return Table("Both scalings", ["Method", *header], body)
 
 
 def cost_table(rows: Sequence[Row]) -> Table:
@@ -181,4 +204,4 @@ def cost_table(rows: Sequence[Row]) -> Table:
             body.append((*texts, *(f"{peak:,.0f}" if peak else "" for peak in memory)))
     header = ["Method", "Device", "Seconds per cell, median", "largest", "all cells"]
     header += ["Peak memory of its process (MB)", "of the GPU (MB)"]
-    return plain_table("Fit and score: time and memory", header, body)
+    return Table("Fit and score: time and memory", header, body)

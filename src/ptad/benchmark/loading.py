@@ -25,9 +25,13 @@ ARRAYS, TABLES = (".npz", ".mat"), (".parquet", ".csv")
 class MissingFileError(DataError):
     """A folder does not hold a table."""
 
+    status = "missing"
+
 
 class WrongTableError(DataError):
     """A file holds another table than its name says."""
+
+    status = "wrong"
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,16 @@
-"""One cell of the grid: a method on a split of a table, and its measurement inside a worker process.
+"""The measurement of one cell inside a worker process.
 
 The worker receives scaled rows and settings, never labels: it cannot pick an epoch, a scaling or a threshold by them.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import multiprocessing
-import os
 import platform
 import sys
-import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
@@ -26,28 +19,6 @@ import numpy.typing as npt
 
 from ptad.benchmark.peers import CHEAP_PEERS, make_peer
 from ptad.devices import resolve_device
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A method, its settings, a table, a seed and a scaling.
-
-    ``experiment`` and ``variant`` tell the rows of different studies in one file apart; the main comparison is
-    experiment ``main`` with the method's name as variant.
-    """
-
-    method: str
-    dataset: str
-    seed: int
-    scaling: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    experiment: str = "main"
-    variant: str = ""
-
-    @property
-    def label(self) -> str:
-        """For logs."""
-        return f"{self.variant or self.method} on {self.dataset}, seed {self.seed}, {self.scaling}"
 
 
 @dataclass(frozen=True)
@@ -76,12 +47,6 @@ class Outcome:
     peak_cuda_mb: float = 0.0
     n_parameters: int = 0
     device: str = ""
-
-
-def config_hash(method: str, params: Mapping[str, Any], max_train: int | None, max_test: int | None) -> str:
-    """Twelve digits that stand for everything that decides a cell's figures besides table, seed and scaling."""
-    content = json.dumps([method, dict(params), max_train, max_test], sort_keys=True, default=str)
-    return hashlib.sha256(content.encode()).hexdigest()[:12]
 
 
 def versions() -> str:
@@ -145,26 +110,6 @@ def _warm_up(method: str) -> None:
     if method in CHEAP_PEERS:
         rows = np.random.default_rng(0).normal(size=(64, 3))
         make_peer(method).fit(rows).anomaly_score(rows)
-
-
-def serve(connection: Connection) -> None:
-    """The life of a worker: say that it is ready, then measure what comes until the run is over."""
-    threading.Thread(target=_die_with_parent, daemon=True).start()
-    connection.send("ready")
-    while True:
-        try:
-            task = connection.recv()
-        except EOFError:  # the run is over
-            return
-        connection.send(measure(task))
-
-
-def _die_with_parent() -> None:
-    """End this worker when the run that started it is gone, even in the middle of a cell."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)
 
 
 def reset_peak_memory() -> None:

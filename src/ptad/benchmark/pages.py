@@ -6,31 +6,49 @@ between the markers is written here, so that text and figures cannot drift apart
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
-from ptad.benchmark.averages import averages_table, full_size_table, twin_table
 from ptad.benchmark.catalogue import catalogue
-from ptad.benchmark.claims import claim_table
-from ptad.benchmark.experiments import EXPERIMENTS, READERS, variant_order
-from ptad.benchmark.gaps import gap_table
+from ptad.benchmark.experiments import EXPERIMENTS, MEASUREMENTS, variant_order
+from ptad.benchmark.figures import draw_all, save_critical_difference
 from ptad.benchmark.headline import headline
 from ptad.benchmark.leaderboard import leaderboard_page
-from ptad.benchmark.methods import methods_list
-from ptad.benchmark.report import coverage_table, experiment_tables, published_tables
-from ptad.benchmark.results import Results
-from ptad.benchmark.store import Row
-from ptad.benchmark.summary import experiment_rows
-from ptad.benchmark.tables import Table, plain_table, to_markdown
+from ptad.benchmark.markdown import folded, to_markdown
+from ptad.benchmark.paper_tables import claim_table, duplicates_table, full_size_table, gap_table
+from ptad.benchmark.peers import PEERS, make_peer
+from ptad.benchmark.store import Results, ResultStore, Row
+from ptad.benchmark.summary import METRICS, Summary, experiment_rows
+from ptad.benchmark.tables import averages_table, coverage_table, experiment_tables, published_table
 from ptad.errors import DataError
 
 _MARK = re.compile(r"<!-- begin ([a-z-]+) -->\n.*?<!-- end \1 -->", re.DOTALL)
+_SECTION = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
 NOT_YET = "*Not measured yet.*"
 LEADERBOARD = "macro"
+
+
+def write_pages(results: Path, docs: Path, readme: Path) -> list[Path]:
+    """Write every generated part of README and documentation anew, tables and pictures; return the files."""
+    for option, place in (("results", results), ("docs", docs), ("readme", readme)):
+        if not place.exists():
+            raise DataError(f"There is no {str(place)!r}. Run this in a clone of ptad, or name it with --{option}.")
+    pages = render_pages(results, docs, readme)
+    for path, text in pages.items():
+        path.write_text(text, encoding="utf-8")
+    return [*pages, *draw_all(results, docs / "images")]
+
+
+def write_leaderboard(results: Path, out: Path, collection: str | None = None) -> None:
+    """Write the leaderboard of a results file; its diagram goes into ``images`` beside it."""
+    rows, name = ResultStore(results).existing(), collection or results.stem
+    image = out.parent / "images" / f"{name}_critical_difference.png"
+    drawn = save_critical_difference(rows, name, image)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(leaderboard_page(rows, name, f"images/{image.name}" if drawn else ""), encoding="utf-8")
 
 
 def render_pages(results: Path, docs: Path, readme: Path) -> dict[Path, str]:
@@ -47,11 +65,10 @@ def render_pages(results: Path, docs: Path, readme: Path) -> dict[Path, str]:
         Has the block ``figures``.
     """
     found = Results(results)
+    image = f"images/{LEADERBOARD}_critical_difference.png"
     pages = {
         readme: fill(readme, {"figures": headline(found)}),
-        docs / f"{LEADERBOARD}.md": leaderboard_page(
-            found.rows(LEADERBOARD), LEADERBOARD, f"images/{LEADERBOARD}_critical_difference.png"
-        ),
+        docs / f"{LEADERBOARD}.md": leaderboard_page(found.rows(LEADERBOARD), LEADERBOARD, image),
         docs / "benchmark.md": fill(docs / "benchmark.md", main_blocks(found)),
         docs / "typed-tables.md": fill(docs / "typed-tables.md", {"results": _measured(found, "typed-tables")}),
     }
@@ -78,18 +95,34 @@ def fill(path: Path, blocks: Mapping[str, str]) -> str:
 def main_blocks(results: Results) -> dict[str, str]:
     """The blocks of the page of the main comparison."""
     rows = results.rows("paper")
+    main = experiment_rows(rows, "main")
+    summary = Summary(main)
     *tables, coverage = experiment_tables(rows)
     return {
         "methods": methods_list(),
         "averages": to_markdown(averages_table(rows, "main")),
         "claims": to_markdown(claim_table(rows)),
-        "details": "\n\n".join(map(_folded, tables)),
-        "published": "\n\n".join(map(_folded, published_tables(rows))),
+        "details": "\n\n".join(map(folded, tables)),
+        "published": "\n\n".join(folded(published_table(summary, metric)) for metric in METRICS),
         "coverage": to_markdown(coverage),
         "gaps": to_markdown(gap_table(rows)),
         "full-size": to_markdown(full_size_table(rows, results.rows("full"))),
-        "duplicates": to_markdown(twin_table(experiment_rows(rows, "main"))),
+        "duplicates": to_markdown(duplicates_table(main)),
     }
+
+
+def methods_list() -> str:
+    """One paragraph per method whose module lists departures from its original: idea, sources, departures."""
+    parts = []
+    for name in PEERS:
+        title, *sections = _SECTION.split(inspect.getdoc(inspect.getmodule(type(make_peer(name)))) or "")
+        found = dict(zip(sections[::2], sections[1::2], strict=True))
+        if "Departures" in found:
+            head = f"**{name}**: {title.strip()} {' '.join(found.get('References', '').split())}".rstrip()
+            # a section without points is one
+            points = re.split(r"^\* ", found["Departures"], flags=re.MULTILINE)
+            parts.append(head + "\n\n" + "\n".join(f"- {' '.join(point.split())}" for point in points if point.strip()))
+    return "\n\n".join(parts).replace("``", "`")
 
 
 def experiment_block(results: Results, page: Path) -> str:
@@ -116,36 +149,14 @@ def variant_block(rows: Sequence[Row], name: str, order: Sequence[str], planned:
         return NOT_YET
     parts = [to_markdown(averages_table(rows, name, order))]
     measured = {(row["variant"], row["dataset"]) for row in chosen}
-    holes = [
-        f"{d} ({n} of {len(order)})" for d in planned if (n := sum((v, d) in measured for v in order)) < len(order)
-    ]
-    if holes:
+    counts = {table: sum((variant, table) in measured for variant in order) for table in planned}
+    if holes := [f"{table} ({n} of {len(order)})" for table, n in counts.items() if n < len(order)]:
         parts.append(f"Planned but not measured in full, with the variants that were: {', '.join(holes)}.")
-    parts += [_folded(table) for table in experiment_tables(rows, name, order)[:2]]
-    parts.append(to_markdown(coverage_table(chosen)))
-    return "\n\n".join(parts)
+    parts += [folded(table) for table in experiment_tables(rows, name, order)[:2]]
+    return "\n\n".join([*parts, to_markdown(coverage_table(chosen))])
 
 
 def _measured(results: Results, name: str) -> str:
     """The tables of a measurement with a file of its own."""
-    rows = results.measurement(name)
-    tables = READERS.get(name, _plain)(rows) if rows else []
-    return "\n\n".join(map(to_markdown, tables))
-
-
-def _plain(rows: Sequence[Mapping[str, str]]) -> list[Table]:
-    """A measurement's own file as a table, numbers with four digits."""
-    return [plain_table("", list(rows[0]), [[_short(text) for text in row.values()] for row in rows])]
-
-
-def _short(text: str) -> str:
-    try:
-        value = float(text)
-    except ValueError:
-        return text
-    return text if value == int(value) or not np.isfinite(value) else f"{value:.4g}"
-
-
-def _folded(table: Table) -> str:
-    head, _, body = to_markdown(table).partition("\n\n")
-    return f"<details><summary>{head.removeprefix('### ')}</summary>\n\n{body}\n\n</details>"
+    rows = results.measurement(name) if name in MEASUREMENTS else []
+    return "\n\n".join(map(to_markdown, MEASUREMENTS[name].tables(rows))) if rows else ""

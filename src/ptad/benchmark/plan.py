@@ -2,17 +2,48 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ptad.benchmark.catalogue import catalogue
-from ptad.benchmark.measurement import Cell, config_hash
+from ptad.benchmark.encoding import OWN, SCALINGS
 from ptad.benchmark.peers import make_peer
-from ptad.benchmark.scaling import OWN, SCALINGS
 from ptad.benchmark.store import MEASURED, ResultStore, Row, cell_key
 from ptad.errors import SettingError, UserError
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A row of a comparison's table: a method with settings of its own."""
+
+    name: str
+    method: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A method, its settings, a table, a seed and a scaling.
+
+    ``experiment`` and ``variant`` tell the rows of different studies in one file apart; the main comparison is
+    experiment ``main`` with the method's name as variant.
+    """
+
+    method: str
+    dataset: str
+    seed: int
+    scaling: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    experiment: str = "main"
+    variant: str = ""
+
+    @property
+    def label(self) -> str:
+        """For logs."""
+        return f"{self.variant or self.method} on {self.dataset}, seed {self.seed}, {self.scaling}"
 
 
 @dataclass(frozen=True)
@@ -35,31 +66,43 @@ class RunSettings:
     large_first: bool = True
 
     def __post_init__(self) -> None:
-        for name, low in (("jobs", 1), ("threads", 1), ("cells_per_worker", 1), ("max_train", 4), ("max_test", 2)):
+        lowest = {"jobs": 1, "threads": 1, "cells_per_worker": 1, "max_train": 4, "max_test": 2}
+        for name, low in (lowest | {"time_limit": 0, "budget": 0}).items():
             value = getattr(self, name)
-            if value is not None and value < low:
-                raise SettingError(f"The '{name}' setting must be at least {low}. Got {value} instead.")
-        for name in ("time_limit", "budget"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise SettingError(f"The '{name}' setting must be above 0 seconds. Got {value} instead.")
+            if value is not None and (value < low or value == 0):
+                least = f"at least {low}" if low else "above 0 seconds"
+                raise SettingError(f"The '{name}' setting must be {least}. Got {value} instead.")
 
 
-def make_grid(
-    methods: Sequence[str],
+def make_cells(
+    variants: Iterable[Variant],
     datasets: Sequence[str],
     seeds: Sequence[int],
     scalings: Sequence[str] = SCALINGS,
+    experiment: str = "main",
 ) -> list[Cell]:
-    """All cells of the main comparison; a method with its own scaling has one cell per table and seed, not two."""
-    cells = []
-    own = {method: make_peer(method).own_scaling for method in methods}
-    for dataset in datasets:
-        for seed in seeds:
-            for method in methods:
-                for scaling in (OWN,) if own[method] else scalings:
-                    cells.append(Cell(method, dataset, seed, scaling, variant=method))
-    return cells
+    """All cells of an experiment; a variant with its own scaling has one cell per table and seed, not two."""
+    ways = [(v, (OWN,) if make_peer(v.method, **v.settings).own_scaling else scalings) for v in variants]
+    return [
+        Cell(variant.method, dataset, seed, scaling, dict(variant.settings), experiment, variant.name)
+        for dataset in datasets
+        for seed in seeds
+        for variant, own in ways
+        for scaling in own
+    ]
+
+
+def make_grid(
+    methods: Sequence[str], datasets: Sequence[str], seeds: Sequence[int], scalings: Sequence[str] = SCALINGS
+) -> list[Cell]:
+    """All cells of the main comparison."""
+    return make_cells([Variant(method, method) for method in methods], datasets, seeds, scalings)
+
+
+def config_hash(method: str, params: Mapping[str, Any], max_train: int | None, max_test: int | None) -> str:
+    """Twelve digits that stand for everything that decides a cell's figures besides table, seed and scaling."""
+    content = json.dumps([method, dict(params), max_train, max_test], sort_keys=True, default=str)
+    return hashlib.sha256(content.encode()).hexdigest()[:12]
 
 
 def plan_cells(cells: Iterable[Cell], store: ResultStore, settings: RunSettings) -> list[tuple[Cell, Row]]:
@@ -95,7 +138,7 @@ def plan_cells(cells: Iterable[Cell], store: ResultStore, settings: RunSettings)
     return sorted(plan, key=lambda item: (-_size(item[0].dataset), item[0].dataset, item[0].seed, item[0].scaling))
 
 
-def adopt_twins(
+def adopt_equal_cells(
     plan: list[tuple[Cell, Row]], store: ResultStore, device: str
 ) -> tuple[list[tuple[Cell, Row]], list[Row]]:
     """Write the rows of cells that another experiment has measured under another name; return what is left.
@@ -110,13 +153,12 @@ def adopt_twins(
     known = {identity(row, row["device"] == "cpu"): row for row in store.read() if row["status"] in MEASURED}
     left, adopted = [], []
     for cell, base in plan:
-        twin = known.get(identity(base, device == "cpu"))
-        if twin is None:
+        equal = known.get(identity(base, device == "cpu"))
+        if equal is None:
             left.append((cell, base))
-            continue
-        row = {**twin, "experiment": base["experiment"], "variant": base["variant"]}
-        store.append(row)
-        adopted.append(row)
+        else:
+            adopted.append({**equal, "experiment": base["experiment"], "variant": base["variant"]})
+            store.append(adopted[-1])
     return left, adopted
 
 

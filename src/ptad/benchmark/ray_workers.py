@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptad.benchmark.measurement import Outcome, Task
-from ptad.benchmark.workers import Executor, TaskSource, run_tasks
+from ptad.benchmark.workers import Executor, TaskSource, Worker
 from ptad.jobs.ray.connection import connected, worker_share
 
 logger = logging.getLogger(__name__)
@@ -111,16 +111,14 @@ def _measure(
     time_limit: float | None,
 ) -> tuple[Outcome, str]:
     """Measure one cell on the machine where this runs."""
-    found: list[tuple[Outcome, str]] = []
     with tempfile.TemporaryDirectory(prefix="ptad-cell-") as folder:
         local = replace(task, train=Path(folder, "train.npy"), test=Path(folder, "test.npy"))
         np.save(local.train, train)
         np.save(local.test, test)
-        run_tasks(
-            [(0, lambda: local)],
-            lambda _, outcome, status: found.append((outcome, status)),
-            n_workers=1,
-            n_threads=n_threads,
-            time_limit=time_limit,
-        )
-    return found[0]
+        worker = Worker(n_threads)
+        try:
+            found = worker.measure(local, time_limit)
+        finally:
+            worker.stop()
+    assert found is not None  # nobody stops it
+    return found

@@ -6,23 +6,24 @@ import logging
 import shutil
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ptad.benchmark.encoding import scale_columns
 from ptad.benchmark.loading import Dataset
-from ptad.benchmark.measurement import Cell, Outcome, Task, versions
+from ptad.benchmark.measurement import Outcome, Task, versions
 from ptad.benchmark.metrics import evaluate, observed_false_alarms
-from ptad.benchmark.plan import RunSettings, adopt_twins, plan_cells
-from ptad.benchmark.scaling import scale_columns
-from ptad.benchmark.split import cap_split, twin_share
-from ptad.benchmark.store import ResultStore, Row
-from ptad.benchmark.workers import Executor, TaskSource, run_tasks
+from ptad.benchmark.plan import Cell, RunSettings, adopt_equal_cells, plan_cells
+from ptad.benchmark.split import cap_split, duplicate_share
+from ptad.benchmark.store import COST_COLUMNS, ResultStore, Row
+from ptad.benchmark.workers import Executor, run_tasks
 from ptad.devices import resolve_device
 from ptad.errors import DataError
 
@@ -30,48 +31,6 @@ logger = logging.getLogger(__name__)
 
 #: Gives a table by its name and the seed of the cell; synthetic tables differ with the seed.
 Loader = Callable[[str, int], Dataset]
-
-
-@dataclass
-class _Group:
-    """The rows that all cells of one table, seed and scaling share."""
-
-    folder: Path
-    y_test: npt.NDArray[np.bool_]
-    shape: Row
-    cut: str = ""
-
-
-@dataclass
-class _Run:
-    """The state of one call of :func:`run_grid`."""
-
-    store: ResultStore
-    loader: Loader
-    settings: RunSettings
-    scratch: Path
-    groups: dict[tuple[str, int, str], _Group] = field(default_factory=dict)
-    waiting: dict[tuple[str, int, str], int] = field(default_factory=dict)
-
-    def group(self, cell: Cell) -> _Group:
-        key = (cell.dataset, cell.seed, cell.scaling)
-        if key not in self.groups:
-            self.groups[key] = self._prepare(cell)
-        return self.groups[key]
-
-    def release(self, cell: Cell) -> None:
-        """Delete rows that no cell needs any more."""
-        key = (cell.dataset, cell.seed, cell.scaling)
-        self.waiting[key] -= 1
-        if self.waiting[key] == 0 and key in self.groups:
-            shutil.rmtree(self.groups.pop(key).folder, ignore_errors=True)
-
-    def _prepare(self, cell: Cell) -> _Group:
-        rows = prepare_rows(cell, self.loader, self.settings)
-        folder = Path(tempfile.mkdtemp(dir=self.scratch))
-        np.save(folder / "train.npy", rows.train)
-        np.save(folder / "test.npy", rows.test)
-        return _Group(folder, rows.y_test, rows.shape, rows.cut)
 
 
 @dataclass(frozen=True)
@@ -102,7 +61,7 @@ def prepare_rows(cell: Cell, loader: Loader, settings: RunSettings) -> PreparedR
         "n_test": len(test),
         "n_features": train.shape[1],
         "n_anomalies": int(y_test.sum()),
-        "twin_share": twin_share(data.X, data.y, split),
+        "duplicate_share": duplicate_share(data.X, data.y, split),
     }
     return PreparedRows(train, test, y_test, shape, "; ".join(cut))
 
@@ -136,47 +95,31 @@ def run_grid(
     stop_at = None if settings.budget is None else time.monotonic() + settings.budget
     # a cluster may have devices that this machine lacks
     device = resolve_device(settings.device) if execute is run_tasks else settings.device
-    plan, rows = adopt_twins(plan_cells(cells, store, settings), store, device)
-    stamp = versions()
-
-    def finish(cell: Cell, base: Row, outcome: Outcome, status: str, group: _Group | None) -> None:
-        row = {**base, **(group.shape if group else {}), **_judge(outcome, status, group), "versions": stamp}
-        row["finished_at"] = datetime.now(UTC).isoformat(timespec="seconds")
-        store.append(row)
-        rows.append(row)
-        logger.info("%s: %s %s", cell.label, row["status"], row["reason"])
-        if on_row is not None:
-            on_row(row)
-
+    plan, adopted = adopt_equal_cells(plan_cells(cells, store, settings), store, device)
+    writer = RowWriter(store, on_row)
     with tempfile.TemporaryDirectory(prefix="ptad-benchmark-") as scratch:
-        run = _Run(store, loader, settings, Path(scratch))
-        for cell, _ in plan:
-            key = (cell.dataset, cell.seed, cell.scaling)
-            run.waiting[key] = run.waiting.get(key, 0) + 1
+        groups = _Groups(plan, loader, settings, Path(scratch))
 
-        def source(number: int) -> TaskSource:
-            cell, base = plan[number]
-
-            def make() -> Task | None:
-                try:
-                    folder = run.group(cell).folder
-                except DataError as error:
-                    finish(cell, base, Outcome(error=str(error)), "skipped", None)
-                    run.release(cell)
-                    return None
-                paths = (folder / "train.npy", folder / "test.npy")
-                return Task(cell.method, dict(cell.settings), cell.seed, settings.device, *paths)
-
-            return make
+        def source(cell: Cell, base: Row) -> Task | None:
+            try:
+                folder, _ = groups.of(cell)
+            except DataError as error:
+                writer.write(base, {"status": "skipped", "reason": str(error)})
+                groups.release(cell)
+                return None
+            paths = (folder / "train.npy", folder / "test.npy")
+            return Task(cell.method, dict(cell.settings), cell.seed, settings.device, *paths)
 
         def on_outcome(number: int, outcome: Outcome, status: str) -> None:
             cell, base = plan[number]
-            finish(cell, base, outcome, status, run.group(cell))
-            run.release(cell)
+            _, rows = groups.of(cell)
+            row = writer.write(base, {**rows.shape, **_evaluated(outcome, status, rows)})
+            logger.info("%s: %s %s", cell.label, row["status"], row["reason"])
+            groups.release(cell)
 
         if plan:
             execute(
-                ((number, source(number)) for number in range(len(plan))),
+                ((number, partial(source, *item)) for number, item in enumerate(plan)),
                 on_outcome,
                 n_workers=min(settings.jobs, len(plan)),
                 n_threads=settings.threads,
@@ -184,26 +127,69 @@ def run_grid(
                 cells_per_worker=settings.cells_per_worker,
                 stop_at=stop_at,
             )
-    return rows
+    return [*adopted, *writer.rows]
 
 
-def _judge(outcome: Outcome, status: str, group: _Group | None) -> dict[str, Any]:
+class RowWriter:
+    """Completes rows with versions and time, writes them, and tells who asked."""
+
+    def __init__(self, store: ResultStore, on_row: Callable[[Row], None] | None = None) -> None:
+        self.store = store
+        self.on_row = on_row
+        self.rows: list[Row] = []
+        self._versions = versions()
+
+    def write(self, base: Row, result: Row) -> Row:
+        """Write one row and return it."""
+        finished = datetime.now(UTC).isoformat(timespec="seconds")
+        row = {**base, **result, "versions": self._versions, "finished_at": finished}
+        self.store.append(row)
+        self.rows.append(row)
+        if self.on_row is not None:
+            self.on_row(row)
+        return row
+
+
+class _Groups:
+    """The rows that all cells of one table, seed and scaling share: on the disk while a cell needs them."""
+
+    def __init__(self, plan: list[tuple[Cell, Row]], loader: Loader, settings: RunSettings, scratch: Path) -> None:
+        self._loader, self._settings, self._scratch = loader, settings, scratch
+        self._waiting = Counter(_group(cell) for cell, _ in plan)
+        self._known: dict[tuple[str, int, str], tuple[Path, PreparedRows]] = {}
+
+    def of(self, cell: Cell) -> tuple[Path, PreparedRows]:
+        """The folder of the rows of a cell, and the rest of what is known of them."""
+        if _group(cell) not in self._known:
+            rows = prepare_rows(cell, self._loader, self._settings)
+            folder = Path(tempfile.mkdtemp(dir=self._scratch))
+            np.save(folder / "train.npy", rows.train)
+            np.save(folder / "test.npy", rows.test)
+            nothing = np.empty((0, 0), np.float32)
+            self._known[_group(cell)] = folder, replace(rows, train=nothing, test=nothing)
+        return self._known[_group(cell)]
+
+    def release(self, cell: Cell) -> None:
+        """Delete rows that no cell needs any more."""
+        self._waiting[_group(cell)] -= 1
+        if not self._waiting[_group(cell)] and _group(cell) in self._known:
+            shutil.rmtree(self._known.pop(_group(cell))[0], ignore_errors=True)
+
+
+def _group(cell: Cell) -> tuple[str, int, str]:
+    return cell.dataset, cell.seed, cell.scaling
+
+
+def _evaluated(outcome: Outcome, status: str, rows: PreparedRows) -> Row:
     """Figures from the scores and the labels, which only this side has."""
-    if outcome.error or outcome.scores is None or group is None:
+    if outcome.error or outcome.scores is None:
         return {"status": status, "reason": outcome.error}
-    cost = {
-        "fit_seconds": outcome.fit_seconds,
-        "score_seconds": outcome.score_seconds,
-        "peak_rss_mb": outcome.peak_rss_mb,
-        "peak_cuda_mb": outcome.peak_cuda_mb,
-        "n_parameters": outcome.n_parameters,
-        "device": outcome.device,
-    }
+    cost = {name: getattr(outcome, name) for name in (*COST_COLUMNS, "device")}
     try:
-        figures: dict[str, float | None] = dict(evaluate(group.y_test, outcome.scores))
+        figures: Row = dict(evaluate(rows.y_test, outcome.scores))
     except DataError as error:
         return {"status": "failed", "reason": str(error), **cost}
     if outcome.p_values is not None:
-        figures |= observed_false_alarms(group.y_test, outcome.p_values, group.shape["n_train"])
-    capped = "; ".join(reason for reason in (group.cut, outcome.capped) if reason)
+        figures |= observed_false_alarms(rows.y_test, outcome.p_values, rows.shape["n_train"])
+    capped = "; ".join(reason for reason in (rows.cut, outcome.capped) if reason)
     return {"status": "capped" if capped else "ok", "reason": capped, **figures, **cost}

@@ -1,18 +1,45 @@
-"""What the command line's lists mean: methods, seeds, scalings."""
+"""What the lists of the command line mean (methods, tables, seeds, scalings), and the run that they ask for."""
 
 from __future__ import annotations
 
-from ptad.benchmark.peers import CHEAP_PEERS, DEEP_PEERS, PAPER_PEERS, make_peer, peer_names
-from ptad.benchmark.scaling import SCALINGS
+from collections.abc import Callable
+from pathlib import Path
+
+from ptad.benchmark.collections import Collection
+from ptad.benchmark.encoding import SCALINGS
+from ptad.benchmark.peers import CHEAP_PEERS, DEEP_PEERS, PAPER_PEERS, PEERS, make_peer
+from ptad.benchmark.plan import RunSettings, make_grid
+from ptad.benchmark.runner import run_grid
+from ptad.benchmark.store import ResultStore, Row
+from ptad.benchmark.workers import Executor, run_tasks
 from ptad.errors import SettingError
 
 #: Words that stand for several methods.
 METHOD_GROUPS = {
-    "all": peer_names(),
+    "all": tuple(PEERS),
     "paper": (*PAPER_PEERS, "ptad", "ptad-paper"),
     "cheap": CHEAP_PEERS,
     "deep": DEEP_PEERS,
 }
+
+
+def compare_methods(
+    tables: Collection,
+    out: Path,
+    settings: RunSettings,
+    *,
+    methods: str = "all",
+    datasets: str = "all",
+    sample: int | None = None,
+    seeds: str | None = None,
+    scalings: str = ",".join(SCALINGS),
+    on_row: Callable[[Row], None] | None = None,
+    execute: Executor = run_tasks,
+) -> list[Row]:
+    """Measure methods on tables of a collection, named as on the command line; see :func:`run_grid`."""
+    chosen = tables.select(datasets, sample)
+    grid = make_grid(parse_methods(methods), chosen, parse_seeds(seeds or tables.seeds), parse_scalings(scalings))
+    return run_grid(grid, ResultStore(out), tables.load, settings, on_row, execute)
 
 
 def parse_methods(text: str) -> list[str]:

@@ -53,8 +53,8 @@ def cap_split(split: Split, y: npt.NDArray[np.bool_], seed: int, max_train: int 
     return Split(train, test)
 
 
-def twin_share(X: npt.NDArray[np.float32], y: npt.NDArray[np.bool_], split: Split) -> float:
-    """Share of the normal test rows that have an exact duplicate among the training rows."""
+def duplicate_share(X: npt.NDArray[np.float32], y: npt.NDArray[np.bool_], split: Split) -> float:
+    """Share of the normal test rows that are duplicates of training rows."""
     normal = split.test[~np.asarray(y, dtype=bool)[split.test]]
     if len(normal) == 0:
         return 0.0

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from ptad.benchmark.peers.protocol import FloatArray
 from ptad.errors import MissingExtraError
 
-FloatArray = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def mean_ranks(values: FloatArray) -> FloatArray:
@@ -68,34 +69,20 @@ def elo_ratings(values: FloatArray, anchor: int = 0) -> FloatArray:
     return np.asarray(1000.0 + points - points[anchor])
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Methods by mean rank, the best first, and which of them can be told apart.
+def compare(methods: Sequence[str], values: FloatArray) -> tuple[pd.Series, pd.DataFrame]:
+    """Mean ranks of methods, the best first, and p-values of all pairs, from values of shape (n_datasets, n_methods).
 
-    Attributes
-    ----------
-    methods : list of str
-    ranks : ndarray of shape (n_methods,)
-        Mean ranks.
-    p_values : ndarray of shape (n_methods, n_methods)
-        Wilcoxon signed-rank p-values after Holm's correction over all pairs; 1 on the diagonal.
+    The p-values are those of Wilcoxon signed-rank tests after Holm's correction over all pairs; 1 on the diagonal.
     """
-
-    methods: list[str]
-    ranks: FloatArray
-    p_values: FloatArray
-
-
-def compare(methods: Sequence[str], values: FloatArray) -> Comparison:
-    """Rank and test methods by their values of shape (n_datasets, n_methods)."""
     try:
+        import pandas as pd
         import scikit_posthocs
     except ImportError as error:
         raise MissingExtraError("scikit-posthocs", "bench", "The comparison of methods") from error
-    ranks = mean_ranks(values)
-    order = np.argsort(ranks, kind="stable")
+    ranks = pd.Series(mean_ranks(values), index=methods).sort_values(kind="stable")
+    ordered = pd.DataFrame(values, columns=methods)[ranks.index]
     # zsplit: tables on which two methods are exactly equal count half for each, instead of failing when all are.
-    found = scikit_posthocs.posthoc_wilcoxon(list(values.T[order]), p_adjust="holm", zero_method="zsplit")
+    found = scikit_posthocs.posthoc_wilcoxon(list(ordered.to_numpy().T), p_adjust="holm", zero_method="zsplit")
     p_values = np.array(found, dtype=np.float64)
     np.fill_diagonal(p_values, 1.0)
-    return Comparison([methods[i] for i in order], ranks[order], p_values)
+    return ranks, pd.DataFrame(p_values, ranks.index, ranks.index)

@@ -10,17 +10,18 @@ import csv
 import io
 import logging
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ptad.errors import DataError
+from ptad.files import lock
 
 logger = logging.getLogger(__name__)
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 #: What identifies a cell; a finished cell with the same key is not measured again.
 KEY_COLUMNS = ("experiment", "variant", "method", "dataset", "seed", "scaling", "config_hash")
@@ -28,7 +29,7 @@ METRIC_COLUMNS = ("auc_pr", "auc_roc", "auc_pr_at_1", "auc_pr_at_5", "prevalence
 #: Share of normal test rows that a calibrated threshold flags at a target rate of 1, 5 and 10 %.
 ALARM_COLUMNS = ("false_alarms_1", "false_alarms_5", "false_alarms_10")
 COST_COLUMNS = ("fit_seconds", "score_seconds", "peak_rss_mb", "peak_cuda_mb", "n_parameters")
-SHAPE_COLUMNS = ("n_train", "n_test", "n_features", "n_anomalies", "max_train", "max_test", "twin_share")
+SHAPE_COLUMNS = ("n_train", "n_test", "n_features", "n_anomalies", "max_train", "max_test", "duplicate_share")
 COLUMNS = (
     "format_version",
     *KEY_COLUMNS,
@@ -63,7 +64,8 @@ class ResultStore:
             raise DataError(f"A result row has no column {unknown[0]!r}.")
         line = _to_line({"format_version": FORMAT_VERSION, **row})
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a+b") as file, _locked(file.fileno()):
+        with self.path.open("a+b") as file:
+            lock(file.fileno(), wait=True)  # until it is closed
             size = file.seek(0, os.SEEK_END)
             if size == 0:
                 file.write(_header())
@@ -93,13 +95,19 @@ class ResultStore:
                 latest[cell_key(row)] = row
         return list(latest.values())
 
+    def existing(self) -> list[Row]:
+        """All rows of a file that must be there."""
+        if not self.path.is_file():
+            raise DataError(f"There is no results file {str(self.path)!r}. Make one with 'ptad benchmark run'.")
+        return self.read()
+
     def merge(self, other: ResultStore) -> int:
         """Take over the rows of another file, as from another machine; return how many were new.
 
         A cell that both have keeps the row that was finished last, but a measured row is never replaced by a failure.
         """
         known = {cell_key(row): row for row in self.read()}
-        new = [row for row in other.read() if _supersedes(row, known.get(cell_key(row)))]
+        new = [row for row in other.existing() if _supersedes(row, known.get(cell_key(row)))]
         for row in new:
             self.append(row)
         return len(new)
@@ -119,6 +127,31 @@ class ResultStore:
             f"{self.path} was written in another format than version {FORMAT_VERSION} (its columns differ). "
             "Write to a new file, or read this one with the ptad release that wrote it."
         )
+
+
+class Results:
+    """What a folder such as ``benchmarks/results`` holds, read once: rows of collections, files of measurements."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.rows = cache(self._rows)
+
+    def _rows(self, collection: str) -> list[Row]:
+        """The rows of ``NAME.csv`` and of ``NAME-*.csv``, as runs on several machines leave them."""
+        files = [self.folder / f"{collection}.csv", *sorted(self.folder.glob(f"{collection}-*.csv"))]
+        return [row for path in files for row in ResultStore(path).read()]
+
+    def experiment(self, collection: str, name: str) -> list[Row]:
+        """The rows of one experiment."""
+        return [row for row in self.rows(collection) if row["experiment"] == name]
+
+    def measurement(self, name: str) -> list[dict[str, str]]:
+        """The file of a measurement that is not made of cells; nothing where there is none."""
+        path = self.folder / f"{name}.csv"
+        if not path.is_file():
+            return []
+        with path.open(newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
 
 
 def cell_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -160,34 +193,10 @@ def _from_fields(fields: list[str], where: str) -> Row:
     if row["status"] not in STATUSES:
         raise DataError(f"{where}: unknown status {row['status']!r}. Known: {', '.join(STATUSES)}.")
     try:
-        for name in (*METRIC_COLUMNS, *ALARM_COLUMNS, *COST_COLUMNS, "twin_share"):
+        for name in (*METRIC_COLUMNS, *ALARM_COLUMNS, *COST_COLUMNS, "duplicate_share"):
             row[name] = float(row[name]) if row[name] else None
         for name in ("seed", "n_train", "n_test", "n_features", "n_anomalies", "max_train", "max_test"):
             row[name] = int(row[name]) if row[name] else None
     except ValueError as error:
         raise DataError(f"{where}: {error}.") from error
     return row
-
-
-@contextmanager
-def _locked(descriptor: int) -> Iterator[None]:
-    """Hold the file for this process alone."""
-    try:
-        import fcntl
-    except ImportError:  # Windows: its own locking call, on the first byte
-        import msvcrt
-
-        lock: Any = msvcrt
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        lock.locking(descriptor, lock.LK_LOCK, 1)
-        try:
-            yield
-        finally:
-            os.lseek(descriptor, 0, os.SEEK_SET)
-            lock.locking(descriptor, lock.LK_UNLCK, 1)
-        return
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)

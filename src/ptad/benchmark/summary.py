@@ -1,104 +1,54 @@
-"""From rows of results to one figure per method and table: means over seeds, the better scaling, averages, ranks."""
+"""From rows of results to one figure per method and table: means over seeds, under the scaling that counts."""
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
+from dataclasses import dataclass
 from statistics import fmean
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptad.benchmark.peers import peer_names
+from ptad.benchmark.collections import group_of
+from ptad.benchmark.peers import PEERS
 from ptad.benchmark.store import MEASURED, Row
+from ptad.errors import DataError, MissingExtraError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: The share of the tables that a method must be measured on to take part in averages, ranks and tests.
 MOST = 0.5
+METRICS = ("auc_pr", "auc_roc")
 
 
-@dataclass(frozen=True)
-class Figure:
-    """One method on one table.
+def current(rows: Iterable[Row]) -> list[Row]:
+    """One row per variant, table, seed and scaling: the last measured one, else the last.
 
-    Attributes
-    ----------
-    mean, std : float or None
-        Over the seeds; None where nothing was measured.
-    n_seeds : int
-        Measured seeds.
-    reasons : tuple of str
-        Why seeds are capped or missing.
+    A cell may stand in the file under several configurations (another row cap, an older release); averaging over them
+    would mix different things.
     """
 
-    mean: float | None
-    std: float | None
-    n_seeds: int
-    reasons: tuple[str, ...] = ()
+    def precedence(row: Row) -> tuple[bool, str]:
+        return row["status"] in MEASURED, str(row.get("finished_at") or "")
+
+    chosen: dict[tuple[object, ...], Row] = {}
+    for row in rows:
+        key = tuple(row[name] for name in ("experiment", "variant", "dataset", "seed", "scaling"))
+        if key not in chosen or precedence(row) >= precedence(chosen[key]):
+            chosen[key] = row
+    return list(chosen.values())
 
 
-@dataclass(frozen=True)
-class Summary:
-    """Figures of all methods on all tables for one metric.
+def experiment_rows(rows: Iterable[Row], experiment: str, order: Sequence[str] = ()) -> list[Row]:
+    """The current rows of one experiment, its variants in the given order.
 
-    Attributes
-    ----------
-    metric : str
-        Column of the results.
-    methods, datasets : tuple of str
-        In order of appearance.
-    figures : dict
-        ``(method, dataset) -> Figure`` under the scaling that counts.
-    scaling : dict
-        ``method -> scaling`` that counts: the one with the better mean over the tables.
+    By default that of the registry of methods: rows stand in the order in which parallel workers happened to finish.
     """
-
-    metric: str
-    methods: tuple[str, ...]
-    datasets: tuple[str, ...]
-    figures: dict[tuple[str, str], Figure] = field(default_factory=dict)
-    scaling: dict[str, str] = field(default_factory=dict)
-
-    def value(self, method: str, dataset: str) -> float:
-        """The mean, NaN where there is none."""
-        mean = self.figures[method, dataset].mean if (method, dataset) in self.figures else None
-        return float("nan") if mean is None else mean
-
-    def matrix(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-        """Means, shape (n_datasets, n_methods)."""
-        return np.array([[self.value(m, d) for m in self.methods] for d in self.datasets], dtype=np.float64)
-
-    def complete(self) -> tuple[list[str], list[str]]:
-        """Methods measured on most tables, and the tables on which all of those have a figure.
-
-        Averages, ranks and tests are only fair on tables that every method has; a method with few of them would leave
-        few to all others, so it takes no part.
-        """
-        measured = ~np.isnan(self.matrix())
-        kept = [j for j in range(len(self.methods)) if measured[:, j].sum() >= MOST * len(self.datasets)]
-        rows = [i for i in range(len(self.datasets)) if kept and measured[i, kept].all()]
-        return [self.methods[j] for j in kept], [self.datasets[i] for i in rows]
-
-
-def summarise(rows: Iterable[Row], metric: str) -> Summary:
-    """Gather the rows of one experiment for one metric; AUC-PR decides which scaling of a method counts for all."""
-    rows = current(rows)
-    groups = by_variant(rows)
-    methods = tuple(groups)
-    datasets = tuple(sorted({str(row["dataset"]) for row in rows}))
-    summary = Summary(metric, methods, datasets)
-    for method, own in groups.items():
-        scaling = better_scaling(own, "auc_pr")
-        summary.scaling[method] = scaling
-        cells: dict[str, list[Row]] = {}
-        for row in own:
-            if row["scaling"] == scaling:
-                cells.setdefault(str(row["dataset"]), []).append(row)
-        for dataset, found in cells.items():
-            summary.figures[method, dataset] = _figure(found, metric)
-    return summary
+    places = {name: place for place, name in enumerate(order or PEERS)}
+    chosen = current(row for row in rows if row["experiment"] == experiment)
+    return sorted(chosen, key=lambda row: places.get(str(row["variant"]), len(places)))
 
 
 def by_variant(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -109,47 +59,9 @@ def by_variant(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return groups
 
 
-def current(rows: Iterable[Row]) -> list[Row]:
-    """One row per variant, table, seed and scaling: the last measured one, else the last.
-
-    A cell may stand in the file under several configurations (another row cap, an older release); averaging over them
-    would mix different things.
-    """
-    chosen: dict[tuple[object, ...], Row] = {}
-    for row in rows:
-        key = tuple(row[name] for name in ("experiment", "variant", "dataset", "seed", "scaling"))
-        known = chosen.get(key)
-        if known is None or _precedence(row) >= _precedence(known):
-            chosen[key] = row
-    return list(chosen.values())
-
-
-def experiment_rows(rows: Iterable[Row], experiment: str, order: Sequence[str] = ()) -> list[Row]:
-    """The current rows of one experiment, its variants in the given order.
-
-    By default that of the registry of methods: rows stand in the order in which parallel workers happened to finish.
-    """
-    places = {name: place for place, name in enumerate(order or peer_names())}
-    chosen = current(row for row in rows if row["experiment"] == experiment)
-    return sorted(chosen, key=lambda row: places.get(str(row["variant"]), len(places)))
-
-
 def short_reason(row: Row) -> str:
     """Status and reason of a cell for a note: the first sentence, since what follows is advice or a memory dump."""
     return f"{row['status']}: {str(row['reason']).split('. ')[0].rstrip('.')}"
-
-
-def _precedence(row: Row) -> tuple[bool, str]:
-    return row["status"] in MEASURED, str(row.get("finished_at") or "")
-
-
-def better_scaling(rows: Sequence[Row], metric: str) -> str:
-    """The scaling with the higher mean over the tables; with most rows where no split has all of them."""
-    if len({row["scaling"] for row in rows}) == 1:
-        return str(rows[0]["scaling"])
-    means = scaling_means(rows, metric)
-    counts = Counter(str(row["scaling"]) for row in rows if row["status"] in MEASURED)
-    return max(sorted({str(row["scaling"]) for row in rows}), key=lambda name: (means.get(name, 0.0), counts[name]))
 
 
 def scaling_means(rows: Sequence[Row], metric: str) -> dict[str, float]:
@@ -161,40 +73,153 @@ def scaling_means(rows: Sequence[Row], metric: str) -> dict[str, float]:
     for row in rows:
         if row["status"] in MEASURED:
             values[str(row["scaling"])][str(row["dataset"]), int(row["seed"])] = row[metric]
-    seeds: dict[str, list[tuple[str, int]]] = {}
-    for key in sorted(set.intersection(*(set(found) for found in values.values()))):
-        seeds.setdefault(key[0], []).append(key)
-    if not seeds:
+    tables: dict[str, list[tuple[str, int]]] = {}
+    for split in sorted(set.intersection(*map(set, values.values()))):
+        tables.setdefault(split[0], []).append(split)
+    if not tables:
         return {}
     return {
-        scaling: fmean(fmean(found[key] for key in keys) for keys in seeds.values())
-        for scaling, found in values.items()
+        name: fmean(fmean(found[s] for s in splits) for splits in tables.values()) for name, found in values.items()
     }
 
 
-def _figure(cells: Sequence[Row], metric: str) -> Figure:
-    values = [row[metric] for row in cells if row["status"] in MEASURED and row[metric] is not None]
-    lost = [row for row in cells if row["status"] not in MEASURED]
-    capped = [row for row in cells if row["status"] == "capped"]
-    reasons = tuple(dict.fromkeys(short_reason(row) for row in (*lost, *capped)))
-    mean = fmean(values) if values else None
-    return Figure(mean, float(np.std(values, ddof=1)) if len(values) > 1 else None, len(values), reasons)
+def better_scaling(rows: Sequence[Row]) -> str:
+    """The scaling with the higher mean AUC-PR over the tables; with most rows where no split has all of them."""
+    names = sorted({str(row["scaling"]) for row in rows})
+    means = scaling_means(rows, "auc_pr") if len(names) > 1 else {}
+    counts = Counter(str(row["scaling"]) for row in rows if row["status"] in MEASURED)
+    return max(names, key=lambda name: (means.get(name, 0.0), counts[name]))
+
+
+class Summary:
+    """Figures of all methods of one experiment on all tables.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        Rows of one experiment.
+
+    Attributes
+    ----------
+    methods, datasets : list of str
+        In order of appearance, and sorted.
+    scaling : dict
+        ``method -> scaling`` that counts, for all tables and metrics: the one with the better mean AUC-PR.
+    reasons : dict
+        ``(dataset, method) -> texts``: why seeds are missing or capped; a key for everything that was tried.
+    """
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        rows = current(rows)
+        variants = by_variant(rows)
+        self.methods = list(variants)
+        self.datasets = sorted({str(row["dataset"]) for row in rows})
+        self.scaling = {method: better_scaling(own) for method, own in variants.items()}
+        counted = [row for row in rows if row["scaling"] == self.scaling[str(row["variant"])]]
+        self.reasons: dict[tuple[str, str], list[str]] = {}
+        for row in sorted(counted, key=lambda row: row["status"] in MEASURED):
+            known = self.reasons.setdefault((str(row["dataset"]), str(row["variant"])), [])
+            if row["status"] != "ok" and short_reason(row) not in known:
+                known.append(short_reason(row))
+        self._measured = _frame([row for row in counted if row["status"] in MEASURED])
+        self._prevalence = {str(row["dataset"]): row.get("prevalence") for row in rows if row["status"] in MEASURED}
+
+    def values(self, metric: str, how: str = "mean") -> pd.DataFrame:
+        """Mean, ``std`` or ``count`` over the seeds, (n_datasets, n_methods); NaN where there is none."""
+        if self._measured.empty:
+            return _frame(np.nan, self.datasets, self.methods)
+        found = self._measured.astype({metric: float}).groupby(["dataset", "variant"])[metric].agg(how)
+        return found.unstack().reindex(index=self.datasets, columns=self.methods)
+
+    def with_chance(self, metric: str) -> pd.DataFrame:
+        """The means, and what guessing gives where a method was tried and lost."""
+        found = self.values(metric)
+        for dataset, method in self.reasons:
+            if np.isnan(found.at[dataset, method]) and dataset in self._prevalence:
+                found.at[dataset, method] = self._prevalence[dataset] if metric == "auc_pr" else 0.5
+        return found
+
+
+def _frame(*content: Any) -> pd.DataFrame:
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise MissingExtraError("pandas", "bench", "A table of results") from error
+    return pd.DataFrame(*content)
+
+
+def complete(values: pd.DataFrame) -> pd.DataFrame:
+    """Methods with a figure on most tables, and the tables on which all of those have one.
+
+    Averages, ranks and tests are only fair on tables that every method has; a method with few of them would leave few
+    to all others, so it takes no part.
+    """
+    kept = values.loc[:, values.notna().sum() >= MOST * len(values)]
+    return kept.dropna() if kept.shape[1] else kept.iloc[:0]
 
 
 @dataclass(frozen=True)
-class Published:
-    """A cell of the paper's tables; ``suspect`` says why it should not be trusted."""
+class Board:
+    """Figures of all methods on the tables that all of them were measured on.
 
-    auc_pr: float
-    auc_roc: float
-    suspect: str
+    Attributes
+    ----------
+    collection : str
+        Its name.
+    methods, datasets : list of str
+        Best mean AUC-PR first, and the tables.
+    values : dict
+        Metric to ndarray of shape (n_datasets, n_methods).
+    scaling : dict
+        The scaling that counts for a method.
+    """
+
+    collection: str
+    methods: list[str]
+    datasets: list[str]
+    values: dict[str, Any]
+    scaling: dict[str, str]
+
+    @property
+    def groups(self) -> dict[str, Any]:
+        """The tables of every group, as masks; all tables come last where there are several groups."""
+        names = np.array([group_of(self.collection, dataset) for dataset in self.datasets])
+        found = {str(group): names == group for group in np.unique(names)}
+        return found if len(found) == 1 else {**found, "all": np.ones(len(names), dtype=bool)}
+
+    def column(self, method: str, metric: str) -> Any:
+        """The figures of one method, (n_datasets,)."""
+        return self.values[metric][:, self.methods.index(method)]
+
+    def gains(self, method: str, metric: str) -> Any:
+        """What every method has more than one of them, (n_datasets, n_methods)."""
+        return self.values[metric] - self.column(method, metric)[:, None]
 
 
-@cache
-def published() -> dict[tuple[str, str], Published]:
-    """The paper's two main tables by (method, dataset), with ``average`` as a table of its own."""
-    text = files("ptad.benchmark").joinpath("published.csv").read_text(encoding="utf-8")
-    return {
-        (row["method"], row["dataset"]): Published(float(row["auc_pr"]), float(row["auc_roc"]), row["suspect"])
-        for row in csv.DictReader(text.splitlines())
-    }
+def make_board(rows: Iterable[Row], collection: str, experiment: str = "main", order: Sequence[str] = ()) -> Board:
+    """Gather one experiment; a table on which a method failed or ran out of time counts as chance for it.
+
+    Methods that were tried on less than half of the tables are excluded.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        Rows of a results file.
+    collection : str
+        Name of the collection.
+    experiment : str
+        Whose rows; the main comparison unless told otherwise.
+    order : sequence of str
+        The methods in this order, instead of the best first.
+    """
+    summary = Summary(experiment_rows(rows, experiment, order))
+    found = {metric: summary.with_chance(metric) for metric in METRICS}
+    shared = complete(found["auc_pr"])
+    if shared.empty:
+        raise DataError("The results hold no table that all methods were measured on. Run 'ptad benchmark run' first.")
+    methods = list(shared.columns)
+    if not order:
+        best = np.argsort(-shared.to_numpy().mean(axis=0), kind="stable")
+        methods = [methods[place] for place in best]
+    values = {metric: table.loc[shared.index, methods].to_numpy() for metric, table in found.items()}
+    return Board(collection, methods, list(shared.index), values, summary.scaling)

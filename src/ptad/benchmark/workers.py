@@ -1,4 +1,4 @@
-"""A few worker processes that measure cells, each with a time limit; a dead or late worker is replaced.
+"""Worker processes that measure cells, each with a time limit; a dead or late one is replaced.
 
 A worker that dies may have been killed by something that has nothing to do with its cell: the cell is tried again, and
 fails when it has lost ``MOST_TRIES`` workers.
@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from multiprocessing.connection import Connection, wait
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from multiprocessing.connection import wait as wait_for
 from multiprocessing.process import BaseProcess
 
-from ptad.benchmark.measurement import Outcome, Task, serve
+from ptad.benchmark.measurement import Outcome, Task, measure
 
 #: Takes a task lazily, so that its rows are written only when somebody is free to read them. None: skip it.
 TaskSource = Callable[[], Task | None]
@@ -25,31 +28,88 @@ _START_LIMIT = 300.0
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 #: Workers that a cell may lose, or that may die one after the other before they had a cell.
 MOST_TRIES = 3
+_starting = threading.Lock()
 
 
-class _Worker:
-    """One process, what it is to do next, and what it is doing."""
+class Worker:
+    """One process that measures tasks one after the other; started when it is needed."""
 
-    def __init__(self, n_threads: int, given: tuple[int, Task] | None = None, tries: int = 0) -> None:
+    def __init__(self, n_threads: int = 1) -> None:
+        self.n_threads = n_threads
+        self.n_done = 0  # of the present process
+        self._closed = False
+        self._process: BaseProcess | None = None
+        self._connection: Connection
+
+    def measure(
+        self, task: Task, time_limit: float | None = None, stop_at: float | None = None
+    ) -> tuple[Outcome, str] | None:
+        """Return the outcome and its status (ok, failed or timeout); None if ``stop_at`` came first."""
+        reason = ""
+        for _ in range(MOST_TRIES):
+            started = False
+            try:
+                if self._process is None:
+                    self._start()
+                    if self._closed or not self._answers(time.monotonic() + _START_LIMIT, stop_at):
+                        self.stop()
+                        if self._closed or _is_past(stop_at):
+                            return None
+                        raise RuntimeError(f"A worker process did not start within {_START_LIMIT:g} s.")
+                    self._connection.recv()
+                started = True
+                self._connection.send(task)
+                if not self._answers(time.monotonic() + time_limit if time_limit else None, stop_at):
+                    self.stop()
+                    late = Outcome(error=f"longer than the limit of {time_limit or 0:g} s")
+                    return None if _is_past(stop_at) else (late, "timeout")
+                outcome = self._connection.recv()
+            except (EOFError, OSError):
+                reason = f"the worker process died (exit code {self.stop(patience=5.0)}), {MOST_TRIES} times"
+                if self._closed:
+                    return None
+                continue
+            self.n_done += 1
+            return outcome, "failed" if outcome.error else "ok"
+        if not started:
+            raise RuntimeError(f"A worker process could not start: {reason}.")
+        return Outcome(error=reason), "failed"
+
+    def stop(self, patience: float = 0.0) -> int | None:
+        """End the process, whatever it does, and return its exit code; the next task starts another."""
+        process, self._process, self.n_done = self._process, None, 0
+        if process is None:
+            return None
+        process.join(patience)
+        process.kill()
+        process.join()
+        self._connection.close()
+        return process.exitcode
+
+    def close(self) -> None:
+        """End the process for good; called by another thread than the one that waits for it."""
+        self._closed = True
+        if (process := self._process) is not None:
+            process.kill()
+
+    def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
-        self.connection: Connection
-        self.connection, child = context.Pipe()
-        self.process: BaseProcess = context.Process(target=serve, args=(child,), daemon=True)
-        with _environment(dict.fromkeys(_THREAD_VARIABLES, str(n_threads))):
-            self.process.start()
+        self._connection, child = context.Pipe()
+        process = context.Process(target=_serve, args=(child,), daemon=True)
+        with _starting, _environment(dict.fromkeys(_THREAD_VARIABLES, str(self.n_threads))):
+            process.start()
+        self._process = process
         child.close()
-        self.ready = False
-        self.given = given
-        self.tries = tries  # workers that died before this one with the same to do
-        self.job: tuple[int, Task] | None = None
-        self.deadline = time.monotonic() + _START_LIMIT
-        self.n_done = 0
 
-    def stop(self) -> None:
-        """End this process, whatever it does."""
-        self.process.kill()
-        self.process.join()
-        self.connection.close()
+    def _answers(self, deadline: float | None, stop_at: float | None) -> bool:
+        """Whether the process says something, or is gone, before either moment."""
+        ends = [moment for moment in (deadline, stop_at) if moment is not None]
+        while True:
+            left = min(ends) - time.monotonic() if ends else 3600.0
+            if self._connection.poll(max(0.0, left)):
+                return True
+            if ends and time.monotonic() >= min(ends):
+                return False
 
 
 def run_tasks(
@@ -79,66 +139,38 @@ def run_tasks(
     stop_at : float, optional
         Moment of ``time.monotonic`` at which everything ends; cells under way are given up without an outcome.
     """
-    pending = iter(sources)
-    workers = [_Worker(n_threads) for _ in range(n_workers)]
-    try:
-        while workers and (stop_at is None or time.monotonic() < stop_at):
-            for worker in list(workers):
-                if not worker.ready or worker.job is not None:
-                    continue
-                if worker.given is None:
-                    worker.given, worker.tries = _next_task(pending), 0
-                    if worker.given is not None and worker.n_done >= cells_per_worker:
-                        _replace(workers, worker, n_threads, worker.given)
-                        continue
-                if worker.given is None:
-                    workers.remove(worker)
-                    worker.stop()
-                    continue
-                worker.job, worker.given = worker.given, None
-                worker.deadline = time.monotonic() + time_limit if time_limit else float("inf")
-                with suppress(OSError):  # it has died, which is found below
-                    worker.connection.send(worker.job[1])
-            _collect(workers, on_outcome, n_threads, time_limit, stop_at)
-    finally:
-        for worker in workers:
-            worker.stop()
+    tasks = ((number, task) for number, source in sources if (task := source()) is not None)
+    one_at_a_time = threading.Lock()  # rows are prepared and written by one thread at a time
+    workers = [Worker(n_threads) for _ in range(n_workers)]
+
+    def work(worker: Worker) -> None:
+        """The life of a thread that looks after one worker."""
+        while not _is_past(stop_at):
+            with one_at_a_time:
+                number, task = next(tasks, (0, None))
+            if task is None:
+                break
+            if worker.n_done >= cells_per_worker:
+                worker.stop()
+            found = worker.measure(task, time_limit, stop_at)
+            if found is None:
+                break
+            with one_at_a_time:
+                on_outcome(number, *found)
+        worker.stop()
+
+    with ThreadPoolExecutor(n_workers) as threads:
+        try:
+            done, _ = wait([threads.submit(work, worker) for worker in workers], return_when=FIRST_EXCEPTION)
+        finally:
+            for worker in workers:
+                worker.close()
+    for future in done:
+        future.result()
 
 
-def _collect(
-    workers: list[_Worker],
-    on_outcome: Callable[[int, Outcome, str], None],
-    n_threads: int,
-    time_limit: float | None,
-    stop_at: float | None,
-) -> None:
-    """Wait for the next message or the next deadline, and deal with it."""
-    if not workers:
-        return
-    left = min((worker.deadline for worker in workers), default=float("inf"))
-    left = min(left, float("inf") if stop_at is None else stop_at) - time.monotonic()
-    ready = wait([worker.connection for worker in workers], timeout=max(0.0, min(left, 3600.0)))
-    for worker in list(workers):
-        if worker.connection in ready:
-            try:
-                message = worker.connection.recv()
-            except (EOFError, OSError):
-                _bury(workers, worker, on_outcome, n_threads)
-                continue
-            if message == "ready":
-                worker.ready, worker.deadline = True, float("inf")
-                continue
-            job, worker.job = worker.job, None
-            worker.deadline = float("inf")
-            worker.n_done += 1
-            if job is not None:
-                on_outcome(job[0], message, "failed" if message.error else "ok")
-        elif time.monotonic() >= worker.deadline:
-            job = worker.job
-            if job is None:
-                raise RuntimeError(f"A worker process did not start within {_START_LIMIT:g} s.")
-            _replace(workers, worker, n_threads)
-            on_outcome(job[0], Outcome(error=f"longer than the limit of {time_limit:g} s"), "timeout")
+def _is_past(moment: float | None) -> bool:
+    return moment is not None and time.monotonic() >= moment
 
 
 @contextmanager
@@ -153,32 +185,21 @@ def _environment(changes: dict[str, str]) -> Iterator[None]:
             os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
-def _next_task(pending: Iterator[tuple[int, TaskSource]]) -> tuple[int, Task] | None:
-    """The next task that is not skipped, or None when there are no more."""
-    for number, source in pending:
-        if (task := source()) is not None:
-            return number, task
-    return None
+def _serve(connection: Connection) -> None:
+    """The life of a worker: say that it is ready, then measure what comes until the run is over."""
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    connection.send("ready")
+    while True:
+        try:
+            task = connection.recv()
+        except EOFError:  # the run is over
+            return
+        connection.send(measure(task))
 
 
-def _bury(
-    workers: list[_Worker], worker: _Worker, on_outcome: Callable[[int, Outcome, str], None], n_threads: int
-) -> None:
-    """Put another worker in the place of one that died, with the same to do unless that has cost too many."""
-    worker.process.join(5)
-    reason = f"the worker process died (exit code {worker.process.exitcode})"
-    tries = worker.tries + 1
-    if tries < MOST_TRIES:
-        _replace(workers, worker, n_threads, worker.job or worker.given, tries)
-        return
-    if worker.job is None:
-        raise RuntimeError(f"A worker process could not start: {reason}, {tries} times.")
-    _replace(workers, worker, n_threads)
-    on_outcome(worker.job[0], Outcome(error=f"{reason}, {tries} times"), "failed")
-
-
-def _replace(
-    workers: list[_Worker], worker: _Worker, n_threads: int, given: tuple[int, Task] | None = None, tries: int = 0
-) -> None:
-    worker.stop()
-    workers[workers.index(worker)] = _Worker(n_threads, given, tries)
+def _die_with_parent() -> None:
+    """End this worker when the run that started it is gone, even in the middle of a cell."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait_for([parent.sentinel])
+        os._exit(1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -76,22 +78,28 @@ def run(
     Example: ptad benchmark run --data DIR --collection macro --methods cheap --jobs 2
     """
     from ptad.benchmark.collections import open_collection
-    from ptad.benchmark.plan import RunSettings, make_grid
+    from ptad.benchmark.plan import RunSettings
     from ptad.benchmark.ray_workers import cluster_executor
-    from ptad.benchmark.runner import run_grid
-    from ptad.benchmark.selection import parse_methods, parse_scalings, parse_seeds
-    from ptad.benchmark.store import ResultStore
+    from ptad.benchmark.selection import compare_methods
     from ptad.benchmark.workers import run_tasks
     from ptad.cli.settings import on_cluster
 
-    execute = cluster_executor(address, workers) if on_cluster(engine, address, workers) else run_tasks
     tables = open_collection(collection, data, label, normal or ())
-    chosen = parse_seeds(seeds or tables.seeds)
-    grid = make_grid(parse_methods(methods), tables.select(datasets, sample), chosen, parse_scalings(scalings))
-    settings = RunSettings(device, jobs, threads, time_limit, max_train, max_test, cells_per_worker, retry, budget)
     path = out or RESULTS / f"{tables.name}.csv"
-    rows = run_grid(grid, ResultStore(path), tables.load, settings, _announce, execute)
-    typer.echo(_summary(rows, path), err=True)
+    rows = compare_methods(
+        tables,
+        path,
+        RunSettings(device, jobs, threads, time_limit, max_train, max_test, cells_per_worker, retry, budget),
+        methods=methods,
+        datasets=datasets,
+        sample=sample,
+        seeds=seeds,
+        scalings=scalings,
+        on_row=_announce,
+        execute=cluster_executor(address, workers) if on_cluster(engine, address, workers) else run_tasks,
+    )
+    counts = ", ".join(f"{n} {status}" for status, n in sorted(Counter(row["status"] for row in rows).items()))
+    typer.echo(f"{len(rows)} new cells in {path}" + (f": {counts}" if rows else "; nothing was left to do"), err=True)
 
 
 @app.command()
@@ -106,15 +114,9 @@ def leaderboard(
 
     Example: ptad benchmark leaderboard mine.csv --out mine.md
     """
-    from ptad.benchmark.figures import save_critical_difference
-    from ptad.benchmark.leaderboard import leaderboard_page
-    from ptad.benchmark.store import ResultStore
+    from ptad.benchmark.pages import write_leaderboard
 
-    rows, name = ResultStore(_existing(results)).read(), collection or results.stem
-    image = out.parent / "images" / f"{name}_critical_difference.png"
-    drawn = save_critical_difference(rows, name, image)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(leaderboard_page(rows, name, f"images/{image.name}" if drawn else ""), encoding="utf-8")
+    write_leaderboard(results, out, collection)
     typer.echo(f"wrote {out}", err=True)
 
 
@@ -128,12 +130,10 @@ def tables(
     Example: ptad benchmark tables results.csv --experiment ablation
     """
     from ptad.benchmark.experiments import variant_order
-    from ptad.benchmark.report import experiment_tables
     from ptad.benchmark.store import ResultStore
-    from ptad.benchmark.tables import to_markdown
+    from ptad.benchmark.tables import experiment_tables
 
-    made = experiment_tables(ResultStore(_existing(results)).read(), experiment, variant_order(experiment))
-    typer.echo("\n\n".join(to_markdown(table) for table in made))
+    _print(experiment_tables(ResultStore(results).existing(), experiment, variant_order(experiment)))
 
 
 @app.command()
@@ -146,18 +146,10 @@ def pages(
 
     Example: ptad benchmark pages
     """
-    from ptad.benchmark.figures import draw_all
-    from ptad.benchmark.pages import render_pages
-    from ptad.errors import DataError
+    from ptad.benchmark.pages import write_pages
 
-    for option, place in (("results", results), ("docs", docs), ("readme", readme)):
-        if not place.exists():
-            raise DataError(f"There is no {str(place)!r}. Run this in a clone of ptad, or name it with --{option}.")
-    for path, text in render_pages(results, docs, readme).items():
-        path.write_text(text, encoding="utf-8")
+    for path in write_pages(results, docs, readme):
         typer.echo(f"wrote {path}", err=True)
-    for path in draw_all(results, docs / "images"):
-        typer.echo(f"drew {path}", err=True)
 
 
 @app.command()
@@ -172,7 +164,7 @@ def merge(
     from ptad.benchmark.store import ResultStore
 
     for path in others:
-        typer.echo(f"{ResultStore(into).merge(ResultStore(_existing(path)))} rows from {path}", err=True)
+        typer.echo(f"{ResultStore(into).merge(ResultStore(path))} rows from {path}", err=True)
 
 
 @app.command()
@@ -200,16 +192,12 @@ def experiment(
     from ptad.benchmark.collections import open_collection
     from ptad.benchmark.experiments import run_experiment
     from ptad.benchmark.plan import RunSettings
-    from ptad.benchmark.selection import parse_seeds
-    from ptad.benchmark.store import ResultStore
-    from ptad.benchmark.tables import to_markdown
 
+    found = open_collection(collection, data)
     settings = RunSettings(device, jobs, threads, time_limit, max_train, max_test, cells_per_worker, retry)
-    tables = open_collection(collection, data)
-    chosen = None if datasets is None and sample is None else tables.select(datasets or "all", sample)
-    store = ResultStore(out or RESULTS / f"{tables.name}.csv")
-    made = run_experiment(name, tables, store, parse_seeds(seeds or tables.seeds), settings, chosen, _announce)
-    typer.echo("\n\n".join(to_markdown(table) for table in made))
+    path = out or RESULTS / f"{found.name}.csv"
+    made = run_experiment(name, found, path, settings, datasets=datasets, sample=sample, seeds=seeds, on_row=_announce)
+    _print(made)
 
 
 @app.command()
@@ -226,55 +214,31 @@ def data(
 
     Example: ptad benchmark data DIR
     """
-    from ptad.benchmark.catalogue import catalogue
-    from ptad.benchmark.collections import open_collection
-    from ptad.errors import DataError
+    from ptad.benchmark.collections import COLLECTIONS, catalogue_lines, check_lines, open_collection
 
     if not check:
-        for info in catalogue().values():
-            typer.echo(f"{info.name:18} {info.rows:>7} x {info.columns:<4} {info.anomalies:>6}  {info.origin}")
+        typer.echo("\n".join(catalogue_lines()))
         return
-    unusable = 0
-    for word in (collection,) if collection else ("paper", "macro"):
-        tables = open_collection(word, directory, label, normal or ())
-        try:
-            entries = tables.check()
-        except DataError as error:
-            typer.echo(f"{tables.name}: {error}")
-            unusable += 1
-            continue
-        bad = [entry for entry in entries if entry.status != "ok"]
-        typer.echo(f"{tables.name}: {len(entries) - len(bad)} of {len(entries)} tables are usable")
-        for entry in bad or entries[: 0 if len(entries) > 20 else None]:
-            typer.echo(f"  {entry.name:24} {entry.status:10} {entry.message}")
-        unusable += len(bad)
+    names = [collection] if collection else list(COLLECTIONS)
+    unusable = False
+    for line, bad in check_lines([open_collection(name, directory, label, normal or ()) for name in names]):
+        typer.echo(line)
+        unusable |= bad
     if unusable:
         raise typer.Exit(2)
 
 
-def _existing(path: Path) -> Path:
-    from ptad.errors import DataError
+def _print(made: Sequence[Any]) -> None:
+    from ptad.benchmark.markdown import to_markdown
 
-    if not path.is_file():
-        raise DataError(f"There is no results file {str(path)!r}. Make one with 'ptad benchmark run'.")
-    return path
+    typer.echo("\n\n".join(map(to_markdown, made)))
 
 
 def _announce(row: dict[str, Any]) -> None:
-    figures_ = ""
+    """Say on the standard error stream what became of a cell."""
+    figures = ""
     if row.get("auc_pr") is not None:
         seconds = "" if row.get("fit_seconds") is None else f"  {row['fit_seconds']:.1f} s"
-        figures_ = f"AUC-PR {row['auc_pr']:.4f}  AUC-ROC {row['auc_roc']:.4f}{seconds}"
-    typer.echo(
-        f"{row['variant']:22} {row['dataset']:18} {row['seed']:>3} {row['scaling']:9} {row['status']:8} "
-        f"{figures_} {row['reason']}".rstrip(),
-        err=True,
-    )
-
-
-def _summary(rows: list[dict[str, Any]], out: Path) -> str:
-    counts: dict[str, int] = {}
-    for row in rows:
-        counts[row["status"]] = counts.get(row["status"], 0) + 1
-    parts = ", ".join(f"{number} {status}" for status, number in sorted(counts.items()))
-    return f"{len(rows)} new cells in {out}" + (f": {parts}" if parts else "; nothing was left to do")
+        figures = f"AUC-PR {row['auc_pr']:.4f}  AUC-ROC {row['auc_roc']:.4f}{seconds}"
+    start = f"{row['variant']:22} {row['dataset']:18} {row['seed']:>3} {row['scaling']:9} {row['status']:8}"
+    typer.echo(f"{start} {figures} {row['reason']}".rstrip(), err=True)

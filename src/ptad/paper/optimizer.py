@@ -1,4 +1,4 @@
-"""AdamW, or LAMB with Lookahead as in the paper, and the learning rate of every step: a warm-up, then a cosine to zero.
+"""Adam, AdamW, or LAMB with Lookahead as in the paper, and the learning rate of every step: a warm-up, then a cosine.
 
 The learning rate is a tensor, so that a CUDA graph can follow it.
 """
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ptad.errors import MissingExtraError
-from ptad.paper.settings import NetworkSettings
 
 LOOKAHEAD_STEPS = 6
 LOOKAHEAD_RATE = 0.5
@@ -21,6 +20,17 @@ LOOKAHEAD_RATE = 0.5
 
 class Optimizer:
     """One step rule for all parameters.
+
+    Parameters
+    ----------
+    parameters : iterable of Parameter
+        What moves, all on one device.
+    kind : {"adam", "adamw", "lamb"}
+        Adam has the L2 form of weight decay; LAMB comes with Lookahead.
+    learning_rate, weight_decay : float
+        Where ``rate`` starts, and the decay of the weights.
+    clip : float, optional
+        Element-wise bound on the gradients.
 
     Attributes
     ----------
@@ -30,23 +40,32 @@ class Optimizer:
         Number of distinct kinds of step in a row (1, or Lookahead's 6): a CUDA graph is captured for each kind.
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter], settings: NetworkSettings, device: torch.device) -> None:
+    def __init__(
+        self,
+        parameters: Iterable[nn.Parameter],
+        kind: str,
+        learning_rate: float,
+        weight_decay: float = 0.0,
+        clip: float | None = None,
+    ) -> None:
         self.parameters = list(parameters)
-        self.clip = settings.gradient_clip
-        self.rate = torch.tensor(settings.learning_rate, device=device)
+        self.clip = clip
+        device = self.parameters[0].device
+        self.rate = torch.tensor(learning_rate, device=device)
         self._lookahead: torch.optim.Optimizer | None = None
-        if settings.optimizer == "adamw":
-            self._inner: torch.optim.Optimizer = torch.optim.AdamW(
+        if kind == "lamb":
+            self._inner = _lamb(self.parameters, learning_rate, weight_decay)
+            self._lookahead = _lookahead(self._inner)
+            self._inner.param_groups[0]["lr"] = self.rate
+        else:
+            make = torch.optim.AdamW if kind == "adamw" else torch.optim.Adam
+            self._inner = make(
                 self.parameters,
                 lr=self.rate,
-                weight_decay=settings.weight_decay,
+                weight_decay=weight_decay,
                 fused=True,
                 capturable=device.type == "cuda",
             )
-        else:
-            self._inner = _lamb(self.parameters, settings)
-            self._lookahead = _lookahead(self._inner)
-            self._inner.param_groups[0]["lr"] = self.rate
 
     @property
     def cycle(self) -> int:
@@ -54,7 +73,8 @@ class Optimizer:
 
     def step(self, position: int) -> None:
         """Clip the gradients, move the parameters, forget the gradients; ``position`` counts steps in the cycle."""
-        torch.nn.utils.clip_grad_value_(self.parameters, self.clip)
+        if self.clip is not None:
+            torch.nn.utils.clip_grad_value_(self.parameters, self.clip)
         if self._lookahead is None:
             self._inner.step()
         else:
@@ -82,7 +102,7 @@ class Optimizer:
                 value.zero_()
 
 
-def _lamb(parameters: list[nn.Parameter], settings: NetworkSettings) -> torch.optim.Optimizer:
+def _lamb(parameters: list[nn.Parameter], learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
     try:
         from pytorch_optimizer import Lamb
     except ImportError as error:
@@ -90,8 +110,8 @@ def _lamb(parameters: list[nn.Parameter], settings: NetworkSettings) -> torch.op
     # NOTE[PAPER-08] betas (0.9, 0.999), eps 1e-6, no bias correction, weight norm clamped to [0, 10]: NPT's settings.
     optimizer: torch.optim.Optimizer = Lamb(
         parameters,
-        lr=settings.learning_rate,
-        weight_decay=settings.weight_decay,
+        lr=learning_rate,
+        weight_decay=weight_decay,
         foreach=True,
         adam_debias=True,  # the library's name for NO correction, which would also be frozen in a CUDA graph
     )

@@ -1,7 +1,7 @@
-"""The training loop: fixed-shape steps, one CUDA graph per step on a GPU, a look at the loss only at intervals.
+"""Training of the paper's network: batches, the early stop, checkpoints and groups of workers around the shared loop.
 
-Nothing inside an interval reads a value back to the host. State lives on the device: the sums of the loss parts, the
-best held-out loss and the parameters that reached it.
+The loss is looked at only at intervals. State lives on the device: the best held-out loss and the parameters that
+reached it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -20,6 +20,7 @@ from torch import Tensor
 
 from ptad.errors import TrainingError
 from ptad.paper.checkpoint import Checkpoint
+from ptad.paper.loop import Loop
 from ptad.paper.loss import PARTS, loss_parts
 from ptad.paper.network import Network
 from ptad.paper.optimizer import Optimizer, learning_rates
@@ -59,11 +60,25 @@ class Trainer:
         self.seed = self.generator.initial_seed()
         self.share = share_of_batch(self.batch_size, self.group)  # rows of a batch that fall to this worker
         self.full_batch = n_train <= self.share
-        self.optimizer = Optimizer(self.network.parameters(), self.settings, self.device)
+        settings = self.settings
+        optimizer = Optimizer(
+            self.network.parameters(),
+            settings.optimizer,
+            settings.learning_rate,
+            settings.weight_decay,
+            clip=settings.gradient_clip,
+        )
         epoch = math.ceil(n_train / self.batch_size)
-        rates = learning_rates(self.settings.learning_rate, self.settings.n_steps, self.settings.warmup_epochs * epoch)
-        self.rates = torch.from_numpy(rates).to(self.device)
-        self.sums = torch.zeros(len(PARTS), device=self.device)
+        rates = learning_rates(settings.learning_rate, settings.n_steps, settings.warmup_epochs * epoch)
+        self.loop = Loop(
+            self.network,
+            self._noisy_loss,
+            PARTS,
+            optimizer,
+            torch.from_numpy(rates).to(self.device),
+            self.generator,
+            None if self.group is None else partial(average_gradients, optimizer.parameters, self.group),
+        )
         self.rows = self.data.train if self.full_batch else self.data.train[: self.share].clone()
         self.best_loss = torch.full((), math.inf, device=self.device)
         self.best = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
@@ -74,7 +89,8 @@ class Trainer:
         settings = self.settings
         first_loss = self._probe()
         captured = self.device.type == "cuda" and self.group is None
-        steps = self._capture() if captured else [self._step] * self.optimizer.cycle
+        if captured:
+            self.loop.capture()
         if checkpoint is not None:
             self._restore(checkpoint, captured=captured)
         started = time.perf_counter()
@@ -82,16 +98,9 @@ class Trainer:
             n = min(settings.interval, settings.n_steps - self.step_done)
             if self.group is not None:
                 reseed(self.generator, self.group, self.seed, self.step_done)
-            batches = self._draw(n)
-            self.sums.zero_()
-            for i in range(n):
-                if not self.full_batch:
-                    self.rows.copy_(batches[i])
-                self.optimizer.rate.copy_(self.rates[self.step_done])
-                position = self.step_done % self.optimizer.cycle
-                steps[position](position)
-                self.step_done += 1
-            self._look(n, time.perf_counter() - started)
+            means = self.loop.run(self.step_done, n, None if self.full_batch else self._batches(n))
+            self.step_done += n
+            self._look(means, time.perf_counter() - started)
             if checkpoint is not None and (self.group is None or self.group.rank == 0):
                 checkpoint.save(*self._state())
             if progress is not None:
@@ -113,45 +122,18 @@ class Trainer:
             output = self.network(x)
         return loss_parts(self.network, output, x)
 
-    def _step(self, position: int) -> None:
+    def _noisy_loss(self) -> Tensor:
         self.network.noise.generator = self.generator
         parts = self._loss(self.rows)
-        parts[0].backward()
-        if self.group is not None:
-            average_gradients(self.optimizer.parameters, self.group)
-        self.optimizer.step(position)
-        self.sums.add_(parts.detach())
         self.network.noise.generator = None
+        return parts
 
-    def _capture(self) -> Sequence[Callable[[int], None]]:
-        """Capture every kind of step as a CUDA graph; the warm-up that capturing needs leaves no trace."""
-        saved = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
-        seed = self.generator.get_state()
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for position in range(self.optimizer.cycle):
-                self._step(position)
-        torch.cuda.current_stream().wait_stream(side)
-        graphs: list[torch.cuda.CUDAGraph] = []
-        kinds = {0, self.optimizer.cycle - 1}  # all steps of a cycle but the last are alike
-        for position in sorted(kinds):
-            graph = torch.cuda.CUDAGraph()
-            graph.register_generator_state(self.generator)
-            with torch.cuda.graph(graph, pool=graphs[0].pool() if graphs else None):
-                self._step(position)
-            graphs.append(graph)
-        self.network.load_state_dict(saved)
-        self.optimizer.reset()
-        self.generator.set_state(seed)
-        return [partial(_replay, graphs[0])] * (self.optimizer.cycle - 1) + [partial(_replay, graphs[-1])]
-
-    def _draw(self, n: int) -> Tensor:
-        """Return the row numbers of the next n batches, (n, batch); drawn with replacement, on the device."""
-        if self.full_batch:
-            return self.data.train[:0]
-        shape = (n, self.share)
-        return self.data.train[torch.randint(len(self.data.train), shape, generator=self.generator, device=self.device)]
+    def _batches(self, n: int) -> Callable[[int], object]:
+        """Draw the rows of the next n batches, with replacement, on the device; return what fills in one of them."""
+        first, shape = self.step_done, (n, self.share)
+        places = torch.randint(len(self.data.train), shape, generator=self.generator, device=self.device)
+        batches = self.data.train[places]
+        return lambda number: self.rows.copy_(batches[number - first])
 
     # looking at the loss --------------------------------------------------------------------------------------------
 
@@ -161,14 +143,9 @@ class Trainer:
         return float(self._loss(self.data.train[: self.batch_size])[0])
 
     @torch.no_grad()
-    def _look(self, n: int, seconds: float) -> None:
-        """Log the mean of the interval; keep the parameters if the held-out loss is the best so far."""
-        means = (self.sums / n).tolist()
-        entry = {"step": float(self.step_done), **dict(zip(PARTS, means, strict=True)), "seconds": seconds}
-        if not all(map(math.isfinite, means)):
-            raise TrainingError(
-                f"The loss became non-finite at step {self.step_done} ({entry}). Try a smaller learning_rate."
-            )
+    def _look(self, means: dict[str, float], seconds: float) -> None:
+        """Log the means of the interval; keep the parameters if the held-out loss is the best so far."""
+        entry = {"step": float(self.step_done), **means, "seconds": seconds}
         if self.data.validation is not None:
             held_out = self._loss(self.data.validation)[1]
             better = held_out < self.best_loss
@@ -191,7 +168,7 @@ class Trainer:
         for name, tensor in self.network.state_dict().items():
             yield f"network.{name}", tensor
             yield f"best.{name}", self.best[name]
-        for name, tensor in self.optimizer.state().items():
+        for name, tensor in self.loop.optimizer.state().items():
             yield f"optimizer.{name}", tensor
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -217,12 +194,9 @@ class Trainer:
 
     def _create_moments(self) -> None:
         """Optimisers make their moments in the first step; take one that is undone at once by the restored values."""
-        for parameter in self.optimizer.parameters:
+        optimizer = self.loop.optimizer
+        for parameter in optimizer.parameters:
             parameter.grad = torch.zeros_like(parameter)
-        self.optimizer.step(0)
-        for parameter in self.optimizer.parameters:
+        optimizer.step(0)
+        for parameter in optimizer.parameters:
             parameter.grad = None
-
-
-def _replay(graph: torch.cuda.CUDAGraph, _: int) -> None:
-    graph.replay()

@@ -55,8 +55,7 @@ class Connections:
         """Take a connection in, if need be for one that waits; return whether there was room."""
         crowded = self._by_address[new.address] >= self.limits.connections_per_address
         if crowded or len(self._open) >= self.most:
-            candidates = [c for c in self._open if c.address == new.address] if crowded else list(self._open)
-            out = self._dispensable(candidates)
+            out = self._dispensable(new.address if crowded else None)
             if out is None:
                 logger.warning("all %d connections are in use: a client was turned away", len(self._open))
                 return False
@@ -91,7 +90,7 @@ class Connections:
             if self.clock() - self._relieved >= ACCEPT_PAUSE:
                 self._relieved = self.clock()
                 for _ in range(RESERVED_DESCRIPTORS):
-                    if (out := self._dispensable(list(self._open))) is None:
+                    if (out := self._dispensable()) is None:
                         break
                     self._drop(out)
                 logger.warning("no descriptor was free for a new connection: waiting connections were closed")
@@ -102,14 +101,19 @@ class Connections:
         else:
             logger.error("unexpected: %s", context.get("message", "an error without a name"))
 
-    def _dispensable(self, candidates: list[Connection]) -> Connection | None:
+    def _dispensable(self, address: str | None = None) -> Connection | None:
         """The connection that has waited longest without a request, or else one whose body hardly arrives.
 
-        Those that never had an answer go first: whoever opens ever new ones is the first to lose them.
+        Those that never had an answer go first: whoever opens ever new ones is the first to lose them. They stand in
+        the order in which they came, so that this one is found at once.
         """
+        candidates = [c for c in self._open if c.address == address] if address else self._open
+        new = next((c for c in candidates if c.is_waiting and not c.answered), None)
+        if new is not None:
+            return new
         waiting = [c for c in candidates if c.is_waiting]
         slow = [] if waiting else [c for c in candidates if c.is_slow(self.clock(), self.limits.body_speed)]
-        return min(waiting or slow, key=lambda c: (c.answered, c.since), default=None)
+        return min(waiting or slow, key=lambda c: c.since, default=None)
 
     def _drop(self, connection: Connection) -> None:
         self.forget(connection)

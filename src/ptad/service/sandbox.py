@@ -18,6 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -27,7 +28,8 @@ from ptad.service.disk import FULL, is_full
 from ptad.service.settings import Limits
 from ptad.service.spelling import over_http
 
-AT_A_TIME = 2
+SMALL_AT_A_TIME, LARGE_AT_A_TIME = 1, 2  # so that a small table does not wait for large ones
+END_SECONDS = 5.0  # for a process that has said everything
 MOST_SAID = 256 * 2**20  # bytes of an answer: a table may have thousands of columns, each with examples
 CONTEXT: Any = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
 # each process imports again what the one that serves was started with: that is there already, too
@@ -40,13 +42,21 @@ class Sandbox:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._processes: set[Any] = set()
-        self._threads = ThreadPoolExecutor(AT_A_TIME, "ptad-sandbox")
-        self._threads.submit(self._outcome, _nothing, {"name": ""})  # so that the first caller does not wait
+        self._small = ThreadPoolExecutor(SMALL_AT_A_TIME, "ptad-sandbox")
+        self._large = ThreadPoolExecutor(LARGE_AT_A_TIME, "ptad-sandbox-large")
+        self._small.submit(self._outcome, _nothing, {"name": ""}, [])  # so that the first caller does not wait
 
-    async def run(self, work: Callable[..., Any], **arguments: Any) -> Any:
-        """Return ``work(limits, **arguments)``, plain JSON; ``name`` among the arguments is what errors call it."""
-        call = partial(self._outcome, work, arguments)
-        outcome = await asyncio.get_running_loop().run_in_executor(self._threads, call)
+    async def run(self, work: Callable[..., Any], path: Path, **arguments: Any) -> Any:
+        """Return ``work(limits, path, **arguments)``, plain JSON; ``name`` is what errors call the file."""
+        started: list[Any] = []
+        call = partial(self._outcome, work, {"path": path, **arguments}, started)
+        threads = self._small if path.stat().st_size <= self._limits.small_upload_bytes else self._large
+        try:
+            outcome = await asyncio.get_running_loop().run_in_executor(threads, call)
+        except asyncio.CancelledError:  # nobody waits for it any more
+            for process in started:
+                process.kill()
+            raise
         if outcome.get("full"):
             raise OSError(errno.ENOSPC, FULL)
         if "error" in outcome:
@@ -55,32 +65,36 @@ class Sandbox:
 
     def close(self) -> None:
         """End what is under way."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._small, self._large):
+            threads.shutdown(wait=False, cancel_futures=True)
         for process in list(self._processes):
             process.kill()
 
-    def _outcome(self, work: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    def _outcome(self, work: Callable[..., Any], arguments: dict[str, Any], started: list[Any]) -> dict[str, Any]:
         """Let a process work; what it says is plain JSON, since it may be under the spell of what it has read."""
         name, seconds = arguments["name"], self._limits.intake_seconds
         receiver, sender = CONTEXT.Pipe(duplex=False)
         process = CONTEXT.Process(target=_work, args=(sender, self._limits, work, arguments), daemon=True)
-        process.start()
-        self._processes.add(process)
-        sender.close()
-        try:
-            if not receiver.poll(seconds):
-                return {"error": f"Reading {name} takes longer than {seconds:g} s. Send less."}
-            found: dict[str, Any] = json.loads(receiver.recv_bytes(MOST_SAID))
-            return found
-        except EOFError:
-            return {
-                "error": f"{name} could not be read with the memory and time that this service gives to one upload."
-            }
-        finally:
-            process.kill()
-            process.join()
-            self._processes.discard(process)
-            receiver.close()
+        with receiver:
+            with sender:
+                process.start()
+            self._processes.add(process)
+            started.append(process)
+            try:
+                if not receiver.poll(seconds):
+                    process.kill()
+                    return {"error": f"Reading {name} takes longer than {seconds:g} s. Send less."}
+                found: dict[str, Any] = json.loads(receiver.recv_bytes(MOST_SAID))
+                return found
+            except EOFError:
+                limits = "the memory and time that this service gives to one upload"
+                return {"error": f"{name} could not be read with {limits}."}
+            finally:
+                process.join(END_SECONDS)
+                if process.is_alive():
+                    process.kill()
+                    process.join()
+                self._processes.discard(process)
 
 
 # in the process -------------------------------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ from ptad.service.settings import ServiceSettings
 
 logger = logging.getLogger("ptad.service")
 
-BACKLOG = 128  # connections that the system keeps until they are accepted; asyncio accepts as many at a time
+BACKLOG = 128  # connections that the system keeps until they are accepted
+ACCEPTED = 8  # at a time: between them, those that are there have their turn
 REQUEST_GRACE = 30  # seconds for answers under way after SIGTERM
 
 
@@ -37,6 +38,8 @@ class Server(uvicorn.Server):
         """Start; from here on errors that have no caller are logged by the service."""
         asyncio.get_running_loop().set_exception_handler(self._connections.on_loop_error)
         await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(BACKLOG)  # asyncio has taken the number of connections to accept at a time for it
         gc.collect()
         gc.freeze()  # what is there now stays: looking through it would hold up every answer now and then
 
@@ -77,7 +80,7 @@ def run(settings: ServiceSettings) -> None:
         app,
         http=connection_class(connections),
         ws="none",
-        backlog=BACKLOG,
+        backlog=ACCEPTED,
         log_config=None,
         access_log=False,
         server_header=False,

@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from ptad.benchmark.peers import CHEAP_PEERS, DEEP_PEERS, PAPER_PEERS, PEERS, make_peer
-from ptad.benchmark.peers.layers import LocalDropout, mlp
+from ptad.benchmark.peers.dte import HalfDropout
+from ptad.benchmark.peers.layers import mlp
 from ptad.benchmark.peers.mcm import diversity_loss
 from ptad.benchmark.peers.mcm_npt import McmNpt
 from ptad.benchmark.peers.neighbours import nearest_distances
@@ -20,6 +21,7 @@ from ptad.benchmark.peers.pyod import PyodPeer
 from ptad.benchmark.peers.training import TrainingSettings, train
 from ptad.errors import DataError, SettingError, TrainingError
 from ptad.paper.attention import KeysValues
+from ptad.paper.layers import Noise
 
 RNG = np.random.default_rng(1)
 TRAIN, TEST = RNG.normal(size=(80, 5)), RNG.normal(size=(30, 5)) * 1.5
@@ -33,6 +35,19 @@ def test_registry_is_complete() -> None:
         peer = make_peer(name)
         assert isinstance(peer, Peer)
         assert peer.name == name
+
+
+def test_a_new_method_is_a_class_and_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Norm(Peer):
+        def _fit(self, rows: Any) -> None:
+            self._centre = rows.mean(axis=0)
+
+        def _score(self, rows: Any) -> Any:
+            return np.linalg.norm(rows - self._centre, axis=1)
+
+    monkeypatch.setitem(PEERS, "norm", Norm.make)
+    peer = make_peer("norm", random_state=3).fit(TRAIN)
+    assert (peer.name, peer.params()) == ("norm", {}) and peer.anomaly_score(TEST).shape == (30,)
 
 
 def test_unknown_method_lists_the_choices() -> None:
@@ -66,7 +81,7 @@ def test_knn_equals_pyod() -> None:
     assert mean == pytest.approx(theirs, abs=1e-10)
 
 
-def test_exact_twin_has_distance_zero_and_k_is_limited() -> None:
+def test_a_duplicate_row_has_distance_zero_and_k_is_limited() -> None:
     far = TRAIN + 1e4
     assert nearest_distances(far, far[:3], 1, "cpu")[:, 0].tolist() == [0.0, 0.0, 0.0]
     assert nearest_distances(TRAIN[:2], TEST, 5, "cpu").shape == (30, 2)
@@ -141,18 +156,21 @@ def test_training_rules_and_failures() -> None:
         TrainingSettings(learning_rate=0)
     module = mlp((2, 1), torch.Generator().manual_seed(0), nn.ReLU())
     rows = torch.ones(4, 2)
-    with pytest.raises(TrainingError, match="not finite"):
+    with pytest.raises(TrainingError, match=r"non-finite at step 1.*scale the columns"):
         train(module, lambda b, g: module(b).sum() * float("inf"), rows, TrainingSettings(epochs=1), 0)
 
 
-def test_local_dropout_is_silent_outside_training() -> None:
-    layer = LocalDropout(0.5)
-    layer.generator = torch.Generator().manual_seed(0)
+def test_dropout_is_silent_outside_training() -> None:
+    noise = Noise()
+    layer = HalfDropout(noise)
+    noise.generator = torch.Generator().manual_seed(0)
     x = torch.ones(1000)
-    dropped = layer.train()(x)
+    dropped = layer(x)
     assert set(dropped.tolist()) == {0.0, 2.0}
     assert dropped.mean().item() == pytest.approx(1.0, abs=0.1)
-    assert torch.equal(layer.eval()(x), x)
+    noise.generator = None
+    assert torch.equal(layer(x), x)
+    assert make_peer("dte-c", training={"epochs": 1}).fit(TRAIN)._noise.generator is None
 
 
 def test_npt_ad_caps() -> None:

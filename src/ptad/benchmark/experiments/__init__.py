@@ -1,68 +1,54 @@
-"""The paper's further experiments and those of the default: one file each, one registry, one command.
+"""The paper's further experiments and those of the default: two registries, one command.
 
-Most are lists of variants that the ordinary runner measures and the ordinary tables show. ``cost``, ``masks`` and
-``typed-tables`` measure something else than accuracy and bring their own function.
+Experiments are lists of variants that the ordinary runner measures and the ordinary tables show; measurements look at
+something else than accuracy and have a file of their own. ``context`` is both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import csv
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from ptad.benchmark.board import make_board
 from ptad.benchmark.collections import Collection
-from ptad.benchmark.experiments.ablation import ABLATION
-from ptad.benchmark.experiments.anomaly_types import ANOMALY_TYPES
-from ptad.benchmark.experiments.backbones import BACKBONES
-from ptad.benchmark.experiments.context import CONTEXT
-from ptad.benchmark.experiments.cost import cost_tables, read_cost
-from ptad.benchmark.experiments.counts import COUNTS
+from ptad.benchmark.experiments.cost import COST
 from ptad.benchmark.experiments.default_parts import DEFAULT_PARTS
-from ptad.benchmark.experiments.distance import DISTANCE
-from ptad.benchmark.experiments.false_alarms import FALSE_ALARMS
-from ptad.benchmark.experiments.masks import mask_tables
+from ptad.benchmark.experiments.masks import MASKS
+from ptad.benchmark.experiments.paper import MOVEMENT, PAPER_EXPERIMENTS
 from ptad.benchmark.experiments.paper_grid import PAPER_GRID
-from ptad.benchmark.experiments.typed_tables import read_typed, typed_tables
-from ptad.benchmark.experiments.variants import Experiment, make_cells
-from ptad.benchmark.experiments.weights import WEIGHTS
+from ptad.benchmark.experiments.typed_tables import TYPED_TABLES
+from ptad.benchmark.experiments.variants import Experiment, Measurement
 from ptad.benchmark.leaderboard import means_table
-from ptad.benchmark.plan import RunSettings
-from ptad.benchmark.report import experiment_tables
+from ptad.benchmark.markdown import Table
+from ptad.benchmark.plan import RunSettings, make_cells
+from ptad.benchmark.selection import parse_seeds
 from ptad.benchmark.store import ResultStore, Row
-from ptad.benchmark.tables import Table
+from ptad.benchmark.summary import make_board
+from ptad.benchmark.tables import experiment_tables
 from ptad.errors import SettingError
 
-__all__ = ["EXPERIMENTS", "MEASUREMENTS", "READERS", "run_experiment", "variant_order"]
+__all__ = ["EXPERIMENTS", "MEASUREMENTS", "run_experiment", "run_measurement", "variant_order"]
 
 #: Experiments that are grids of variants.
-EXPERIMENTS: dict[str, Experiment] = {
-    e.name: e
-    for e in (
-        *(ABLATION, BACKBONES, COUNTS, WEIGHTS, DISTANCE, ANOMALY_TYPES, CONTEXT),
-        *(DEFAULT_PARTS, FALSE_ALARMS, PAPER_GRID),
-    )
-}
-#: Experiments with a measurement of their own: ``(data folder, output file, settings) -> tables``.
-MEASUREMENTS: dict[str, Callable[[Path, Path, RunSettings], list[Table]]] = {
-    "cost": cost_tables,
-    "masks": mask_tables,
-    "typed-tables": typed_tables,
-}
-#: How the rows of a measurement's file are read as tables; the others are plain CSV.
-READERS: dict[str, Callable[[Sequence[Mapping[str, Any]]], list[Table]]] = {
-    "cost": read_cost,
-    "typed-tables": read_typed,
+EXPERIMENTS: dict[str, Experiment] = {e.name: e for e in (*PAPER_EXPERIMENTS, DEFAULT_PARTS, PAPER_GRID)}
+#: Measurements with a file of their own.
+MEASUREMENTS: dict[str, Measurement] = {
+    "context": MOVEMENT,
+    "cost": COST,
+    "masks": MASKS,
+    "typed-tables": TYPED_TABLES,
 }
 
 
 def run_experiment(
     name: str,
-    collection: Collection,
-    store: ResultStore,
-    seeds: Sequence[int],
+    tables: Collection,
+    out: Path,
     settings: RunSettings,
-    datasets: Sequence[str] | None = None,
+    *,
+    datasets: str | None = None,
+    sample: int | None = None,
+    seeds: str | None = None,
     on_row: Callable[[Row], None] | None = None,
 ) -> list[Table]:
     """Run one experiment and return its tables; an unknown name lists the choices.
@@ -71,34 +57,47 @@ def run_experiment(
     ----------
     name : str
         Of the experiment.
-    collection : Collection
+    tables : Collection
         Where the tables come from.
-    store : ResultStore
-        Where the rows go; ``MEASUREMENTS`` write files of their own beside it.
-    seeds : sequence of int
-        Seeds.
+    out : Path
+        The results file; measurements write files of their own beside it.
     settings : RunSettings
         Device, processes, limits.
-    datasets : sequence of str, optional
-        Other tables than the experiment's own.
+    datasets, sample, seeds
+        Other tables than the experiment's own, only some of them, and seeds; named as on the command line.
     on_row : callable, optional
         Called with each finished row.
     """
-    if name in MEASUREMENTS:
-        if datasets:
-            raise SettingError(f"The experiment {name!r} has its own tables: leave out --datasets.")
-        return MEASUREMENTS[name](collection.directory, store.path, settings)
-    if name not in EXPERIMENTS:
-        choices = ", ".join((*EXPERIMENTS, *MEASUREMENTS))
+    if name not in EXPERIMENTS and name not in MEASUREMENTS:
+        choices = ", ".join(dict.fromkeys((*EXPERIMENTS, *MEASUREMENTS)))
         raise SettingError(f"There is no experiment {name!r}. Choose from: {choices}.")
-    experiment = EXPERIMENTS[name]
-    loader = collection.load if experiment.make_loader is None else experiment.make_loader(collection.load)
-    cells = make_cells(experiment, seeds, datasets or experiment.datasets or collection.names)
+    chosen = None if datasets is None and sample is None else tables.select(datasets or "all", sample)
+    if name not in EXPERIMENTS:
+        if chosen is not None:
+            raise SettingError(f"The experiment {name!r} has its own tables: leave out --datasets.")
+        return run_measurement(name, tables.directory, out, settings)
+    experiment, store = EXPERIMENTS[name], ResultStore(out)
+    loader = tables.load if experiment.make_loader is None else experiment.make_loader(tables.load)
+    places = chosen or experiment.datasets or tables.names
+    cells = make_cells(experiment.variants, places, parse_seeds(seeds or tables.seeds), experiment=name)
     experiment.run(cells, store, loader, settings, on_row)
-    if collection.name != "paper":  # hundreds of tables: their means by group
-        return [means_table(make_board(store.read(), collection.name, name), experiment.title)]
-    further = [] if experiment.further is None else experiment.further(collection.directory, store.path, settings)
+    if tables.name != "paper":  # hundreds of tables: their means by group
+        return [means_table(make_board(store.read(), tables.name, name), experiment.title)]
+    further = run_measurement(name, tables.directory, out, settings) if name in MEASUREMENTS else []
     return [*experiment_tables(store.read(), name, variant_order(name)), *further]
+
+
+def run_measurement(name: str, directory: Path, out: Path, settings: RunSettings) -> list[Table]:
+    """Measure, and write ``NAME.csv`` beside ``out`` after every row: one may take minutes."""
+    measurement, rows = MEASUREMENTS[name], []
+    out.parent.mkdir(parents=True, exist_ok=True)
+    for row in measurement.measure(directory, out, settings):
+        rows.append(row)
+        with out.with_name(f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(row), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+    return measurement.tables(rows, measurement.title)
 
 
 def variant_order(name: str) -> tuple[str, ...]:

@@ -6,10 +6,10 @@ cancel out; all methods use the same batch. Figures are medians of ten repetitio
 
 from __future__ import annotations
 
-import csv
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ptad.benchmark.collections import load_dataset
+from ptad.benchmark.encoding import scale_columns
+from ptad.benchmark.experiments.variants import Measurement
+from ptad.benchmark.markdown import Table
 from ptad.benchmark.peers import Peer, make_peer
 from ptad.benchmark.plan import RunSettings
-from ptad.benchmark.results import Results
-from ptad.benchmark.scaling import scale_columns
 from ptad.benchmark.split import half_split
-from ptad.benchmark.tables import Table, TableCell
+from ptad.benchmark.store import Results
 
 BATCH = 512
 REPEATS = 10
-_COLUMNS = ("method", "device", "n_parameters", "step_ms", "inference_ms", "batch", "repeats")
 #: Rows kept for timing: the cost of a step does not depend on more, the cost of reading them does.
 _ROWS = 4 * BATCH
 
@@ -46,8 +46,8 @@ def single_network(steps: int) -> dict[str, Any]:
     return {"calibration.method": "none", **{f"network.{key}": value for key, value in network.items()}}
 
 
-def cost_tables(directory: Path, out: Path, settings: RunSettings) -> list[Table]:
-    """Measure all methods on the device asked for (``auto``: both); write ``cost.csv`` beside ``out``.
+def cost_rows(directory: Path, out: Path, settings: RunSettings) -> Iterator[dict[str, Any]]:
+    """Measure all methods on the device asked for (``auto``: both).
 
     Rows of the other device that stand in the file are kept: the two are measured on different machines, perhaps.
     """
@@ -59,38 +59,21 @@ def cost_tables(directory: Path, out: Path, settings: RunSettings) -> list[Table
     devices = [settings.device]
     if settings.device == "auto":
         devices = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
-    path = out.with_name("cost.csv")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    known = Results(path.parent).measurement("cost")
-    rows: list[dict[str, Any]] = [row for row in known if row["device"] not in devices]
-    for device in devices:
-        for name in METHODS:
-            rows.append(measure_cost(name, device, train, test))
-            _write(path, rows)  # a method may take minutes: what is measured is kept
-    return read_cost(rows)
-
-
-def _write(path: Path, rows: list[dict[str, Any]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    yield from (row for row in Results(out.parent).measurement("cost") if row["device"] not in devices)
+    for device, name in product(devices, METHODS):
+        yield measure_cost(name, device, train, test)
 
 
 def read_cost(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
     """The rows of ``cost.csv`` as a table."""
-    body = [
-        [
-            TableCell(f"{row['method']}, {row['device']}"),
-            TableCell(f"{int(row['n_parameters']) / 1e6:.2f}"),
-            TableCell("–" if row["step_ms"] == "" else f"{float(row['step_ms']):.2f}"),
-            TableCell(f"{float(row['inference_ms']):.2f}"),
-        ]
-        for row in rows
-    ]
-    header = ["Method", "Parameters (M)", "Training step (ms)", f"Scoring {BATCH} rows (ms)"]
+    columns = {
+        "Method": [f"{row['method']}, {row['device']}" for row in rows],
+        "Parameters (M)": [f"{int(row['n_parameters']) / 1e6:.2f}" for row in rows],
+        "Training step (ms)": ["–" if row["step_ms"] == "" else f"{float(row['step_ms']):.2f}" for row in rows],
+        f"Scoring {BATCH} rows (ms)": [f"{float(row['inference_ms']):.2f}" for row in rows],
+    }
     notes = ["the paper prints 2.97 M parameters for PTAD and 0.23 M for MCM: those of 21 columns, not campaign's 62"]
-    return [Table(f"Cost on campaign, batch of {BATCH}, median of {REPEATS}", header, body, notes)]
+    return [Table.of_columns(f"Cost on campaign, batch of {BATCH}, median of {REPEATS}", columns, notes)]
 
 
 def measure_cost(
@@ -103,8 +86,15 @@ def measure_cost(
     peer: Peer = make_peer(method, device=device, **settings).fit(train)
     peer.anomaly_score(test)
     inference = [timed_ms(lambda: peer.anomaly_score(test), device) for _ in range(repeats)]
-    values = (method, device, peer.n_parameters_, step, statistics.median(inference), BATCH, repeats)
-    return dict(zip(_COLUMNS, values, strict=True))
+    return {
+        "method": method,
+        "device": device,
+        "n_parameters": peer.n_parameters_,
+        "step_ms": step,
+        "inference_ms": statistics.median(inference),
+        "batch": BATCH,
+        "repeats": repeats,
+    }
 
 
 def step_ms(
@@ -141,3 +131,6 @@ def timed_ms(action: Callable[[], Any], device: str) -> float:
     action()
     synchronise()
     return 1000.0 * (time.perf_counter() - start)
+
+
+COST = Measurement("Cost", cost_rows, read_cost)

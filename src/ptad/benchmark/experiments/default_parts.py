@@ -7,31 +7,26 @@ variants. The rows of the results have no seconds for that reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ptad.arrays import rounded
-from ptad.benchmark.board import Board, gain_table, make_board
-from ptad.benchmark.experiments.variants import Experiment, Variant
-from ptad.benchmark.leaderboard import means_table
-from ptad.benchmark.measurement import Cell, versions
+from ptad.benchmark.experiments.variants import Experiment
+from ptad.benchmark.leaderboard import gain_table, means_table
+from ptad.benchmark.markdown import Table, to_markdown
 from ptad.benchmark.metrics import evaluate
-from ptad.benchmark.plan import RunSettings, plan_cells
-from ptad.benchmark.results import Results
-from ptad.benchmark.runner import Loader, PreparedRows, prepare_rows
-from ptad.benchmark.store import ResultStore, Row
-from ptad.benchmark.tables import Table, plain_table, to_markdown
+from ptad.benchmark.peers.protocol import FloatArray
+from ptad.benchmark.plan import Cell, RunSettings, Variant, plan_cells
+from ptad.benchmark.runner import Loader, PreparedRows, RowWriter, prepare_rows
+from ptad.benchmark.store import Results, ResultStore, Row
+from ptad.benchmark.summary import Board, make_board
 from ptad.config import PRESETS
 from ptad.errors import DataError
 from ptad.estimator import PTAD
 
 DEFAULT = "default"
-COLLECTIONS = {"macro": "macrOData: means", "paper": "The paper's tables: means"}
-
-Scores = npt.NDArray[np.float64]
+MEANS_TITLES = {"macro": "macrOData: means", "paper": "The paper's tables: means"}
 
 
 def run_parts(
@@ -54,17 +49,9 @@ def run_parts(
     groups: dict[tuple[str, int], list[tuple[Cell, Row]]] = {}
     for cell, base in plan_cells(cells, store, settings):
         groups.setdefault((cell.dataset, cell.seed), []).append((cell, base))
-    rows: list[Row] = []
-    stamp = versions()
+    writer = RowWriter(store, on_row)
     # The labels stay on this side. Rows wait for their scores in the order in which they were prepared.
     prepared: list[tuple[list[tuple[Cell, Row]], PreparedRows]] = []
-
-    def finish(base: Row, result: Row) -> None:
-        row = {**base, **result, "versions": stamp, "finished_at": datetime.now(UTC).isoformat(timespec="seconds")}
-        store.append(row)
-        rows.append(row)
-        if on_row is not None:
-            on_row(row)
 
     def tasks() -> Iterator[Any]:
         for group in groups.values():
@@ -72,7 +59,7 @@ def run_parts(
                 found = prepare_rows(group[0][0], loader, settings)
             except DataError as error:
                 for _, base in group:
-                    finish(base, {"status": "skipped", "reason": str(error)})
+                    writer.write(base, {"status": "skipped", "reason": str(error)})
                 continue
             prepared.append((group, found))
             yield delayed(part_scores)(found.train, found.test, group[0][0].seed, settings.device)
@@ -82,17 +69,17 @@ def run_parts(
         for cell, base in group:
             figures = evaluate(found.y_test, without(parts, cell.settings.get("without")))
             status = "capped" if found.cut else "ok"
-            finish(base, {"status": status, "reason": found.cut, **found.shape, **figures})
-    return rows
+            writer.write(base, {"status": status, "reason": found.cut, **found.shape, **figures})
+    return writer.rows
 
 
-def part_scores(train: Any, test: Any, seed: int, device: str = "cpu") -> dict[str, Scores]:
+def part_scores(train: Any, test: Any, seed: int, device: str = "cpu") -> dict[str, FloatArray]:
     """What every term of the default adds to the scores of the test rows."""
     table = PTAD(random_state=seed, device=device, verbose=0).fit(train).term_scores(test)
     return {name: table.column(name).to_numpy() for name in table.column_names}
 
 
-def without(parts: dict[str, Scores], name: str | None) -> Scores:
+def without(parts: dict[str, FloatArray], name: str | None) -> FloatArray:
     """The score without one term, or the whole score."""
     return np.asarray(rounded(np.sum([values for term, values in parts.items() if term != name], axis=0)))
 
@@ -100,12 +87,12 @@ def without(parts: dict[str, Scores], name: str | None) -> Scores:
 def parts_page(results: Results) -> str:
     """What every group of tables loses without a term, and the mean that a term has to earn."""
     order = [variant.name for variant in DEFAULT_PARTS.variants]
-    found = {name: results.experiment(name, DEFAULT_PARTS.name) for name in COLLECTIONS}
+    found = {name: results.experiment(name, DEFAULT_PARTS.name) for name in MEANS_TITLES}
     boards = [make_board(rows, name, DEFAULT_PARTS.name, order) for name, rows in found.items() if rows]
     if not boards:
         return ""
     title = "Change of the mean over tables without a term (95 % intervals, tables drawn with replacement)"
-    tables = [gain_table(boards, DEFAULT, title), _overall(boards), *map(means_table, boards, COLLECTIONS.values())]
+    tables = [gain_table(boards, DEFAULT, title), _overall(boards), *map(means_table, boards, MEANS_TITLES.values())]
     typed = results.measurement("typed-tables")
     return "\n\n".join(to_markdown(table) for table in (*tables, *([_typed(typed)] if typed else [])))
 
@@ -119,7 +106,7 @@ def _overall(boards: Sequence[Board]) -> Table:
     means = np.mean(gains, axis=0)
     body = [(name, f"{mean:+.4f}") for name, mean in zip(boards[0].methods, means, strict=True) if name != DEFAULT]
     title = f"Change of the mean of AUC-PR and AUC-ROC, mean over {len(gains)} groups of tables"
-    return plain_table(title, ["Method", "Change"], body)
+    return Table(title, ["Method", "Change"], body)
 
 
 def _typed(rows: Sequence[Mapping[str, str]]) -> Table:
@@ -131,7 +118,7 @@ def _typed(rows: Sequence[Mapping[str, str]]) -> Table:
         changes = [float(row[name]) - value for row, value in zip(rows, whole, strict=True)]
         body.append([variant.name, *(f"{change:+.4f}" for change in (*changes, np.mean(changes)))])
     header = ["Method", *(row["table"] for row in rows), "Mean"]
-    return plain_table("Tables of mixed type: AUC-ROC of the default, and its change without a term", header, body)
+    return Table("Tables of mixed type: AUC-ROC of the default, and its change without a term", header, body)
 
 
 DEFAULT_PARTS = Experiment(

@@ -6,7 +6,7 @@ where the masks fall.
 
 from __future__ import annotations
 
-import csv
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,39 +14,37 @@ import numpy as np
 import numpy.typing as npt
 
 from ptad.benchmark.collections import load_dataset
+from ptad.benchmark.experiments.variants import Measurement
+from ptad.benchmark.peers.protocol import FloatArray
 from ptad.benchmark.plan import RunSettings
 from ptad.benchmark.split import half_split
-from ptad.benchmark.tables import Table, TableCell
 from ptad.errors import MissingExtraError
 
-FloatArray = npt.NDArray[np.float64]
 
-
-def mask_tables(directory: Path, out: Path, settings: RunSettings) -> list[Table]:
+def mask_rows(directory: Path, out: Path, settings: RunSettings) -> Iterator[dict[str, str]]:
     """Fit the paper preset on cardio, draw ``masks_pspace.png`` and ``masks_soft.png`` beside ``out``."""
     data = load_dataset(directory, "cardio")
     split = half_split(data.y, 0)
     hidden, soft = row_masks(data.X[split.train], data.X[split.test], settings.device)
-    return show_masks(hidden, soft, data.y[split.test], out)
+    return describe_masks(hidden, soft, data.y[split.test], out)
 
 
-def show_masks(hidden: FloatArray, soft: FloatArray, labels: npt.NDArray[np.bool_], out: Path) -> list[Table]:
-    """Draw a pair of rows, write ``masks.csv`` and return it as a table; ``labels`` mark the anomalous rows."""
+def describe_masks(
+    hidden: FloatArray, soft: FloatArray, labels: npt.NDArray[np.bool_], out: Path
+) -> Iterator[dict[str, str]]:
+    """Draw a pair of rows and give the figures of all; ``labels`` mark the anomalous rows."""
     normal, anomaly = equal_rate_pair(hidden.mean(axis=(1, 2)), labels)
-    out.parent.mkdir(parents=True, exist_ok=True)
     draw_pair(hidden[normal], hidden[anomaly], "share hidden in the P-space", out.with_name("masks_pspace.png"))
     draw_pair(soft[normal][None], soft[anomaly][None], "soft mask in the data space", out.with_name("masks_soft.png"))
-    rows = []
     for name, chosen in (("normal", ~labels), ("anomalous", labels)):
         rate = hidden[chosen].mean(axis=(1, 2))
-        high = (hidden[chosen].mean(axis=1) > 0.5).mean()
-        figures = (rate.mean(), rate.std(), high, soft[chosen].mean())
-        rows.append([TableCell(name), *(TableCell(f"{figure:.4f}") for figure in figures)])
-    header = ["Test rows", "masking rate", "its deviation", "columns hidden by more than half", "mean soft mask"]
-    notes = [f"the drawn pair: rates {hidden[normal].mean():.3f} (normal) and {hidden[anomaly].mean():.3f} (anomalous)"]
-    with out.with_name("masks.csv").open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file, lineterminator="\n").writerows([header, *([cell.text for cell in row] for row in rows)])
-    return [Table("P-space and data-space masks on cardio", header, rows, notes)]
+        yield {
+            "Test rows": name,
+            "masking rate": f"{rate.mean():.4f}",
+            "its deviation": f"{rate.std():.4f}",
+            "columns hidden by more than half": f"{(hidden[chosen].mean(axis=1) > 0.5).mean():.4f}",
+            "mean soft mask": f"{soft[chosen].mean():.4f}",
+        }
 
 
 def row_masks(
@@ -97,3 +95,6 @@ def draw_pair(left: FloatArray, right: FloatArray, label: str, path: Path) -> No
         axes[0].set_yticks([])
     figure.colorbar(image, ax=axes, label=label)
     figure.savefig(path, dpi=150)
+
+
+MASKS = Measurement("P-space and data-space masks on cardio", mask_rows)

@@ -13,20 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from ptad.benchmark.board import METRICS, Board, Values, make_board
 from ptad.benchmark.catalogue import catalogue, dataset_title
-from ptad.benchmark.experiments.variants import Experiment, Variant, paper_variant
+from ptad.benchmark.encoding import SCALINGS
+from ptad.benchmark.experiments.variants import Experiment, paper_variant
 from ptad.benchmark.leaderboard import means_table
-from ptad.benchmark.report import coverage_table
-from ptad.benchmark.results import Results
-from ptad.benchmark.store import MEASURED, Row
-from ptad.benchmark.summary import current, published
-from ptad.benchmark.tables import plain_table, to_markdown
+from ptad.benchmark.markdown import Table, to_markdown
+from ptad.benchmark.peers.protocol import FloatArray
+from ptad.benchmark.plan import Variant
+from ptad.benchmark.store import MEASURED, Results, Row
+from ptad.benchmark.summary import METRICS, Board, current, make_board
+from ptad.benchmark.tables import coverage_table, published
 
 N_TABLES = 10
 PRESET = "LAMB 0.01, standard, 500 steps"
 STEPS = (100, 500, 1000)
-SCALINGS = ("standard", "minmax")
 #: What is crossed with steps and scaling: a name, and the settings that differ from the preset.
 TRAININGS: dict[str, dict[str, Any]] = {
     "LAMB 0.01": {"learning_rate": 0.01},
@@ -58,7 +58,7 @@ def grid_page(results: Results) -> str:
     board = make_board(rows, "paper", "paper-grid")
     seeds = sorted({int(row["seed"]) for row in rows})
     picks = pick_settings(board, rows)
-    printed = [published()["ptad", name] for name in board.datasets]
+    printed = [published()["main", "ptad-paper", name] for name in board.datasets]
     wanted = np.array([[getattr(cell, metric) for cell in printed] for metric in METRICS])
     body = []
     for place, name in enumerate(board.datasets):
@@ -68,14 +68,14 @@ def grid_page(results: Results) -> str:
     body.append(["Mean", *map(_pair, means)])
     header = ["Table", "printed", *picks]
     parts = [
-        plain_table(f"AUC-PR / AUC-ROC, seeds {seeds[0]} to {seeds[-1]}", header, body),
+        Table(f"AUC-PR / AUC-ROC, seeds {seeds[0]} to {seeds[-1]}", header, body),
         means_table(board, "All settings, best mean AUC-PR first"),
         coverage_table(rows),
     ]
     return "\n\n".join([verdict(board, means), *map(to_markdown, parts)])
 
 
-def pick_settings(board: Board, rows: Sequence[Row]) -> dict[str, Values]:
+def pick_settings(board: Board, rows: Sequence[Row]) -> dict[str, FloatArray]:
     """AUC-PR and AUC-ROC, (2, n_tables), of the preset, of the best setting of all, and of two ways to pick by labels.
 
     The last two know the test labels: they are what a figure would be if somebody looked, not what a method can do.
@@ -98,7 +98,7 @@ def pick_settings(board: Board, rows: Sequence[Row]) -> dict[str, Values]:
     }
 
 
-def verdict(board: Board, means: Sequence[Values]) -> str:
+def verdict(board: Board, means: Sequence[FloatArray]) -> str:
     """What the figures say, in words."""
     printed, preset, single, table, seed = (float(mean[0]) for mean in means)
     if single >= printed:
@@ -116,7 +116,7 @@ def verdict(board: Board, means: Sequence[Values]) -> str:
     )
 
 
-def _pair(values: Values) -> str:
+def _pair(values: FloatArray) -> str:
     return " / ".join(f"{value:.4f}" for value in values)
 
 

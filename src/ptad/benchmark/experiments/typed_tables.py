@@ -1,16 +1,15 @@
 """Real tables with text and missing values: accuracy, observed false alarms, and what became of planted errors.
 
 For each table: AUC-ROC beside that of one-hot, min-max kNN; the observed share of false alarms among new normal rows
-at three target rates; the planted cells and unseen categories of :mod:`ptad.benchmark.synthetic_errors`; AUC-ROC with
+at three target rates; the planted cells and unseen categories of :mod:`ptad.benchmark.planted_errors`; AUC-ROC with
 informative gaps beside the first neighbour on median-filled columns with missing indicators; and AUC-ROC without one
 term, for the page of ``default-parts``.
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,29 +18,21 @@ import pyarrow as pa
 from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import NearestNeighbors
 
-from ptad.benchmark.encoding import one_hot
+from ptad.benchmark.encoding import one_hot, scale_columns
 from ptad.benchmark.experiments.default_parts import without
+from ptad.benchmark.experiments.variants import Measurement
+from ptad.benchmark.markdown import Table
+from ptad.benchmark.metrics import RATES
+from ptad.benchmark.peers.protocol import FloatArray
 from ptad.benchmark.plan import RunSettings
-from ptad.benchmark.scaling import scale_columns
-from ptad.benchmark.synthetic_errors import planted_cells, planted_gaps, planted_unseen
-from ptad.benchmark.tables import Table, plain_table
-from ptad.config import PRESETS
+from ptad.benchmark.planted_errors import planted_cells, planted_gaps, planted_unseen
 from ptad.errors import DataError
 from ptad.estimator import PTAD
 from ptad.tables import fit_schema, read_table
 
-RATES = (0.1, 0.05, 0.01)
 N_PLANTED = 2_000
 GAPS_NORMAL, GAPS_ANOMALIES = 0.1, 0.6
 N_GAP_COLUMNS = 3  # drawn at random, one emptied at a time
-_COLUMNS = (
-    "table", "n_train", "auc_roc", "auc_roc_knn", *(f"false_alarms_{rate}" for rate in RATES),
-    "n_planted", "flagged", "first", "first_three",
-    "n_unseen", "unseen_flagged", "unseen_first", "auc_roc_gaps", "auc_roc_gaps_nn1",
-    *(f"auc_roc_without_{term.title()}" for term in PRESETS["default"].terms),
-)  # fmt: skip
-
-Scores = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -68,41 +59,40 @@ TABLES = (
 )
 
 
-def typed_tables(directory: Path, out: Path, settings: RunSettings) -> list[Table]:
-    """Measure all tables; write ``typed-tables.csv`` beside ``out``."""
-    path = out.with_name("typed-tables.csv")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows = []
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for table in TABLES:
-            rows.append(measure_table(table, directory / "tables" / f"{table.name}.parquet", settings))
-            writer.writerow(rows[-1])
-            file.flush()
-    return read_typed(rows)
+def typed_rows(directory: Path, out: Path, settings: RunSettings) -> Iterator[dict[str, Any]]:
+    """Measure all tables."""
+    for table in TABLES:
+        yield measure_table(table, directory / "tables" / f"{table.name}.parquet", settings)
 
 
 def read_typed(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
     """The rows of ``typed-tables.csv`` as two tables: accuracy and planted cells, unseen categories and gaps."""
-    first, second = [], []
-    for row in rows:
-        flagged = [f"{float(row[f'false_alarms_{rate}']):.4f}" for rate in RATES]
-        found = [f"{float(row['flagged']):.0%} of {int(row['n_planted']):,}"]
-        found += [f"{float(row[name]):.1%}" for name in ("first", "first_three")]
-        first.append([row["table"], *(f"{float(row[name]):.3f}" for name in ("auc_roc", "auc_roc_knn"))])
-        first[-1] += [*flagged, *found]
-        second.append([row["table"], f"{float(row['unseen_flagged']):.0%} of {int(row['n_unseen']):,}"])
-        second[-1] += [f"{float(row['unseen_first']):.0%}"]
-        second[-1] += [f"{float(row[name]):.3f}" for name in ("auc_roc_gaps", "auc_roc_gaps_nn1")]
-    header = ["Table", "AUC-ROC", "one-hot min-max kNN", *(f"flagged normal rows at {rate:g}" for rate in RATES)]
-    header += ["planted cells: flagged at 0.01", "changed column first", "in the first three"]
-    unseen_header = ["Table", "unseen category: flagged at 0.01", "its column first"]
-    unseen_header += ["informative gaps: AUC-ROC", "first neighbour with missing indicators"]
-    return [
-        plain_table("Accuracy, false alarms, planted cells", header, first),
-        plain_table("Unseen categories and gaps", unseen_header, second),
-    ]
+
+    def column(name: str, form: str) -> list[str]:
+        return [format(float(row[name]), form) for row in rows]
+
+    def share(name: str, of: str) -> list[str]:
+        return [f"{text} of {int(row[of]):,}" for text, row in zip(column(name, ".0%"), rows, strict=True)]
+
+    names = [row["table"] for row in rows]
+    accuracy = {
+        "Table": names,
+        "AUC-ROC": column("auc_roc", ".3f"),
+        "one-hot min-max kNN": column("auc_roc_knn", ".3f"),
+        **{f"flagged normal rows at {rate:g}": column(f"false_alarms_{rate}", ".4f") for rate in reversed(RATES)},
+        "planted cells: flagged at 0.01": share("flagged", "n_planted"),
+        "changed column first": column("first", ".1%"),
+        "in the first three": column("first_three", ".1%"),
+    }
+    unseen = {
+        "Table": names,
+        "unseen category: flagged at 0.01": share("unseen_flagged", "n_unseen"),
+        "its column first": column("unseen_first", ".0%"),
+        "informative gaps: AUC-ROC": column("auc_roc_gaps", ".3f"),
+        "first neighbour with missing indicators": column("auc_roc_gaps_nn1", ".3f"),
+    }
+    titles = ("Accuracy, false alarms, planted cells", "Unseen categories and gaps")
+    return [Table.of_columns(title, columns) for title, columns in zip(titles, (accuracy, unseen), strict=True)]
 
 
 def measure_table(spec: TypedTable, path: Path, settings: RunSettings) -> dict[str, Any]:
@@ -131,12 +121,9 @@ def measure_table(spec: TypedTable, path: Path, settings: RunSettings) -> dict[s
         "table": spec.name,
         "n_train": len(train),
         "auc_roc": roc_auc_score(y, without(parts, None)),
-        "auc_roc_knn": roc_auc_score(y, _neighbours(train, new, spec, 5)),
-        **{f"false_alarms_{rate}": float((p_values <= rate).mean()) for rate in RATES},
-        "n_planted": planted.n_planted,
-        "flagged": planted.flagged,
-        "first": planted.first,
-        "first_three": planted.first_three,
+        "auc_roc_knn": roc_auc_score(y, _distances(train, new, spec, 5)),
+        **{f"false_alarms_{rate}": float((p_values <= rate).mean()) for rate in reversed(RATES)},
+        **asdict(planted),
         "n_unseen": unseen.n_planted,
         "unseen_flagged": unseen.flagged,
         "unseen_first": unseen.first,
@@ -161,7 +148,7 @@ def _with_gaps(
             )
         )
         ours.append(roc_auc_score(y, _fitted(few, spec, settings).anomaly_score(rows)))
-        theirs.append(roc_auc_score(y, _neighbours(few, rows, spec, 1, indicators=True)))
+        theirs.append(roc_auc_score(y, _distances(few, rows, spec, 1, indicators=True)))
     return {"auc_roc_gaps": float(np.mean(ours)), "auc_roc_gaps_nn1": float(np.mean(theirs))}
 
 
@@ -169,10 +156,13 @@ def _fitted(train: pa.Table, spec: TypedTable, settings: RunSettings) -> PTAD:
     return PTAD(missing=spec.missing, device=settings.device, verbose=0).fit(train)
 
 
-def _neighbours(train: pa.Table, new: pa.Table, spec: TypedTable, k: int, indicators: bool = False) -> Scores:
+def _distances(train: pa.Table, new: pa.Table, spec: TypedTable, k: int, indicators: bool = False) -> FloatArray:
     """Distance to the k-th neighbour on one-hot, min-max, median-filled columns."""
     schema = fit_schema(train, missing=spec.missing)
     known, rows = (one_hot(schema.encode(table), schema.features, indicators) for table in (train, new))
     known, rows = scale_columns(known, rows, "minmax")
     distances = NearestNeighbors(n_neighbors=k).fit(known).kneighbors(rows)[0]
     return np.asarray(distances[:, -1], dtype=np.float64)
+
+
+TYPED_TABLES = Measurement("Tables of mixed type", typed_rows, read_typed)

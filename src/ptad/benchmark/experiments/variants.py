@@ -1,31 +1,19 @@
-"""What an experiment is: named variants of methods on some tables."""
+"""What an experiment is: named variants of methods on some tables, or a measurement of something else."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ptad.benchmark.measurement import Cell
-from ptad.benchmark.peers import make_peer
-from ptad.benchmark.plan import RunSettings
-from ptad.benchmark.results import Results
+from ptad.benchmark.markdown import Table
+from ptad.benchmark.plan import RunSettings, Variant
 from ptad.benchmark.runner import Loader, run_grid
-from ptad.benchmark.scaling import OWN, SCALINGS
-from ptad.benchmark.tables import Table
+from ptad.benchmark.store import Results
 
 #: The four tables of the paper's figures on counts and weights.
 FOUR_TABLES = ("campaign", "cardio", "wbc", "thyroid")
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A row of an experiment's table: a method with settings of its own."""
-
-    name: str
-    method: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 def paper_variant(name: str, **network: Any) -> Variant:
@@ -48,9 +36,6 @@ class Experiment:
         Where; all tables of the collection when empty.
     make_loader : callable, optional
         From the collection's loader to one that understands the names of ``datasets``.
-    further : callable, optional
-        ``(data folder, output file, settings) -> tables`` of what is measured besides accuracy; written as
-        ``NAME.csv`` beside the output file.
     page : callable, optional
         From the results to what its page shows, in place of averages over the paper's tables.
     run : callable
@@ -62,19 +47,38 @@ class Experiment:
     variants: tuple[Variant, ...]
     datasets: tuple[str, ...] = ()
     make_loader: Callable[[Loader], Loader] | None = None
-    further: Callable[[Path, Path, RunSettings], list[Table]] | None = None
     page: Callable[[Results], str] | None = None
     run: Callable[..., Any] = run_grid
 
 
-def make_cells(experiment: Experiment, seeds: Sequence[int], datasets: Sequence[str]) -> list[Cell]:
-    """All cells of an experiment; variants without a scaling of their own run under both."""
-    cells = []
-    own = {v.name: make_peer(v.method, **v.settings).own_scaling for v in experiment.variants}
-    for dataset in datasets:
-        for seed in seeds:
-            for variant in experiment.variants:
-                for scaling in (OWN,) if own[variant.name] else SCALINGS:
-                    settings = dict(variant.settings)
-                    cells.append(Cell(variant.method, dataset, seed, scaling, settings, experiment.name, variant.name))
-    return cells
+@dataclass(frozen=True)
+class Measurement:
+    """What is measured besides accuracy; its rows are written to ``NAME.csv`` beside the results file.
+
+    Attributes
+    ----------
+    title : str
+        In words.
+    measure : callable
+        ``(data folder, results file, settings) -> rows``, one after the other.
+    read : callable, optional
+        From the rows of the file to tables; by default they are one table as they are.
+    """
+
+    title: str
+    measure: Callable[[Path, Path, RunSettings], Iterable[Mapping[str, Any]]]
+    read: Callable[[Sequence[Mapping[str, Any]]], list[Table]] | None = None
+
+    def tables(self, rows: Sequence[Mapping[str, Any]], title: str = "") -> list[Table]:
+        """The rows as tables; numbers of a plain file with four digits."""
+        if self.read is not None:
+            return self.read(rows)
+        return [Table(title, list(rows[0]), [[_short(value) for value in row.values()] for row in rows])]
+
+
+def _short(value: Any) -> str:
+    try:
+        number = float(value)
+    except ValueError:
+        return str(value)
+    return f"{number:.4g}" if number % 1 > 0 else str(value)

@@ -3,20 +3,21 @@
 >>> from ptad.benchmark.peers import make_peer
 >>> make_peer("knn").fit(normal_rows).anomaly_score(rows)  # doctest: +SKIP
 
-``PEERS`` maps every name to a factory ``(random_state, device, **settings) -> Peer``; any detector of PyOD is
-reached as ``pyod:NAME``.
+A new method is a file with a child of :class:`Peer` (or :class:`ptad.benchmark.peers.deep.DeepPeer`) and a line in
+``PEERS``, which maps every name to a factory; any detector of PyOD is reached as ``pyod:NAME``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from ptad.benchmark.peers.protocol import Peer
 from ptad.errors import SettingError
 
-__all__ = ["CHEAP_PEERS", "DEEP_PEERS", "PAPER_PEERS", "PEERS", "Peer", "make_peer", "peer_names"]
+__all__ = ["CHEAP_PEERS", "DEEP_PEERS", "PAPER_PEERS", "PEERS", "Peer", "make_peer"]
 
 Factory = Callable[..., Peer]
 
@@ -26,35 +27,26 @@ def _lazy(place: str, **fixed: Any) -> Factory:
 
     def make(**settings: Any) -> Peer:
         module, _, cls = place.partition(".")
-        peer: Peer = getattr(import_module(f"ptad.benchmark.peers.{module}"), cls)(**{**fixed, **settings})
+        peer: Peer = getattr(import_module(f"ptad.benchmark.peers.{module}"), cls).make(**{**fixed, **settings})
         return peer
 
     return make
 
 
-def _neighbours(name: str, **fixed: Any) -> Factory:
-    return _lazy("neighbours.NearestNeighbours", name=name, **fixed)
+_neighbours = partial(_lazy, "neighbours.NearestNeighbours")
 
 
-def _pyod(name: str, detector: str, max_rows: int | None = None, **options: Any) -> Factory:
-    def make(random_state: int = 0, device: str = "cpu", max_rows: int | None = max_rows, **settings: Any) -> Peer:
-        from ptad.benchmark.peers.pyod import PyodPeer
-
-        chosen = {**options, **settings}
-        return PyodPeer(
-            detector=detector, options=chosen, max_rows=max_rows, random_state=random_state, device=device, name=name
-        )
-
-    return make
+def _pyod(detector: str, **fixed: Any) -> Factory:
+    return _lazy("pyod.PyodPeer", detector=detector, **fixed)
 
 
 #: Every method by name. Explicit on purpose: what is compared should be readable in one place.
 PEERS: dict[str, Factory] = {
-    "knn": _neighbours("knn", n_neighbors=5, summary="largest"),
-    "iforest": _pyod("iforest", "IForest"),
-    "lof": _pyod("lof", "LOF", n_neighbors=20),
-    "ocsvm": _pyod("ocsvm", "OCSVM", max_rows=10_000),
-    "gmm": _pyod("gmm", "GMM", n_components=4),
+    "knn": _neighbours(n_neighbors=5, summary="largest"),
+    "iforest": _pyod("IForest"),
+    "lof": _pyod("LOF", n_neighbors=20),
+    "ocsvm": _pyod("OCSVM", max_rows=10_000),
+    "gmm": _pyod("GMM", n_components=4),
     "deepsvdd": _lazy("deepsvdd.DeepSVDD"),
     "goad": _lazy("goad.Goad"),
     "neutralad": _lazy("neutralad.NeutralAD"),
@@ -63,21 +55,21 @@ PEERS: dict[str, Factory] = {
     "npt-ad": _lazy("nptad.NptAD"),
     "mcm": _lazy("mcm.Mcm"),
     "mcm-npt": _lazy("mcm_npt.McmNpt"),
-    "knn-minmax": _neighbours("knn-minmax", n_neighbors=5, summary="largest", scaling="minmax"),
-    "nn1-clipped": _neighbours("nn1-clipped", n_neighbors=1, summary="largest", scaling="minmax-clipped"),
+    "knn-minmax": _neighbours(n_neighbors=5, summary="largest", scaling="minmax"),
+    "nn1-clipped": _neighbours(n_neighbors=1, summary="largest", scaling="minmax-clipped"),
     # PTAD's default clips at 1.0: with this row the choice of the clip cannot pass for an advantage of the method.
-    "nn1-clip1": _neighbours("nn1-clip1", n_neighbors=1, summary="largest", scaling="minmax-clipped", clip=1.0),
-    "nn1": _neighbours("nn1", n_neighbors=1, summary="largest"),
-    "dte-np": _neighbours("dte-np", n_neighbors=5, summary="mean"),
+    "nn1-clip1": _neighbours(n_neighbors=1, summary="largest", scaling="minmax-clipped", clip=1.0),
+    "nn1": _neighbours(n_neighbors=1, summary="largest"),
+    "dte-np": _neighbours(n_neighbors=5, summary="mean"),
     "autoencoder": _lazy("autoencoder.Autoencoder"),
     "pca": _lazy("residual.PrincipalResidual"),
-    "ecod": _pyod("ecod", "ECOD"),
-    "copod": _pyod("copod", "COPOD"),
-    "hbos": _pyod("hbos", "HBOS"),
-    "inne": _pyod("inne", "INNE"),
-    "pyod-pca": _pyod("pyod-pca", "PCA"),
+    "ecod": _pyod("ECOD"),
+    "copod": _pyod("COPOD"),
+    "hbos": _pyod("HBOS"),
+    "inne": _pyod("INNE"),
+    "pyod-pca": _pyod("PCA"),
     "ptad": _lazy("own.PtadPeer"),
-    "ptad-paper": _lazy("own.PtadPeer", name="ptad-paper", preset="paper"),
+    "ptad-paper": _lazy("own.PtadPeer", preset="paper"),
 }
 
 #: The thirteen methods that the paper compares with, in the order of its tables.
@@ -91,11 +83,6 @@ CHEAP_PEERS: tuple[str, ...] = (
 DEEP_PEERS: tuple[str, ...] = (
     *("mcm", "dte-c", "npt-ad", "icl", "neutralad", "goad", "deepsvdd", "mcm-npt", "ptad-paper"),
 )
-
-
-def peer_names() -> tuple[str, ...]:
-    """All registered names, in the order of the tables."""
-    return tuple(PEERS)
 
 
 def make_peer(name: str, random_state: int = 0, device: str = "cpu", **settings: Any) -> Peer:
@@ -113,12 +100,12 @@ def make_peer(name: str, random_state: int = 0, device: str = "cpu", **settings:
         Settings of the method; the registered ones are those of the benchmark.
     """
     if name.startswith("pyod:"):
-        return _pyod("", name.removeprefix("pyod:"))(random_state=random_state, device=device, **settings)
+        return _pyod(name.removeprefix("pyod:"))(random_state=random_state, device=device, **settings)
     if name not in PEERS:
         raise SettingError(
             f"There is no method {name!r}. Choose from: {', '.join(PEERS)}, or pyod:NAME for a detector of PyOD."
         )
     try:
-        return PEERS[name](random_state=random_state, device=device, **settings)
+        return PEERS[name](name=name, random_state=random_state, device=device, **settings)
     except TypeError as error:
         raise SettingError(f"The method {name!r} does not take these settings: {error}.") from error

@@ -22,15 +22,11 @@ from ptad.benchmark.peers.training import TrainingSettings
 class Autoencoder(DeepPeer):
     """Squared reconstruction error of a bottleneck MLP."""
 
-    name: str = "autoencoder"
     default_training = TrainingSettings(epochs=100, batch_size=64, learning_rate=1e-3)
 
     def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
         bottleneck = max(1, min(32, n_features // 2))
         return mlp((n_features, 128, 64, bottleneck, 64, 128, n_features), generator, nn.ReLU(), bias=True)
-
-    def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
-        return self._score_batch(batch).mean()
 
     def _score_batch(self, batch: Tensor) -> Tensor:
         return (self._module(batch) - batch).square().sum(1)

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from ptad.benchmark.peers.layers import count_parameters
 from ptad.benchmark.peers.protocol import FloatArray, Peer
-from ptad.benchmark.peers.training import RuleFactory, TrainingSettings, train
+from ptad.benchmark.peers.training import TrainingSettings, train
 from ptad.devices import resolve_device
+from ptad.paper.layers import Noise
 
 
 @dataclass(eq=False, kw_only=True)
@@ -29,6 +29,8 @@ class DeepPeer(Peer):
     training: TrainingSettings | Mapping[str, Any] | None = None
 
     default_training: ClassVar[TrainingSettings] = TrainingSettings()
+    #: "adam", or "lamb" as in NPT's training.
+    optimizer: ClassVar[str] = "adam"
     #: Rows scored at once; bounds the memory of scoring.
     chunk_rows = 1024
 
@@ -45,22 +47,28 @@ class DeepPeer(Peer):
 
     def _fit(self, rows: FloatArray) -> None:
         self._device = torch.device(resolve_device(self.device))
+        self._noise = Noise()  # of dropout layers; silent outside training
         # Drawn on the CPU and moved: the start is the same on every device.
         generator = torch.Generator().manual_seed(self.random_state)
         self._module = self._build(rows.shape[1], len(rows), generator).to(self._device)
-        self.n_parameters_ = count_parameters(self._module)
+        self.n_parameters_ = sum(p.numel() for p in self._module.parameters() if p.requires_grad)
         tensor = torch.as_tensor(rows, dtype=torch.float32, device=self._device)
         self._module.eval()
         with torch.no_grad():
             self._before_training(tensor)
         settings, reason = self._training_for(*rows.shape)
-        record = train(self._module, self._loss, tensor, settings, self.random_state, self._rule_factory())
+        record = train(self._module, self._noisy_loss, tensor, settings, self.random_state, self.optimizer)
+        self._noise.generator = None
         self.history_ = record.history
         self._add_cap(reason)
         self._add_cap(record.capped)
         self._module.eval()
         with torch.no_grad():
             self._after_training(tensor)
+
+    def _noisy_loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
+        self._noise.generator = generator
+        return self._loss(batch, generator)
 
     def _score(self, rows: FloatArray) -> FloatArray:
         with torch.no_grad():
@@ -83,9 +91,9 @@ class DeepPeer(Peer):
     def _before_training(self, rows: Tensor) -> None:
         """Called with the random start in place."""
 
-    @abstractmethod
     def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
-        """The loss of one minibatch."""
+        """The loss of one minibatch; the mean score unless a method has another."""
+        return self._score_batch(batch).mean()
 
     def _after_training(self, rows: Tensor) -> None:
         """Called with the trained net; statistics of the training rows belong here, not into scoring."""
@@ -97,6 +105,3 @@ class DeepPeer(Peer):
     def _training_for(self, n_rows: int, n_features: int) -> tuple[TrainingSettings, str]:
         """The settings for a table of this shape, and the reason where they had to be cut."""
         return self.schedule, ""
-
-    def _rule_factory(self) -> RuleFactory | None:
-        return None

@@ -32,7 +32,6 @@ _PUSH = 0.1
 class DeepSVDD(DeepPeer):
     """Squared distance to the centre of an MLP without bias."""
 
-    name: str = "deepsvdd"
     default_training = TrainingSettings(epochs=100, batch_size=64, learning_rate=1e-3)
 
     def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
@@ -41,9 +40,6 @@ class DeepSVDD(DeepPeer):
     def _before_training(self, rows: Tensor) -> None:
         outputs = torch.cat([self._module(part) for part in rows.split(8192)])
         self._centre = push_from_zero(outputs.mean(0))
-
-    def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
-        return self._score_batch(batch).mean()
 
     def _score_batch(self, batch: Tensor) -> Tensor:
         return (self._module(batch) - self._centre).square().sum(1)

@@ -17,13 +17,15 @@ Departures
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 
 from ptad.benchmark.peers.deep import DeepPeer
-from ptad.benchmark.peers.layers import LocalDropout, mlp
+from ptad.benchmark.peers.layers import linear
 from ptad.benchmark.peers.training import TrainingSettings
+from ptad.paper.layers import Noise
 
 
 @dataclass(eq=False, kw_only=True)
@@ -40,7 +42,6 @@ class DteC(DeepPeer):
         Keep the original's softmax before the cross-entropy.
     """
 
-    name: str = "dte-c"
     default_training = TrainingSettings(epochs=400, batch_size=64, learning_rate=1e-4, weight_decay=5e-4)
 
     n_times: int = 400
@@ -48,10 +49,12 @@ class DteC(DeepPeer):
     double_softmax: bool = True
 
     def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
-        widths = (n_features, 256, 512, 256, self.n_bins)
-        net = mlp(widths, generator, nn.ReLU(), bias=True, dropout=LocalDropout(0.5))
-        net[2] = nn.Identity()  # no dropout after the first layer
-        return net
+        first, second, third, last = (
+            linear(n_in, n_out, generator, bias=True)
+            for n_in, n_out in pairwise((n_features, 256, 512, 256, self.n_bins))
+        )
+        relu, dropout = nn.ReLU(), HalfDropout(self._noise)
+        return nn.Sequential(first, relu, second, relu, dropout, third, relu, dropout, last)
 
     def _before_training(self, rows: Tensor) -> None:
         self._noise_scale = noise_scale(self.n_times).to(rows.device)
@@ -69,6 +72,20 @@ class DteC(DeepPeer):
         bins = torch.arange(self.n_bins, device=batch.device, dtype=torch.float32)
         expected: Tensor = self._module(batch).softmax(1) @ bins
         return expected
+
+
+class HalfDropout(nn.Module):
+    """Dropout of one half, drawn from the noise of the training; silent outside it."""
+
+    def __init__(self, noise: Noise) -> None:
+        super().__init__()
+        self.noise = noise
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.noise.active:
+            return x
+        keep = torch.rand(x.shape, generator=self.noise.generator, device=x.device, dtype=x.dtype) >= 0.5
+        return x * keep / 0.5
 
 
 def noise_scale(n_times: int, first: float = 1e-4, last: float = 1e-2) -> Tensor:

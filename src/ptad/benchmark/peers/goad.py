@@ -43,7 +43,6 @@ class Goad(DeepPeer):
         Of the triplet-centre loss beside the cross-entropy of the map prediction.
     """
 
-    name: str = "goad"
     default_training = TrainingSettings(epochs=100, batch_size=64, learning_rate=1e-3)
     chunk_rows = 256
 

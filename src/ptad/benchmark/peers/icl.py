@@ -45,7 +45,6 @@ class Icl(DeepPeer):
         Along the axis of the runs, or every representation to length 1.
     """
 
-    name: str = "icl"
     default_training = TrainingSettings(epochs=100, batch_size=64, learning_rate=1e-3)
     chunk_rows = 256
 
@@ -64,9 +63,6 @@ class Icl(DeepPeer):
         if not 1 <= length < n_features:
             raise DataError(f"icl cannot cut runs of {length} columns from {n_features} columns.")
         return _RunMatcher(n_features, length, generator)
-
-    def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
-        return self._score_batch(batch).mean()
 
     def _score_batch(self, batch: Tensor) -> Tensor:
         complements, runs = self._module(batch)

@@ -11,7 +11,9 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import nn
+
+from ptad.paper.layers import uniform
 
 
 def linear(n_in: int, n_out: int, generator: torch.Generator, bias: bool = False) -> nn.Linear:
@@ -27,44 +29,12 @@ def linear(n_in: int, n_out: int, generator: torch.Generator, bias: bool = False
 
 def stacked_weight(n_stack: int, n_in: int, n_out: int, generator: torch.Generator) -> nn.Parameter:
     """Weights of ``n_stack`` independent linear layers without bias, shape (n_stack, n_in, n_out)."""
-    bound = 1.0 / math.sqrt(max(n_in, 1))
-    return nn.Parameter(torch.empty(n_stack, n_in, n_out).uniform_(-bound, bound, generator=generator))
+    return uniform(generator, (n_stack, n_in, n_out), 1.0 / math.sqrt(max(n_in, 1)))
 
 
-def mlp(
-    widths: Sequence[int],
-    generator: torch.Generator,
-    activation: nn.Module,
-    bias: bool = False,
-    dropout: LocalDropout | None = None,
-) -> nn.Sequential:
-    """Linear layers of the given widths with ``activation`` (and ``dropout``) between them, none after the last."""
+def mlp(widths: Sequence[int], generator: torch.Generator, activation: nn.Module, bias: bool = False) -> nn.Sequential:
+    """Linear layers of the given widths with ``activation`` between them, none after the last."""
     layers: list[nn.Module] = []
-    for position, (n_in, n_out) in enumerate(itertools.pairwise(widths)):
-        if position > 0:
-            layers.append(activation)
-            if dropout is not None:
-                layers.append(dropout)
-        layers.append(linear(n_in, n_out, generator, bias))
-    return nn.Sequential(*layers)
-
-
-class LocalDropout(nn.Module):
-    """Dropout that draws from its own generator, set by the training loop; silent outside training."""
-
-    def __init__(self, rate: float) -> None:
-        super().__init__()
-        self.rate = rate
-        self.generator: torch.Generator | None = None
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Zero a share ``rate`` of the values and scale up the others."""
-        if not self.training or self.rate == 0.0 or self.generator is None:
-            return x
-        keep = torch.rand(x.shape, generator=self.generator, device=x.device, dtype=x.dtype) >= self.rate
-        return x * keep / (1.0 - self.rate)
-
-
-def count_parameters(module: nn.Module) -> int:
-    """Trained numbers of a module."""
-    return sum(p.numel() for p in module.parameters() if p.requires_grad)
+    for n_in, n_out in itertools.pairwise(widths):
+        layers += [linear(n_in, n_out, generator, bias), activation]
+    return nn.Sequential(*layers[:-1])

@@ -37,7 +37,6 @@ class Mcm(DeepPeer):
         Of the term that keeps the masks apart.
     """
 
-    name: str = "mcm"
     default_training = TrainingSettings(epochs=200, batch_size=512, learning_rate=0.05, weight_decay=1e-5, decay=0.98)
 
     n_masks: int = 15

@@ -16,16 +16,14 @@ Departures
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from ptad.benchmark.peers.deep import DeepPeer
 from ptad.benchmark.peers.mcm import MaskGenerators, diversity_loss, reconstruction_error
-from ptad.benchmark.peers.nptad import ATTENTION_CELLS, fit_batch, lamb_factory, row_attention_cap
-from ptad.benchmark.peers.training import RuleFactory, TrainingSettings
+from ptad.benchmark.peers.nptad import ATTENTION_CELLS, NptPeer
+from ptad.benchmark.peers.training import TrainingSettings
 from ptad.paper.attention import KeysValues
 from ptad.paper.embedding import FeatureEmbedding, FeatureReadout
 from ptad.paper.layers import Noise
@@ -36,7 +34,7 @@ Reference = tuple[KeysValues | None, KeysValues | None]
 
 
 @dataclass(eq=False, kw_only=True)
-class McmNpt(DeepPeer):
+class McmNpt(NptPeer):
     """Mean reconstruction error over learned masks, restored by NPT layers.
 
     Parameters
@@ -47,39 +45,28 @@ class McmNpt(DeepPeer):
         Of the term that keeps the masks apart.
     n_reference : int
         Training rows that a scored row can see.
-    network : dict, optional
-        Fields of :class:`ptad.paper.settings.NetworkSettings` (embedding, heads, widths).
     """
 
-    name: str = "mcm-npt"
     default_training = TrainingSettings(steps=500, batch_size=512, learning_rate=0.01)
 
     n_masks: int = 15
     diversity_weight: float = 5.0
     temperature: float = 0.1
     n_reference: int = 512
-    network: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._settings = NetworkSettings(**self.network)
+        self.n_branches = self.n_masks
 
     def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
-        self._noise = Noise()
-        self._add_cap(row_attention_cap(n_features, self._settings))
         return _MaskedNpt(n_features, self.n_masks, self._settings, self._noise, generator)
 
-    def _training_for(self, n_rows: int, n_features: int) -> tuple[TrainingSettings, str]:
-        return fit_batch(self.schedule, n_rows, n_features, self._settings.n_heads * self.n_masks)
-
     def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
-        self._noise.generator = generator
         reconstructions, raw_masks, _ = self._module(batch)
         diversity = diversity_loss(raw_masks, self.temperature).mean()
         return reconstruction_error(batch, reconstructions).mean() + self.diversity_weight * diversity
 
     def _after_training(self, rows: Tensor) -> None:
-        self._noise.generator = None
         generator = torch.Generator().manual_seed(self.random_state)
         chosen = torch.randperm(len(rows), generator=generator)[: self.n_reference]
         self._reference = self._module(rows[chosen.to(rows.device)])[2]
@@ -88,9 +75,6 @@ class McmNpt(DeepPeer):
 
     def _score_batch(self, batch: Tensor) -> Tensor:
         return reconstruction_error(batch, self._module(batch, self._reference)[0])
-
-    def _rule_factory(self) -> RuleFactory:
-        return lamb_factory(self.schedule)
 
 
 class _MaskedNpt(nn.Module):

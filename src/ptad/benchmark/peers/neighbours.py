@@ -1,7 +1,9 @@
 """Nearest-neighbour peers: kNN, kNN on min-max columns, the first neighbour in clipped min-max space, DTE-NP.
 
 All are one exact search with different scaling and a different summary of the distances. The search is written
-here instead of taken from PyOD so that the largest tables run on a GPU; a test holds it equal to PyOD's ``KNN``.
+here instead of taken from PyOD so that the largest tables run on a GPU; a test holds it equal to PyOD's ``KNN``. It is
+not PTAD's own search either: on tables full of duplicate rows the last digit of a distance decides the order of ties,
+and with it the published figures.
 
 References
 ----------
@@ -41,7 +43,6 @@ class NearestNeighbours(Peer):
         How far a clipped value may lie beyond the training range, in widths of that range.
     """
 
-    name: str = "knn"
     n_neighbors: int = 5
     summary: str = "largest"
     scaling: str = "none"

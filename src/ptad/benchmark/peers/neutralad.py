@@ -38,7 +38,6 @@ class NeutralAD(DeepPeer):
         Of the contrastive loss.
     """
 
-    name: str = "neutralad"
     default_training = TrainingSettings(epochs=100, batch_size=64, learning_rate=1e-3)
 
     n_views: int = 11
@@ -47,9 +46,6 @@ class NeutralAD(DeepPeer):
 
     def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
         return _Views(n_features, self.n_views, self.hidden, generator)
-
-    def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
-        return self._score_batch(batch).mean()
 
     def _score_batch(self, batch: Tensor) -> Tensor:
         return contrastive_loss(self._module(batch), self.temperature)

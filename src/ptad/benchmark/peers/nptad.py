@@ -27,12 +27,11 @@ import torch
 from torch import Tensor, nn
 
 from ptad.benchmark.peers.deep import DeepPeer
-from ptad.benchmark.peers.training import RuleFactory, StepRule, TrainingSettings
+from ptad.benchmark.peers.training import TrainingSettings
 from ptad.paper.attention import KeysValues
 from ptad.paper.embedding import FeatureEmbedding, FeatureReadout
 from ptad.paper.layers import Noise
 from ptad.paper.npt import FALLBACK_ABD_WIDTH, NPTLayer
-from ptad.paper.optimizer import Optimizer, learning_rates
 from ptad.paper.settings import NetworkSettings
 
 # Cells of one attention matrix between columns, over all rows and heads: 0.8 GB in float32.
@@ -40,7 +39,31 @@ ATTENTION_CELLS = 200_000_000
 
 
 @dataclass(eq=False, kw_only=True)
-class NptAD(DeepPeer):
+class NptPeer(DeepPeer):
+    """Base of the methods that are built of NPT layers and trained like NPT.
+
+    Parameters
+    ----------
+    network : dict, optional
+        Fields of :class:`ptad.paper.settings.NetworkSettings` (embedding, heads, widths).
+    """
+
+    optimizer = "lamb"
+    n_branches = 1  # how many times a row goes through the layers at once
+
+    network: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._settings = NetworkSettings(**self.network)
+
+    def _training_for(self, n_rows: int, n_features: int) -> tuple[TrainingSettings, str]:
+        self._add_cap(row_attention_cap(n_features, self._settings))
+        return fit_batch(self.schedule, n_rows, n_features, self._settings.n_heads * self.n_branches)
+
+
+@dataclass(eq=False, kw_only=True)
+class NptAD(NptPeer):
     """Sum of squared errors on hidden cells, each column hidden in turn.
 
     Parameters
@@ -53,39 +76,24 @@ class NptAD(DeepPeer):
         Training rows that a scored row can see.
     max_subsets : int
         Columns hidden at scoring, one at a time.
-    network : dict, optional
-        Fields of :class:`ptad.paper.settings.NetworkSettings` (embedding, heads, widths).
     """
 
-    name: str = "npt-ad"
     default_training = TrainingSettings(steps=500, batch_size=4096, learning_rate=0.01)
 
     n_layers: int = 2
     mask_probability: float = 0.15
     n_context: int = 1024
     max_subsets: int = 64
-    network: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._settings = NetworkSettings(**self.network)
 
     def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
-        self._noise = Noise()
-        self._add_cap(row_attention_cap(n_features, self._settings))
         return _Npt(n_features, self.n_layers, self._settings, self._noise, generator)
 
-    def _training_for(self, n_rows: int, n_features: int) -> tuple[TrainingSettings, str]:
-        return fit_batch(self.schedule, n_rows, n_features, self._settings.n_heads)
-
     def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
-        self._noise.generator = generator
         hidden = torch.empty_like(batch).bernoulli_(self.mask_probability, generator=generator)
         restored, _ = self._module(batch * (1.0 - hidden), hidden)
         return masked_error(batch, restored, hidden)
 
     def _after_training(self, rows: Tensor) -> None:
-        self._noise.generator = None
         generator = torch.Generator().manual_seed(self.random_state)
         n_rows, n_features = rows.shape
         context = rows
@@ -108,9 +116,6 @@ class NptAD(DeepPeer):
             restored, _ = self._module(batch * (1.0 - hidden), hidden, self._references)
             score += (restored[:, column] - batch[:, column]).square()
         return score
-
-    def _rule_factory(self) -> RuleFactory:
-        return lamb_factory(self.schedule)
 
 
 class _Npt(nn.Module):
@@ -156,16 +161,3 @@ def fit_batch(settings: TrainingSettings, n_rows: int, n_features: int, n_copies
     if room >= wanted:
         return settings, ""
     return replace(settings, batch_size=room), f"batches of {room} instead of {wanted} rows"
-
-
-def lamb_factory(settings: TrainingSettings) -> RuleFactory:
-    """LAMB with Lookahead, gradients clamped to 1, cosine from the start."""
-
-    def make(
-        parameters: list[nn.Parameter], n_steps: int, device: torch.device
-    ) -> tuple[StepRule, Sequence[float] | None]:
-        lamb = NetworkSettings(learning_rate=settings.learning_rate, weight_decay=settings.weight_decay)
-        rates: list[float] = learning_rates(settings.learning_rate, n_steps, 0).tolist()
-        return Optimizer(parameters, lamb, device), rates
-
-    return make

@@ -28,7 +28,6 @@ class PtadPeer(Peer):
         A term of the preset that is taken away.
     """
 
-    name: str = "ptad"
     preset: str = "default"
     config: Mapping[str, Any] = field(default_factory=dict)
     without: str | None = None

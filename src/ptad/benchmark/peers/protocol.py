@@ -58,7 +58,13 @@ class Peer(ABC):
     _n_features: int | None = None
 
     def __post_init__(self) -> None:
+        self.name = self.name or type(self).__name__
         self.history_: list[dict[str, float]] = []
+
+    @classmethod
+    def make(cls, **settings: Any) -> Self:
+        """An unfitted method with these settings."""
+        return cls(**settings)
 
     def params(self) -> dict[str, Any]:
         """Every setting that decides the scores, as JSON-ready values."""

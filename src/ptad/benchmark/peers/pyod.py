@@ -9,9 +9,9 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -43,11 +43,17 @@ class PyodPeer(Peer):
     options: dict[str, Any] = field(default_factory=dict)
     max_rows: int | None = None
 
+    @classmethod
+    def make(cls, **settings: Any) -> Self:
+        """An unfitted detector; what is no field of this class is an option of the detector's."""
+        known = {item.name: settings.pop(item.name) for item in fields(cls) if item.name in settings}
+        return cls(**{"options": settings, **known})
+
     def __post_init__(self) -> None:
-        super().__post_init__()
         self._factory = pyod_class(self.detector)
         self.detector = self._factory.__name__
         self.name = self.name or f"pyod:{self.detector}"
+        super().__post_init__()
         # These two rank a row among the rows scored with it; no other detector of PyOD looks sideways.
         self.batch_dependent = self.detector in ("ECOD", "COPOD")
 

@@ -21,7 +21,6 @@ class PrincipalResidual(Peer):
         out, or every residual would be 0.
     """
 
-    name: str = "pca"
     variance: float = 0.9
 
     def __post_init__(self) -> None:

@@ -37,7 +37,7 @@ function ColumnRow({ column, chosen, onChange }) {
   `;
   const format = DATES.includes(chosen.type) && html`
     <input type="text" class="format" maxlength="80" aria-label=${`Date format of ${name}`} value=${chosen.format ?? ''}
-      placeholder="format, such as %d/%m/%Y" onKeyDown=${noSubmit}
+      placeholder="such as %d/%m/%Y" onKeyDown=${noSubmit}
       onInput=${(event) => onChange(name, { format: event.target.value.trim() })} />
   `;
   return html`

@@ -18,7 +18,7 @@ const BEGINNINGS = {
 };
 const STAGES = {
   reading: 'Reading the rows',
-  calibration: 'Scoring calibration rows',
+  calibration: 'Setting the threshold',
   scoring: 'Scoring the rows',
   'held-out scores': 'The model is fitted. Now its held-out scores',
 };

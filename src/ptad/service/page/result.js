@@ -11,6 +11,8 @@ import { thresholdSheets } from './threshold.js';
 import { Timeline } from './timeline.js';
 import { html, useState } from './vendor/preact.js';
 
+const NAMES = ['the report', 'scores over time', 'other scorings', 'the link to the model'];
+
 export async function showResult(view, id) {
   const job = await get(`/v1/jobs/${id}`);
   if (!job.scores) {
@@ -32,10 +34,10 @@ export async function showResult(view, id) {
   if (timeline) view.show(html`<${Timeline} job=${id} first=${timeline} rate=${job.scores.false_alarm_rate} />`);
   view.show(html`<${Comparisons} job=${job} jobs=${jobs} />`);
   if (data) view.add(driftSheet(data), modelSheet(data), healthSheet(data));
-  const failed = parts.filter(({ reason }) => reason);
-  const reasons = new Set(failed.map(({ reason }) => reason.message));
+  const failed = parts.map(({ reason }, i) => ({ reason, name: NAMES[i] })).filter(({ reason }) => reason);
   if (failed.length) {
-    throw new Trouble(`Not all of this result can be shown. ${[...reasons].join(' ')}`, failed[0].reason.status);
+    const reasons = [...new Set(failed.map(({ reason }) => reason.message))].join(' ');
+    throw new Trouble(`Not shown: ${failed.map(({ name }) => name).join(', ')}. ${reasons}`, failed[0].reason.status);
   }
 }
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -155,7 +156,7 @@ async def explain(
         rows = parse_rows(start, limits.explain_rows, limits.columns)
         ignored = ignored_columns(detector.schema_, rows)
     else:
-        async with context.uploads.spooled(continued(start, body), BODY, is_table=False) as path:
+        async with context.uploads.spooled(continued(start, body), BODY, is_table=False) as path, _in_time(context):
             wish = {"name": BODY, "most": limits.explain_rows, "schema": detector.schema_.to_json()}
             found = await context.sandbox.run(intake.json_rows, path=path, **wish)
         rows, ignored = found["rows"], found["ignored"]
@@ -168,7 +169,7 @@ async def _explain_rows(
 ) -> dict[str, Any]:
     bad, pace, start = BadCells(strict=strict), Pace(), 0
     results: list[dict[str, Any]] = []
-    async with asyncio.timeout(context.settings.limits.request_seconds):
+    async with _in_time(context):
         while start < len(rows):
             part = rows[start : start + pace.rows]
             results += await context.batcher.run(partial(_explained, detector, part, start, columns, bad), pace)
@@ -187,22 +188,29 @@ def _with_missing(model: PTAD, missing: Sequence[str]) -> PTAD:
     return own
 
 
+@asynccontextmanager
+async def _in_time(context: Context) -> AsyncIterator[None]:
+    """Bound the time that scoring takes; a client may take its own to send."""
+    try:
+        async with asyncio.timeout(context.settings.limits.request_seconds):
+            yield
+    except TimeoutError:
+        raise Problem(503, "Too many rows are being scored just now. Try again later.") from None
+
+
 async def _score_json(
     request: Request, context: Context, identifier: str, strict: bool, missing: Sequence[str]
 ) -> Response:
     limits, body = context.settings.limits, request.stream()
     start, whole = await beginning(body, INLINE_BYTES)
     model = await context.models.load(identifier)
-    try:
-        async with asyncio.timeout(limits.request_seconds):
-            if whole:
-                rows = parse_rows(start, limits.json_rows, limits.columns)
-                scores, said = await _score_rows(context, model, without_markers(rows, missing), strict)
-            else:
-                async with context.uploads.spooled(continued(start, body), BODY, is_table=False) as path:
-                    scores, said = await _score_large(context, model, path, strict, missing)
-    except TimeoutError:
-        raise Problem(503, "Too many rows are being scored just now. Try again later.") from None
+    if whole:
+        rows = parse_rows(start, limits.json_rows, limits.columns)
+        async with _in_time(context):
+            scores, said = await _score_rows(context, model, without_markers(rows, missing), strict)
+    else:
+        async with context.uploads.spooled(continued(start, body), BODY, is_table=False) as path, _in_time(context):
+            scores, said = await _score_large(context, model, path, strict, missing)
     calibration = model.detector_.calibration
     p_values: Sequence[float | None] = [None] * len(scores)
     flags: Sequence[bool | None] = p_values  # type: ignore[assignment]

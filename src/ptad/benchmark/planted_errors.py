@@ -1,0 +1,133 @@
+"""Errors planted into rows of real tables: are they flagged, and does the explanation name the right column?
+
+* One cell per normal row is changed to a value that its column knows but that does not occur beside such other cells:
+  among the training rows most like this row in the other columns, no row has it (category) or comes near it (number).
+* One cell per normal row is changed to a category that no training row has.
+* One column is emptied in a tenth of the normal rows and in most anomalies: a gap that tells.
+
+Rows that were flagged before the change are not counted in the first two: theirs has another cause.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from sklearn.neighbors import NearestNeighbors
+
+from ptad.benchmark.encoding import one_hot, one_hot_columns, scale_columns
+from ptad.estimator import PTAD
+from ptad.tables.values import is_text
+
+N_NEIGHBOURS = 100
+MAX_NEIGHBOUR_ROWS = 5_000
+ROWS_PER_CATEGORY = 30  # an unseen category is telling where the known ones are seen this often
+UNSEEN = "unseen in training"
+
+
+@dataclass(frozen=True)
+class PlantedResult:
+    """What became of the planted errors: shares of the rows, and of the flagged ones the rank of the column."""
+
+    n_planted: int
+    flagged: float
+    first: float
+    first_three: float
+
+
+def planted_cells(detector: PTAD, train: pa.Table, rows: pa.Table, *, seed: int = 0) -> PlantedResult:
+    """Plant one error into every row of ``rows`` (normal, not fitted on) and look for it in the explanations."""
+    rng = np.random.default_rng(seed)
+    rows = _unflagged(detector, rows)
+    return _found(detector, *plant(detector, train, rows, rng))
+
+
+def planted_unseen(detector: PTAD, train: pa.Table, rows: pa.Table, *, seed: int = 0) -> PlantedResult:
+    """Plant an unseen category into every row of ``rows``, in columns with enough rows per known category."""
+    features = detector.schema_.features
+    codes = [j for j in features.categories if len(train) >= ROWS_PER_CATEGORY * features.n_categories[j]]
+    names = [detector.schema_.names[features.column[j]] for j in codes]
+    columns = np.array([detector.schema_.names.index(n) for n in names if is_text(train[n].type)])
+    if not len(columns):
+        return PlantedResult(0, float("nan"), float("nan"), float("nan"))
+    rows = _unflagged(detector, rows)
+    changed = np.random.default_rng(seed).choice(columns, len(rows))
+    for column in np.unique(changed):
+        name = detector.schema_.names[column]
+        values = rows[name].to_pylist()
+        mixed = [UNSEEN if c == column else v for c, v in zip(changed, values, strict=True)]
+        rows = rows.set_column(rows.column_names.index(name), name, pa.array(mixed, rows[name].type))
+    return _found(detector, rows, changed)
+
+
+def planted_gaps(table: pa.Table, column: str, share: NDArray[np.float64], rng: np.random.Generator) -> pa.Table:
+    """Empty the cells of a column with a chance of its own for every row."""
+    gone = pa.array(rng.random(len(table)) < share)
+    values = pa.array(table[column].to_pylist(), table[column].type)
+    emptied = pc.if_else(gone, pa.scalar(None, values.type), values)
+    return table.set_column(table.column_names.index(column), column, emptied)
+
+
+def _unflagged(detector: PTAD, rows: pa.Table) -> pa.Table:
+    return rows.filter(pa.array(detector.predict(rows) == 1))
+
+
+def _found(detector: PTAD, planted: pa.Table, changed: NDArray[np.int64]) -> PlantedResult:
+    flagged = detector.predict(planted) == -1
+    if not flagged.any():
+        return PlantedResult(len(planted), 0.0, float("nan"), float("nan"))
+    top = detector.explain(planted.filter(pa.array(flagged))).top(3)
+    names = [detector.schema_.names[c] for c in changed[flagged]]
+    first = np.mean([row[0] == name for row, name in zip(top, names, strict=True)])
+    three = np.mean([name in row for row, name in zip(top, names, strict=True)])
+    return PlantedResult(len(planted), float(flagged.mean()), float(first), float(three))
+
+
+def plant(
+    detector: PTAD, train: pa.Table, rows: pa.Table, rng: np.random.Generator
+) -> tuple[pa.Table, NDArray[np.int64]]:
+    """Return the rows with one cell changed in each, and the number of the changed column per row."""
+    schema = detector.schema_
+    sample = train.take(pa.array(rng.permutation(len(train))[:MAX_NEIGHBOUR_ROWS]))
+    known, new = (one_hot(schema.encode(table), schema.features) for table in (sample, rows))
+    known, new = scale_columns(known, new, "minmax")
+    places = one_hot_columns(schema.features)
+    changed = rng.integers(len(schema.names), size=len(rows))
+    values = {name: rows[name].to_pylist() for name in schema.names}
+    for column in np.unique(changed):
+        name = schema.names[column]
+        at = np.flatnonzero(changed == column)
+        others = places != column
+        finder = NearestNeighbors(n_neighbors=min(N_NEIGHBOURS, len(known))).fit(known[:, others])
+        near = finder.kneighbors(new[at][:, others], return_distance=False)
+        for row, replacement in zip(at, _implausible(sample[name].to_pylist(), near, rng), strict=True):
+            values[name][row] = replacement
+    arrays = {
+        name: pa.array(values[name], type=rows.schema.field(name).type) if name in values else rows[name]
+        for name in rows.column_names
+    }
+    return pa.table(arrays), changed
+
+
+def _implausible(column: list[Any], near: NDArray[np.int64], rng: np.random.Generator) -> list[Any]:
+    """Return, for every set of neighbours, a value of the column that none of them has, or that is far from theirs."""
+    numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in column if v is not None)
+    known = [v for v in column if v is not None]
+    if not numeric:
+        choices = sorted(set(known), key=str)
+        replacements = []
+        for neighbours in near:
+            present = {column[i] for i in neighbours}
+            absent = [v for v in choices if v not in present] or [min(choices, key=known.count)]
+            replacements.append(absent[rng.integers(len(absent))])
+        return replacements
+    low, high = min(known), max(known)
+    replacements = []
+    for neighbours in near:
+        around = [column[i] for i in neighbours if column[i] is not None] or [low, high]
+        replacements.append(low if min(around) - low > high - max(around) else high)
+    return replacements

@@ -1,0 +1,121 @@
+"""The training loop of the paper's network and of the compared ones: steps of one shape, captured as CUDA graphs.
+
+Nothing inside an interval reads a value back to the host: the sums of the loss live on the device. What differs between
+trainings is handed in: the loss of the batch at hand, what fills the batch, and what is done to the gradients.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from ptad.errors import TrainingError
+from ptad.paper.optimizer import Optimizer
+
+# A captured graph must not see the first calls of lazily made buffers and autotuned kernels.
+WARM_UP_STEPS = 3
+
+
+class Loop:
+    """Steps that train a module in place.
+
+    Parameters
+    ----------
+    module : Module
+        What is trained.
+    loss : callable
+        Returns the parts of the loss of the batch at hand, (n_parts,); the first is minimised. It must not synchronise
+        with the host.
+    parts : sequence of str
+        Names of the parts.
+    optimizer : Optimizer
+        How the parameters move.
+    rates : Tensor
+        The learning rate of every step, (n_steps,), on the device.
+    generator : Generator
+        Of the noise inside the loss.
+    after_backward : callable, optional
+        Changes the gradients before the step is taken.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        loss: Callable[[], Tensor],
+        parts: Sequence[str],
+        optimizer: Optimizer,
+        rates: Tensor,
+        generator: torch.Generator,
+        after_backward: Callable[[], None] | None = None,
+    ) -> None:
+        self.module = module
+        self.loss = loss
+        self.parts = parts
+        self.optimizer = optimizer
+        self.rates = rates
+        self.generator = generator
+        self.after_backward = after_backward
+        self.sums = torch.zeros(len(parts), device=rates.device)
+        self._steps: Sequence[Callable[[int], None]] = [self.step] * optimizer.cycle
+
+    def step(self, position: int) -> None:
+        """Take one step; ``position`` counts steps in the optimiser's cycle."""
+        parts = self.loss()
+        parts[0].backward()
+        if self.after_backward is not None:
+            self.after_backward()
+        self.optimizer.step(position)
+        self.sums.add_(parts.detach())
+
+    def run(self, first: int, n: int, fill: Callable[[int], object] | None = None) -> dict[str, float]:
+        """Take ``n`` steps from number ``first`` on; return the mean parts of the loss, or fail if one is not finite.
+
+        ``fill`` is called with the number of each step and puts its rows into the batch at hand.
+        """
+        self.sums.zero_()
+        for number in range(first, first + n):
+            if fill is not None:
+                fill(number)
+            self.optimizer.rate.copy_(self.rates[number])
+            position = number % self.optimizer.cycle
+            self._steps[position](position)
+        means = dict(zip(self.parts, (self.sums / n).tolist(), strict=True))
+        if not all(map(math.isfinite, means.values())):
+            raise TrainingError(
+                f"The loss became non-finite at step {first + n} ({means}). Try a smaller learning_rate, or scale the "
+                "columns."
+            )
+        return means
+
+    def capture(self) -> None:
+        """Replace every kind of step by a CUDA graph; the warm-up that capturing needs leaves no trace."""
+        saved = {name: tensor.detach().clone() for name, tensor in self.module.state_dict().items()}
+        seed = self.generator.get_state()
+        cycle = self.optimizer.cycle
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for number in range(max(cycle, WARM_UP_STEPS)):
+                self.step(number % cycle)
+        torch.cuda.current_stream().wait_stream(side)
+        graphs: list[torch.cuda.CUDAGraph] = []
+        for position in sorted({0, cycle - 1}):  # all steps of a cycle but the last are alike
+            graph = torch.cuda.CUDAGraph()
+            graph.register_generator_state(self.generator)
+            # The graphs run one after the other: they share their memory. Other threads may use CUDA meanwhile.
+            pool = graphs[0].pool() if graphs else None
+            with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+                self.step(position)
+            graphs.append(graph)
+        self.module.load_state_dict(saved)
+        self.optimizer.reset()
+        self.generator.set_state(seed)
+        self._steps = [partial(_replay, graphs[0])] * (cycle - 1) + [partial(_replay, graphs[-1])]
+
+
+def _replay(graph: torch.cuda.CUDAGraph, _: int) -> None:
+    graph.replay()

@@ -1,0 +1,217 @@
+"""Synthetic anomalies of four types, after the usual taxonomy (Steinbuss and Boehm 2021; Han et al. 2022, ADBench).
+
+Two makers, since they answer two questions. :func:`disturbed_rows` changes rows of a table of any column types, for the
+check without labels of the report:
+
+- local: a row pushed away from the centre of its own group of rows, so that the group's spread grows five-fold;
+- global: every column anywhere within 1.1 times its range, categories at random;
+- dependency: columns shuffled against each other: every value is plausible, their combination is not;
+- clustered: a tight group of rows, three standard deviations away in every numeric column, with the same categories.
+
+:func:`drawn_table` draws normal rows from a model of real ones and anomalies from a disturbed model, as the paper and
+ADBench do, which needs numbers alone:
+
+- local: a Gaussian mixture; anomalies from the same mixture with covariances times 5;
+- global: anomalies uniform between 1.1 times the smallest and the largest value of each column;
+- dependency: normal rows from a vine copula with kernel margins; anomalies from the same margins, independently;
+- clustered: anomalies from the mixture with its means times 5.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptad.errors import MissingExtraError, SettingError
+from ptad.tables import Schema
+
+Rows = NDArray[np.float64]
+
+KINDS = ("local", "global", "dependency", "clustered")
+VARIANCE_FACTOR, RANGE_FACTOR = 5.0, 1.1
+N_GROUPS, CLUSTER_SHIFT, CLUSTER_SPREAD = 3, 3.0, 0.3
+MODEL_SHIFT, MOST_COMPONENTS = 5.0, 5
+
+
+def disturbed_rows(kind: str, rows: Rows, schema: Schema, rng: np.random.Generator) -> Rows | None:
+    """Return encoded rows of a table, each made an anomaly of a type; None where the columns do not allow that type."""
+    makers = {"local": _local, "global": _global, "dependency": _dependency, "clustered": _clustered}
+    made = makers[kind](rows, schema, rng)
+    return None if made is None else _whole(made, schema)
+
+
+def drawn_table(kind: str, real: Rows, n_anomalies: int, seed: int) -> tuple[Rows, NDArray[np.bool_]]:
+    """Return rows drawn from a model of real normal rows, as many as there are of those, anomalies, and the labels.
+
+    Columns are standardised first, so that the factors mean the same for every column; constant ones are excluded.
+    """
+    if kind not in KINDS:
+        raise SettingError(f"There is no anomaly type {kind!r}. Choose from: {', '.join(KINDS)}.")
+    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    real = real[:, real.std(axis=0) > 0]
+    real = (real - real.mean(axis=0)) / real.std(axis=0)
+    if kind == "dependency":
+        normal, anomalies = _with_and_without_dependence(real, n_anomalies, rng)
+    else:
+        weights, means, covariances = _mixture(real, rng)
+        normal = _draw(weights, means, covariances, len(real), rng)
+        if kind == "local":
+            anomalies = _draw(weights, means, VARIANCE_FACTOR * covariances, n_anomalies, rng)
+        elif kind == "clustered":
+            anomalies = _draw(weights, MODEL_SHIFT * means, covariances, n_anomalies, rng)
+        else:
+            low, high = RANGE_FACTOR * normal.min(axis=0), RANGE_FACTOR * normal.max(axis=0)
+            anomalies = rng.uniform(low, high, size=(n_anomalies, normal.shape[1]))
+    rows = np.concatenate([normal, anomalies])
+    order = rng.permutation(len(rows))
+    return rows[order], (np.arange(len(rows)) >= len(normal))[order]
+
+
+# rows that are changed ------------------------------------------------------------------------------------------------
+
+
+def _numeric(schema: Schema) -> NDArray[np.int64]:
+    """Features whose value may be any number."""
+    types = np.array([column.type for column in schema.columns])[schema.features.column]
+    return np.flatnonzero((types == "numeric") | (types == "duration"))
+
+
+def _spans(schema: Schema) -> list[NDArray[np.int64]]:
+    """The features of every column: those of a date or a text only make sense together."""
+    return [np.flatnonzero(schema.features.column == j) for j in range(len(schema.names))]
+
+
+def _local(rows: Rows, schema: Schema, rng: np.random.Generator) -> Rows | None:
+    from sklearn.cluster import KMeans
+
+    numeric = _numeric(schema)
+    if not len(numeric):
+        return None
+    values = rows[:, numeric]
+    mean, spread = _means(values), _spreads(values)
+    filled = (np.where(np.isnan(values), mean, values) - mean) / spread
+    n_groups = min(N_GROUPS, len(np.unique(filled, axis=0)))
+    groups = KMeans(n_groups, n_init=1, random_state=int(rng.integers(2**31))).fit(filled)
+    made = rows.copy()
+    centre = mean + spread * groups.cluster_centers_[groups.labels_]
+    made[:, numeric] = centre + np.sqrt(VARIANCE_FACTOR) * (values - centre)
+    return made
+
+
+def _global(rows: Rows, schema: Schema, rng: np.random.Generator) -> Rows | None:
+    made = rows.copy()
+    numeric = _numeric(schema)
+    low, high = _ends(rows[:, numeric])
+    middle, half = (low + high) / 2, RANGE_FACTOR * (high - low) / 2
+    made[:, numeric] = rng.uniform(middle - half, middle + half, size=(len(rows), len(numeric)))
+    for span in _spans(schema):
+        if span[0] not in numeric:
+            # any value that occurs, each as likely as the others
+            seen = np.unique(rows[:, span], axis=0)
+            made[:, span] = seen[rng.integers(len(seen), size=len(rows))]
+    return made
+
+
+def _dependency(rows: Rows, schema: Schema, rng: np.random.Generator) -> Rows | None:
+    if len(schema.names) < 2:
+        return None
+    made = rows.copy()
+    for span in _spans(schema):
+        made[:, span] = rows[rng.permutation(len(rows))][:, span]
+    return made
+
+
+def _clustered(rows: Rows, schema: Schema, rng: np.random.Generator) -> Rows | None:
+    numeric = _numeric(schema)
+    if not len(numeric):
+        return None
+    made = rows.copy()
+    values = rows[:, numeric]
+    mean = _means(values)
+    centre = mean + CLUSTER_SHIFT * _spreads(values) * rng.choice([-1.0, 1.0], size=len(numeric))
+    made[:, numeric] = centre + CLUSTER_SPREAD * (values - mean)
+    for span in _spans(schema):
+        if span[0] not in numeric:
+            made[:, span] = rows[rng.integers(len(rows)), span]
+    return made
+
+
+def _means(values: Rows) -> Rows:
+    present = ~np.isnan(values)
+    return np.asarray(np.where(present, values, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1))
+
+
+def _spreads(values: Rows) -> Rows:
+    """Standard deviations, 1 where nothing varies."""
+    found = np.sqrt(_means((values - _means(values)) ** 2))
+    return np.where(found > 0, found, 1.0)
+
+
+def _ends(values: Rows) -> tuple[Rows, Rows]:
+    gone = np.isnan(values)
+    low = np.where(gone, np.inf, values).min(axis=0, initial=np.inf)
+    high = np.where(gone, -np.inf, values).max(axis=0, initial=-np.inf)
+    return np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 0.0)
+
+
+def _whole(rows: Rows, schema: Schema) -> Rows:
+    """Round numbers of columns of whole numbers: a fraction there would give a synthetic anomaly away."""
+    made = rows.copy()
+    for column, span in zip(schema.columns, _spans(schema), strict=True):
+        if getattr(column, "integer", False):
+            made[:, span] = np.rint(made[:, span])
+    return made
+
+
+# rows that are drawn --------------------------------------------------------------------------------------------------
+
+
+def _mixture(rows: Rows, rng: np.random.Generator) -> tuple[Rows, Rows, Rows]:
+    """A Gaussian mixture with the number of components that BIC picks."""
+    from sklearn.mixture import GaussianMixture
+
+    seed = int(rng.integers(2**31))
+    fits = [
+        GaussianMixture(n, random_state=seed, reg_covar=1e-4).fit(rows)
+        for n in range(1, min(MOST_COMPONENTS, len(rows) // 2) + 1)
+    ]
+    best = min(fits, key=lambda fit: float(fit.bic(rows)))
+    return best.weights_, best.means_, best.covariances_
+
+
+def _draw(weights: Rows, means: Rows, covariances: Rows, n_rows: int, rng: np.random.Generator) -> Rows:
+    component = rng.choice(len(weights), n_rows, p=weights / weights.sum())
+    factors = np.linalg.cholesky(covariances)
+    noise = rng.normal(size=(n_rows, means.shape[1]))
+    return np.asarray(means[component] + np.einsum("nij,nj->ni", factors[component], noise))
+
+
+def _with_and_without_dependence(rows: Rows, n_anomalies: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
+    """Normal rows with the columns' dependence, anomalies with the same margins and none."""
+    try:
+        import pyvinecopulib
+    except ImportError as error:
+        raise MissingExtraError("pyvinecopulib", "bench", "Dependency anomalies") from error
+    # Ties are broken at random: a vine on tied ranks finds dependence in the ties.
+    jitter = rows + 1e-6 * rng.normal(size=rows.shape)
+    uniform = (np.argsort(np.argsort(jitter, axis=0), axis=0) + 0.5) / len(rows)
+    families = getattr(pyvinecopulib, "families", pyvinecopulib)  # at the top level in older releases
+    # One-parameter families, fitted by inverting Kendall's tau: seconds for 21 columns instead of minutes.
+    names = ("indep", "gaussian", "frank", "clayton", "gumbel", "joe")
+    controls = pyvinecopulib.FitControlsVinecop(
+        family_set=[getattr(families, name) for name in names], parametric_method="itau"
+    )
+    vine = pyvinecopulib.Vinecop.from_data(np.asfortranarray(uniform), controls=controls)
+    seeds = [int(s) for s in rng.integers(2**31, size=5)]
+    draw = getattr(vine, "sample", None) or vine.simulate  # renamed in 1.0
+    dependent = np.asarray(draw(len(rows), seeds=seeds))
+    independent = rng.uniform(size=(n_anomalies, rows.shape[1]))
+    return _margins(rows, dependent, rng), _margins(rows, independent, rng)
+
+
+def _margins(rows: Rows, uniform: Rows, rng: np.random.Generator) -> Rows:
+    """Quantiles of a Gaussian kernel density of each column: the empirical quantile plus kernel noise."""
+    bandwidth = 1.06 * rows.std(axis=0) * len(rows) ** -0.2
+    quantiles = np.stack([np.quantile(rows[:, j], uniform[:, j]) for j in range(rows.shape[1])], axis=1)
+    # Silverman's width is meant for smooth columns; a tenth of it keeps the kernel from blurring the dependence.
+    return np.asarray(quantiles + 0.1 * bandwidth * rng.normal(size=quantiles.shape))
