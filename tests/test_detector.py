@@ -43,7 +43,7 @@ def test_held_out_scores_are_those_of_a_fit_without_the_row() -> None:
     values = np.empty((80, len(config.terms)))
     for held in plan.held_out:
         values[held] = fit_without(rows, held, config, 3).values(rows[held])
-    flags = np.ones(len(config.terms), dtype=bool)
+    flags = np.array([term.standardised for term in detector.pipeline.terms])
     for held in plan.held_out:
         others = np.setdiff1d(np.arange(80), held)
         expected = add_up(Units.of(values[others], flags)(values[held]), detector.weights)

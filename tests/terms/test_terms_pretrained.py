@@ -44,6 +44,14 @@ def test_scale_and_place_of_a_column_play_no_part(term: Fitted) -> None:
     np.testing.assert_allclose(moved.value(NEW * scale + shift), term.value(NEW), atol=1e-4)
 
 
+def test_a_row_has_one_value_alone_and_in_any_batch(term: Fitted) -> None:
+    together, order = term.value(NEW), RNG.permutation(len(NEW))
+    assert np.array_equal(np.concatenate([term.value(NEW[i : i + 1]) for i in range(len(NEW))]), together)
+    assert np.array_equal(term.value(NEW[order]), together[order])
+    assert np.array_equal(term.value(np.asfortranarray(NEW)), together)
+    assert np.array_equal(term.explain(NEW).value, together)
+
+
 def test_the_value_is_the_mean_over_columns(term: Fitted) -> None:
     said = forward(weights(), *term.term.inputs(Batch(NEW, term.reference)))
     np.testing.assert_allclose(term.value(NEW), np.log(np.exp(said).mean(axis=1)), rtol=1e-12)
