@@ -192,7 +192,7 @@ def kill_ray_workers(home: Path, tally: Tally, chance: random.Random) -> None:
         found = pa.concat_tables(parquet.read_table(part) for part in sorted(out.glob("part-*")))
         if not found.equals(expected):
             tally.complain("rows differ from those of one process")
-        if others := {p.name for p in out.iterdir() if not p.name.startswith("part-")} - {"_SUCCESS"}:
+        if others := {p.name for p in out.iterdir() if not p.name.startswith("part-")} - {"_SUCCESS", "_ptad.json"}:
             tally.complain(f"left behind: {sorted(others)}")
         if jobs > tally.wanted + 3:
             raise SystemExit("jobs are too short for kills")

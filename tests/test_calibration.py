@@ -179,5 +179,5 @@ def test_without_calibration_there_are_scores_but_no_threshold(make_detector: Ma
     model = make_detector(config={"calibration.method": "none"}).fit(rows)
     assert np.isfinite(model.anomaly_score(rows)).all() and np.isnan(model.held_out_scores_).all()
     for method in (model.predict, model.p_value, model.decision_function):
-        with pytest.raises(SettingError, match=r"fitted without calibration.*recalibrate"):
+        with pytest.raises(SettingError, match=r"fitted without calibration.*Recalibrate"):
             method(rows)

@@ -43,7 +43,7 @@ def disturbed_rows(kind: str, rows: Rows, schema: Schema, rng: np.random.Generat
 def drawn_table(kind: str, real: Rows, n_anomalies: int, seed: int) -> tuple[Rows, NDArray[np.bool_]]:
     """Return rows drawn from a model of real normal rows, as many as there are of those, anomalies, and the labels.
 
-    Columns are standardised first, so that the factors mean the same for every column; constant ones are left out.
+    Columns are standardised first, so that the factors mean the same for every column; constant ones are excluded.
     """
     if kind not in KINDS:
         raise SettingError(f"There is no anomaly type {kind!r}. Choose from: {', '.join(KINDS)}.")

@@ -11,7 +11,14 @@ import pytest
 from scipy.io import savemat
 
 from ptad.benchmark.catalogue import catalogue, dataset_info
-from ptad.benchmark.collections import Collection, fixed_sample, group_of, load_dataset, open_collection
+from ptad.benchmark.collections import (
+    COLLECTIONS,
+    Collection,
+    fixed_sample,
+    group_of,
+    load_dataset,
+    open_collection,
+)
 from ptad.benchmark.loading import load_file
 from ptad.benchmark.paper_collection import PaperCollection
 from ptad.benchmark.selection import parse_methods, parse_scalings, parse_seeds
@@ -170,6 +177,25 @@ def test_a_folder_knows_what_is_missing_or_damaged(tmp_path: Path) -> None:
     assert group_of("macro", "ovr_c") == "ovr" and group_of("mine", "ovr_c") == "mine"
     with pytest.raises(SettingError, match=r"no table 'ovr_d'.*odd, ovr, odd_a"):
         macro.select("ovr_d")
+
+
+def test_a_new_collection_is_a_class_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Mine(Collection):
+        subfolder, seeds = "mine", "0"
+
+        @staticmethod
+        def group(table: str) -> str:
+            return table[0]
+
+    monkeypatch.setitem(COLLECTIONS, "mine", Mine)
+    (tmp_path / "mine").mkdir()
+    for name in ("a1", "a2", "b1"):
+        np.savez(tmp_path / "mine" / f"{name}.npz", X=X, y=Y)
+    tables = open_collection("mine", tmp_path)
+    assert tables.select("a") == ["a1", "a2"] and tables.seeds == "0" and group_of("mine", "b1") == "b"
+    assert [entry.status for entry in tables.check()] == ["ok"] * 3
+    with pytest.raises(DataError, match="Choose paper, macro, mine, or name a folder"):
+        open_collection("nowhere", tmp_path)
 
 
 def test_a_sample_is_drawn_from_the_sorted_names_with_seed_0(tmp_path: Path) -> None:

@@ -261,7 +261,7 @@ def test_the_training_table_is_recognised(ptad, model, table, make_table, tmp_pa
             assert "Held-out scores of the training rows: the model was fitted on this table" in own.stderr
         else:
             assert "warning: the model was fitted on this table, or on a part of it" in own.stderr, command
-            assert "held_out_scores_" in own.stderr and "ptad report" in own.stderr
+            assert "a report shows held-out scores" in own.stderr
         assert "fitted on this table" not in new.stderr, command
         found = [
             json.loads(ptad(command, model, t, *more, "--json", "-q").stdout) for t in (table, tmp_path / "new.csv")

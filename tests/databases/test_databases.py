@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import logging
 import threading
 from pathlib import Path
 from typing import Any
@@ -194,41 +193,6 @@ def test_a_text_among_the_numbers_of_sqlite_counts_as_missing_and_changes_no_oth
     assert np.flatnonzero(before != after).tolist() == [7]
     with pytest.raises(DataError, match="Column 'a', row 8: 'abc' is not a number"):
         score_table(model, query, tmp_path / "strict.parquet", strict=True)
-
-
-@pytest.mark.parametrize(
-    ("uri", "message"),
-    [
-        ("postgresql://owner:wrong{}@127.0.0.1:{port}/postgres", "authentication failed"),
-        ("postgresql://owner:{}@127.0.0.1:1/postgres", "no connection"),
-        ("postgresql://owner:a/{}@127.0.0.1/postgres", "malformed"),
-        ("postgresql://owner:a@{}@127.0.0.1/postgres", "malformed"),
-        ("postgresql://owner:a#{}@127.0.0.1/postgres", "malformed"),
-        ("postgresql://owner@127.0.0.1:1/postgres?password={}", "no connection"),
-        ("mysql://root:{}@host/name", "The address of a database must be"),
-        ("root:{}@host.db", "The address of a database must be"),
-    ],
-)
-def test_passwords_are_never_shown(
-    postgres: PostgresServer, uri: str, message: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    secret = "hush_hush"
-    caplog.set_level(logging.DEBUG)
-    address = uri.format(secret, port=postgres.port)
-    result = CliRunner().invoke(app, ["fit", "--db", address, "--query", "SELECT 1", "--out", "never"])
-    assert result.exit_code == 2 and message in " ".join(result.stderr.split())
-    assert secret not in result.output + result.stderr + caplog.text + repr(Query(address, "SELECT 1"))
-
-
-def test_missing_files_and_foreign_files(tmp_path: Path) -> None:
-    for uri in (f"sqlite:///{tmp_path}/no.db", f"duckdb:///{tmp_path}/no.db", "no.sqlite"):
-        with pytest.raises(DataError, match="There is no database file"):
-            scan_table(Query(uri, "SELECT 1"))
-    assert not list(tmp_path.iterdir())
-    (tmp_path / "text.db").write_text("no database at all" * 100)
-    for kind in ("sqlite", "duckdb"):
-        with pytest.raises(DataError, match=r"text\.db"):
-            scan_table(Query(f"{kind}:///{tmp_path}/text.db", "SELECT 1"))
 
 
 def test_a_lost_server_is_a_clear_error_and_leaves_nothing(

@@ -132,6 +132,16 @@ def test_a_column_that_never_varied_and_does_now_is_named(model, table, tmp_path
     assert hidden["drift"]["constants"] == [["constant", None]]
 
 
+def test_a_column_of_which_nothing_can_be_read_is_noted_first(model, table, tmp_path):
+    content = write_report(model, table.assign(width="wide"), tmp_path / "r.html")
+    (note,) = content["notes"]
+    n = f"{len(table):,}"
+    assert note["text"] == (
+        f"Column 'width' counts as missing in every row: none of its {n} values can be read as numbers. Write it as in "
+        "the training table."
+    )
+
+
 def test_another_rate_leaves_the_model_alone(model, table, tmp_path):
     before = model.offset_
     strict = write_report(model, table, tmp_path / "a.html")
@@ -194,15 +204,20 @@ def test_wide_tables_are_cut_and_say_so(monkeypatch, tmp_path):
 
 
 def test_command_line_writes_the_page_and_counts_on_stderr(model_folder, table, tmp_path):
-    import typer
     from typer.testing import CliRunner
 
-    from ptad.cli.report import report
+    from ptad.cli import app
 
-    app = typer.Typer()
-    app.command()(report)
     table.to_csv(tmp_path / "new.csv", index=False)
-    arguments = [str(model_folder), str(tmp_path / "new.csv"), "--out", str(tmp_path / "r.html"), "--top", "5"]
+    arguments = [
+        "report",
+        str(model_folder),
+        str(tmp_path / "new.csv"),
+        "--out",
+        str(tmp_path / "r.html"),
+        "--top",
+        "5",
+    ]
     result = CliRunner().invoke(app, [*arguments, "--no-rows", "--false-alarm-rate", "0.05"])
     assert result.exit_code == 0, result.output
     assert result.stdout == ""

@@ -10,7 +10,7 @@ import pytest
 
 from ptad.errors import DataError, SettingError
 from ptad.tables import BadCells, Schema, fit_schema, read_table
-from ptad.tables.date_format import parsed
+from ptad.tables.date_format import CLOCK, ISO, ISO_ZONED, parsed
 
 DAYS = np.datetime64("2013-01-01") + np.random.default_rng(0).integers(0, 900, 80)
 MOMENTS = [d.astype(object) for d in DAYS]
@@ -150,3 +150,20 @@ def test_parts_of_a_moment():
     assert found.to_pylist()[0] == dt.datetime(2014, 10, 16, 22, 5, 1, 250_000, dt.UTC) and found.null_count == 3
     years = parsed(pa.array(["1/2/68", "1/2/69"], pa.large_string()), "%d/%m/%y").to_pylist()
     assert [y.year for y in years] == [2068, 1969]
+
+
+@pytest.mark.parametrize(
+    ("form", "good", "wrong"),
+    [
+        (ISO, {"2024-02-29": 0.0, "2024-02-29 23:59:59.5": 86399.5, "2024-02-29T12:30": 45000.0}, "2024-02-30"),
+        (ISO_ZONED, {"2024-02-29T02:00+02": 0.0, "2024-02-28 23:30-0030": 0.0}, "2024-02-29T10:00+25:00"),
+        (CLOCK, {"12:30": 45000.0, "00:00:01.25": 1.25}, "24:00"),
+    ],
+)
+def test_parts_that_may_be_absent(form, good, wrong):
+    """Alone, and beside a cell that no calendar has: then every cell is taken apart."""
+    start = 0 if form == CLOCK else dt.datetime(2024, 2, 29, tzinfo=dt.UTC).timestamp()
+    for more in ([], [wrong]):
+        read = parsed(pa.array([*good, None, *more], pa.large_string()), form)
+        found = [None if v is None else v / 1e6 - start for v in read.cast(pa.int64()).to_pylist()]
+        assert found == [*good.values(), None, *(None for _ in more)]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from ptad.benchmark.peers.protocol import FloatArray
 from ptad.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def mean_ranks(values: FloatArray) -> FloatArray:
@@ -72,6 +75,7 @@ def compare(methods: Sequence[str], values: FloatArray) -> tuple[pd.Series, pd.D
     The p-values are those of Wilcoxon signed-rank tests after Holm's correction over all pairs; 1 on the diagonal.
     """
     try:
+        import pandas as pd
         import scikit_posthocs
     except ImportError as error:
         raise MissingExtraError("scikit-posthocs", "bench", "The comparison of methods") from error

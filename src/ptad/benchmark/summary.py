@@ -6,15 +6,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from ptad.benchmark.collections import group_of
 from ptad.benchmark.peers import PEERS
 from ptad.benchmark.store import MEASURED, Row
-from ptad.errors import DataError
+from ptad.errors import DataError, MissingExtraError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: The share of the tables that a method must be measured on to take part in averages, ranks and tests.
 MOST = 0.5
@@ -119,13 +121,13 @@ class Summary:
             known = self.reasons.setdefault((str(row["dataset"]), str(row["variant"])), [])
             if row["status"] != "ok" and short_reason(row) not in known:
                 known.append(short_reason(row))
-        self._measured = pd.DataFrame([row for row in counted if row["status"] in MEASURED])
+        self._measured = _frame([row for row in counted if row["status"] in MEASURED])
         self._prevalence = {str(row["dataset"]): row.get("prevalence") for row in rows if row["status"] in MEASURED}
 
     def values(self, metric: str, how: str = "mean") -> pd.DataFrame:
         """Mean, ``std`` or ``count`` over the seeds, (n_datasets, n_methods); NaN where there is none."""
         if self._measured.empty:
-            return pd.DataFrame(np.nan, self.datasets, self.methods)
+            return _frame(np.nan, self.datasets, self.methods)
         found = self._measured.astype({metric: float}).groupby(["dataset", "variant"])[metric].agg(how)
         return found.unstack().reindex(index=self.datasets, columns=self.methods)
 
@@ -136,6 +138,14 @@ class Summary:
             if np.isnan(found.at[dataset, method]) and dataset in self._prevalence:
                 found.at[dataset, method] = self._prevalence[dataset] if metric == "auc_pr" else 0.5
         return found
+
+
+def _frame(*content: Any) -> pd.DataFrame:
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise MissingExtraError("pandas", "bench", "A table of results") from error
+    return pd.DataFrame(*content)
 
 
 def complete(values: pd.DataFrame) -> pd.DataFrame:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from ptad.benchmark.catalogue import catalogue, dataset_title
 from ptad.benchmark.markdown import Notes, Table, emphasise
@@ -19,6 +19,9 @@ from ptad.benchmark.statistics import mean_ranks
 from ptad.benchmark.store import MEASURED, STATUSES, Row
 from ptad.benchmark.summary import METRICS, Summary, by_variant, complete, experiment_rows, short_reason
 from ptad.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)

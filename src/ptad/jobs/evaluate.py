@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -17,6 +18,8 @@ from ptad.jobs.labels import check_label, check_named, is_anomaly
 from ptad.jobs.scored_batch import CellCounts, scored_batches
 from ptad.jobs.training_table import TrainingTable
 from ptad.table_model import TableModel
+
+logger = logging.getLogger("ptad")
 
 CONFIDENCE = 0.95
 
@@ -136,7 +139,8 @@ def evaluate_table(
         scores.append(scored.columns["score"].to_numpy())
         training.add(scored.encoded)
         cells += scored.cells
-    cells.warn_of_unread(model.schema_)
+    for message in cells.unread(model.schema_):
+        logger.warning(message)
     found = pa.chunked_array(labels).combine_chunks()
     check_named(found, normal, label, "normal")
     check_named(found, anomaly, label, "anomaly")

@@ -207,7 +207,8 @@ def score_table(model_folder: str | Path, source: Any, out: str | Path, **option
             anomalies += result.column(f"{chosen.prefix}anomaly").true_count
             if chosen.progress is not None:
                 chosen.progress(cells.rows, scan.n_rows)
-    cells.warn_of_unread(model.schema_)
+    for message in cells.unread(model.schema_):
+        logger.warning(message)
     return ScoreSummary.of(model, cells, anomalies, resumed, str(out), training_table=training.is_it)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +17,12 @@ from ptad.explanation import make_explanation
 from ptad.jobs.bad_cell_list import LIST, bad_cell_list, to_bytes
 from ptad.jobs.batches import known_batches
 from ptad.jobs.explain import why_columns
+from ptad.messages import Message
 from ptad.table_model import TableModel
 from ptad.tables import BadCells, Schema, TableScan
 from ptad.tables.notes import unread
 from ptad.tables.places import located
 from ptad.terms.base import cell_states
-
-logger = logging.getLogger("ptad")
 
 Counts = NDArray[np.int64]
 CELLS = b"ptad.cells"  # where the result of a batch carries its counts, in the metadata of its schema
@@ -102,10 +100,10 @@ class CellCounts:
         """Columns with cells that cannot be read and how many, the most frequent first."""
         return _ranked(self.names, self.bad)
 
-    def warn_of_unread(self, schema: Schema) -> None:
-        """Log a warning for each column in which no cell at all could be read: it says nothing about any row."""
-        for j in np.flatnonzero((self.bad > 1) & (self.missing == self.rows)):
-            logger.warning(unread(self.names[j], schema.types[self.names[j]], int(self.bad[j])))
+    def unread(self, schema: Schema) -> list[Message]:
+        """Return a warning for each column in which no cell at all could be read: it says nothing about any row."""
+        found = np.flatnonzero((self.bad > 1) & (self.missing == self.rows))
+        return [unread(self.names[j], schema.types[self.names[j]], int(self.bad[j])) for j in found]
 
     def to_json(self) -> dict[str, Any]:
         """Return plain types for people: columns without such cells are not listed."""

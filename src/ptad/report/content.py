@@ -119,7 +119,9 @@ def _notes(survey: Survey, notes: Iterable[str]) -> list[dict[str, str | None]]:
         own.append({"id": "held-out", "text": HELD_OUT})
     elif survey.training.is_it:
         own.append({"id": "training-table", "text": TRAINING_TABLE})
-    return own + [{"id": None, "text": text} for text in notes]
+    unread = survey.cells.unread(survey.model.schema_)
+    said = [*(message.phrase(lambda option: None) for message in unread), *notes]  # a page has no options
+    return own + [{"id": None, "text": text} for text in said]
 
 
 def _cells(n_rows: int, columns: dict[str, int]) -> dict[str, Any]:

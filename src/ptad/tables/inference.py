@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from ptad.errors import SettingError
 from ptad.messages import Option
 from ptad.tables.column_types import TYPES, Reading, few_or_many, type_of_array
-from ptad.tables.date_format import ISO, ISO_ZONED, check_format, parsed
+from ptad.tables.date_format import ISO, ISO_ZONED, check_format, fits, parsed
 from ptad.tables.date_inference import COMPACT, DateFormats, are_days, infer_dates
 from ptad.tables.moments import whole_text
 from ptad.tables.notes import Note
@@ -175,7 +175,8 @@ def _iso_zone(array: pa.Array) -> bool | None:
     """Whether ISO 8601 dates have a time zone; None if the text holds no such dates."""
     text = pc.utf8_trim_whitespace(array.drop_null())
     for form in (ISO, ISO_ZONED):
-        if len(text) and parsed(text, form).null_count <= MOST_BAD * len(text):
+        read = parsed(text.filter(pa.array(fits(text, form))), form)
+        if len(read) and len(read) - read.null_count >= (1.0 - MOST_BAD) * len(text):
             return form == ISO_ZONED
     return None
 

@@ -6,7 +6,7 @@ import codecs
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ _KEY = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"(?=\s*:)', re.DOTALL)
 
 
 def json_batches(
-    source: Source, encoding: str, as_text: Sequence[str] = (), most_columns: int | None = None
+    source: Source, encoding: str, as_text: Collection[str] = (), most_columns: int | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Batches with the types of each block; the columns named in ``as_text`` are text as it stands in the file.
 
@@ -113,7 +113,7 @@ def _recoded(raw: Any, encoding: str) -> Any:
         raise DataError(f"There is no encoding {encoding!r}. Use a name such as utf-8 or latin-1.") from error
 
 
-def _parsed(source: Source, block: bytes, line: int, as_text: Sequence[str]) -> pa.Table:
+def _parsed(source: Source, block: bytes, line: int, as_text: Collection[str]) -> pa.Table:
     try:
         block.decode("utf-8")
     except UnicodeDecodeError as error:

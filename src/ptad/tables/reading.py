@@ -130,7 +130,7 @@ class TableScan(Iterator[pa.RecordBatch]):
         self._counts: list[int] = []  # rows of every file
         self._countings: list[Counting] = []  # how they are counted
         self._most_columns = most_columns
-        self._mixed: tuple[str, ...] = ()
+        self._mixed: set[str] = set()  # columns that are taken as text, since no other type holds all their values
         self.schema, rows = self._look()
         self.n_rows = rows
         if rows == 0:
@@ -220,14 +220,14 @@ class TableScan(Iterator[pa.RecordBatch]):
         try:
             return pa.unify_schemas(parts, promote_options="permissive").field(0).type
         except pa.ArrowException:
-            self._mixed = tuple({*self._mixed, name})
+            self._mixed.add(name)
             return pa.large_string()
 
     def _keep_text(self, field: pa.Field) -> None:
         """A text column of the model that JSON shows as a number or a date is taken as it stands in the file."""
         text = field.name in self._text and not (is_text(field.type) or pa.types.is_null(field.type))
         if text or is_foreign(self._types.get(field.name), field.type):
-            self._mixed = tuple({*self._mixed, field.name})
+            self._mixed.add(field.name)
 
     def _rechunked(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Second pass: batches of equal size."""

@@ -18,9 +18,8 @@ from ptad.errors import DataError
 from ptad.tables.bad_cells import BadCells, UnreadableCells, levels_to_caller
 from ptad.tables.column_types import CONSTANT, TYPES, Column
 from ptad.tables.conversion import as_frame
-from ptad.tables.counted_text import CountedText
 from ptad.tables.datetime_column import DatetimeColumn
-from ptad.tables.encoding import raw_block, read_column, shown_values, spans
+from ptad.tables.encoding import CountedText, raw_block, read_column, shown_values, spans
 from ptad.tables.features import Features
 from ptad.tables.frame import Frame
 from ptad.tables.names import did_you_mean

@@ -63,7 +63,7 @@ def fit_schema(
     Notes
     -----
     Columns of a table (not of an array) that are constant, entirely missing, or text or integers different in each of
-    at least 20 rows are excluded.
+    at least 20 rows are excluded. Integers that look like amounts (:func:`ptad.tables.column_types.are_amounts`) stay.
     """
     for parameter, given in (("missing", missing), ("drop", drop), ("only", only)):
         if isinstance(given, str):  # it would be taken apart into its letters

@@ -170,7 +170,7 @@ def refuse(bad: np.ndarray, array: pa.Array, name: str, what: str, form: str = "
 
 
 def changed(name: str, kind: pa.DataType, wanted: str) -> DataError:
-    """The error for a column whose type has changed since training."""
+    """The error for a column whose type is not that of training."""
     return DataError(
         f"Column {name!r} should hold {wanted} but holds {kind}. Convert it to the type it had in training."
     )

@@ -37,6 +37,19 @@ def test_registry_is_complete() -> None:
         assert peer.name == name
 
 
+def test_a_new_method_is_a_class_and_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Norm(Peer):
+        def _fit(self, rows: Any) -> None:
+            self._centre = rows.mean(axis=0)
+
+        def _score(self, rows: Any) -> Any:
+            return np.linalg.norm(rows - self._centre, axis=1)
+
+    monkeypatch.setitem(PEERS, "norm", Norm.make)
+    peer = make_peer("norm", random_state=3).fit(TRAIN)
+    assert (peer.name, peer.params()) == ("norm", {}) and peer.anomaly_score(TEST).shape == (30,)
+
+
 def test_unknown_method_lists_the_choices() -> None:
     with pytest.raises(SettingError, match=r"'knnn'.*knn, iforest.*pyod:NAME"):
         make_peer("knnn")

@@ -6,10 +6,9 @@ something else than accuracy and have a file of their own. ``context`` is both.
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable
 from pathlib import Path
-
-import pandas as pd
 
 from ptad.benchmark.collections import Collection
 from ptad.benchmark.experiments.cost import COST
@@ -94,7 +93,10 @@ def run_measurement(name: str, directory: Path, out: Path, settings: RunSettings
     out.parent.mkdir(parents=True, exist_ok=True)
     for row in measurement.measure(directory, out, settings):
         rows.append(row)
-        pd.DataFrame(rows).to_csv(out.with_name(f"{name}.csv"), index=False, na_rep="nan", lineterminator="\n")
+        with out.with_name(f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(row), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
     return measurement.tables(rows, measurement.title)
 
 

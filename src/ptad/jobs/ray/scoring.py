@@ -101,7 +101,8 @@ def score_on_cluster(
         for left_over in folder.glob(".part-*.part"):  # of workers that died while they wrote
             left_over.unlink(missing_ok=True)
         (folder / DONE).touch()
-        cells.warn_of_unread(model.schema_)
+        for message in cells.unread(model.schema_):
+            logger.warning(message)
         return ScoreSummary.of(model, cells, anomalies, resumed, str(out))
 
 
