@@ -43,6 +43,8 @@ PHASES = {  # which clients there are
     "all at once": ("rows", "health", "upload", "half_open", "slow", "large"),
 }
 
+HOSTILE = ("half_open", "slow", "large")
+
 
 # the clients, in a process of their own -------------------------------------------------------------------------------
 
@@ -167,18 +169,30 @@ def phase(
 ) -> list[dict[str, Any]]:
     """Let the clients of a phase work; return a line for every kind of call."""
     seconds = options.seconds / len(PHASES)
-    command = [sys.executable, __file__, "--run", str(port), str(seconds), str(folder), ",".join(PHASES[name])]
-    for option in ("clients", "upload_rows", "large", "half_open", "slow"):
-        command += [f"--{option.replace('_', '-')}", str(getattr(options, option))]
-    used, clients = service.cpu_times(), subprocess.Popen(command, stdout=(folder / "times.json").open("wb"))
+    given = [
+        f"--{name}={getattr(options, name.replace('-', '_'))}" for name in ("clients", "large", "half-open", "slow")
+    ]
+    given.append(f"--upload-rows={options.upload_rows}")
+    clients = []
+    used = service.cpu_times()
+    for hostile in (False, True):  # those that are measured must not wait for the others' sake
+        kinds = ",".join(kind for kind in PHASES[name] if (kind in HOSTILE) == hostile)
+        command = [sys.executable, __file__, "--run", str(port), str(seconds), str(folder), kinds, *given]
+        if kinds:
+            clients.append(subprocess.Popen(command, stdout=(folder / f"times-{hostile}.json").open("wb")))
     highest = children = 0
-    while clients.poll() is None:
+    while any(client.poll() is None for client in clients):
         highest = max(highest, service.memory_info().rss)
         children = max(children, *(p.memory_info().rss for p in service.children()), 0)
         time.sleep(0.2)
     now = service.cpu_times()
     busy = (now.user + now.system - used.user - used.system) / seconds
-    times, said = json.loads((folder / "times.json").read_text())
+    times: dict[str, list[tuple[float, float]]] = {}
+    said: dict[str, dict[str, int]] = {}
+    for file in folder.glob("times-*.json"):
+        found = json.loads(file.read_text())
+        times, said = times | found[0], said | found[1]
+        file.unlink()
     lines = []
     for what, measured in times.items():
         waits = np.array([wait for _, wait in measured]) * 1000
