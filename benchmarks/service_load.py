@@ -126,6 +126,7 @@ class Clients:
                 await asyncio.sleep(0.1)
 
     async def run(self, kinds: list[str], options: argparse.Namespace) -> None:
+        half, table = b"GET /health HTTP/1.1\r\nX-Slow: ", request("POST", "/v1/tables", "text/csv", length=10**8)
         made: dict[str, Callable[[], list[Awaitable[None]]]] = {
             "rows": lambda: [self.rows(k) for k in range(options.clients)],
             "row": lambda: [self.repeated("row", "a row", 0.05)],
@@ -133,12 +134,8 @@ class Clients:
             "table": lambda: [self.repeated("table", "a table of 50 rows", 1.0)],
             "upload": lambda: [self.repeated("upload", f"a table of {options.upload_rows:,} rows", 0.0)],
             "large": lambda: [self.repeated("large", "16 MiB of JSON", 0.0) for _ in range(options.large)],
-            "half_open": lambda: [
-                self.stalled(b"GET /health HTTP/1.1\r\nX-Slow: ", 600) for _ in range(options.half_open)
-            ],
-            "slow": lambda: [
-                self.stalled(request("POST", "/v1/tables", "text/csv", length=10**8), 9) for _ in range(options.slow)
-            ],
+            "half_open": lambda: [self.stalled(half, 600) for _ in range(options.half_open)],
+            "slow": lambda: [self.stalled(table, 9) for _ in range(options.slow)],
         }
         tasks = [asyncio.ensure_future(part) for kind in kinds for part in made[kind]()]
         await asyncio.wait(tasks, timeout=self.until - time.perf_counter() + 120)
@@ -169,12 +166,9 @@ def phase(
 ) -> list[dict[str, Any]]:
     """Let the clients of a phase work; return a line for every kind of call."""
     seconds = options.seconds / len(PHASES)
-    given = [
-        f"--{name}={getattr(options, name.replace('-', '_'))}" for name in ("clients", "large", "half-open", "slow")
-    ]
-    given.append(f"--upload-rows={options.upload_rows}")
-    clients = []
-    used = service.cpu_times()
+    numbers = ("clients", "large", "half_open", "slow", "upload_rows")
+    given = [f"--{number.replace('_', '-')}={getattr(options, number)}" for number in numbers]
+    clients, used = [], service.cpu_times()
     for hostile in (False, True):  # those that are measured must not wait for the others' sake
         kinds = ",".join(kind for kind in PHASES[name] if (kind in HOSTILE) == hostile)
         command = [sys.executable, __file__, "--run", str(port), str(seconds), str(folder), kinds, *given]

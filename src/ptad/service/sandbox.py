@@ -33,7 +33,8 @@ END_SECONDS = 5.0  # for a process that has said everything
 MOST_SAID = 256 * 2**20  # bytes of an answer: a table may have thousands of columns, each with examples
 CONTEXT: Any = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
 # each process imports again what the one that serves was started with: that is there already, too
-CONTEXT.set_forkserver_preload(["ptad.service.intake", "ptad.service.sandbox", "ptad.cli"])
+# (pandas, because pyarrow looks for it when it first converts a column)
+CONTEXT.set_forkserver_preload(["ptad.service.intake", "ptad.service.sandbox", "ptad.cli", "pandas"])
 
 
 class Sandbox:
