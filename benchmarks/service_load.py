@@ -43,6 +43,8 @@ PHASES = {  # which clients there are
     "all at once": ("rows", "health", "upload", "half_open", "slow", "large"),
 }
 
+HOSTILE = ("half_open", "slow", "large")
+
 
 # the clients, in a process of their own -------------------------------------------------------------------------------
 
@@ -124,6 +126,7 @@ class Clients:
                 await asyncio.sleep(0.1)
 
     async def run(self, kinds: list[str], options: argparse.Namespace) -> None:
+        half, table = b"GET /health HTTP/1.1\r\nX-Slow: ", request("POST", "/v1/tables", "text/csv", length=10**8)
         made: dict[str, Callable[[], list[Awaitable[None]]]] = {
             "rows": lambda: [self.rows(k) for k in range(options.clients)],
             "row": lambda: [self.repeated("row", "a row", 0.05)],
@@ -131,12 +134,8 @@ class Clients:
             "table": lambda: [self.repeated("table", "a table of 50 rows", 1.0)],
             "upload": lambda: [self.repeated("upload", f"a table of {options.upload_rows:,} rows", 0.0)],
             "large": lambda: [self.repeated("large", "16 MiB of JSON", 0.0) for _ in range(options.large)],
-            "half_open": lambda: [
-                self.stalled(b"GET /health HTTP/1.1\r\nX-Slow: ", 600) for _ in range(options.half_open)
-            ],
-            "slow": lambda: [
-                self.stalled(request("POST", "/v1/tables", "text/csv", length=10**8), 9) for _ in range(options.slow)
-            ],
+            "half_open": lambda: [self.stalled(half, 600) for _ in range(options.half_open)],
+            "slow": lambda: [self.stalled(table, 9) for _ in range(options.slow)],
         }
         tasks = [asyncio.ensure_future(part) for kind in kinds for part in made[kind]()]
         await asyncio.wait(tasks, timeout=self.until - time.perf_counter() + 120)
@@ -167,18 +166,27 @@ def phase(
 ) -> list[dict[str, Any]]:
     """Let the clients of a phase work; return a line for every kind of call."""
     seconds = options.seconds / len(PHASES)
-    command = [sys.executable, __file__, "--run", str(port), str(seconds), str(folder), ",".join(PHASES[name])]
-    for option in ("clients", "upload_rows", "large", "half_open", "slow"):
-        command += [f"--{option.replace('_', '-')}", str(getattr(options, option))]
-    used, clients = service.cpu_times(), subprocess.Popen(command, stdout=(folder / "times.json").open("wb"))
+    numbers = ("clients", "large", "half_open", "slow", "upload_rows")
+    given = [f"--{number.replace('_', '-')}={getattr(options, number)}" for number in numbers]
+    clients, used = [], service.cpu_times()
+    for hostile in (False, True):  # those that are measured must not wait for the others' sake
+        kinds = ",".join(kind for kind in PHASES[name] if (kind in HOSTILE) == hostile)
+        command = [sys.executable, __file__, "--run", str(port), str(seconds), str(folder), kinds, *given]
+        if kinds:
+            clients.append(subprocess.Popen(command, stdout=(folder / f"times-{hostile}.json").open("wb")))
     highest = children = 0
-    while clients.poll() is None:
+    while any(client.poll() is None for client in clients):
         highest = max(highest, service.memory_info().rss)
         children = max(children, *(p.memory_info().rss for p in service.children()), 0)
         time.sleep(0.2)
     now = service.cpu_times()
     busy = (now.user + now.system - used.user - used.system) / seconds
-    times, said = json.loads((folder / "times.json").read_text())
+    times: dict[str, list[tuple[float, float]]] = {}
+    said: dict[str, dict[str, int]] = {}
+    for file in folder.glob("times-*.json"):
+        found = json.loads(file.read_text())
+        times, said = times | found[0], said | found[1]
+        file.unlink()
     lines = []
     for what, measured in times.items():
         waits = np.array([wait for _, wait in measured]) * 1000

@@ -33,7 +33,8 @@ END_SECONDS = 5.0  # for a process that has said everything
 MOST_SAID = 256 * 2**20  # bytes of an answer: a table may have thousands of columns, each with examples
 CONTEXT: Any = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
 # each process imports again what the one that serves was started with: that is there already, too
-CONTEXT.set_forkserver_preload(["ptad.service.intake", "ptad.service.sandbox", "ptad.cli"])
+# (pandas, because pyarrow looks for it when it first converts a column)
+CONTEXT.set_forkserver_preload(["ptad.service.intake", "ptad.service.sandbox", "ptad.cli", "pandas"])
 
 
 class Sandbox:
@@ -44,13 +45,15 @@ class Sandbox:
         self._processes: set[Any] = set()
         self._small = ThreadPoolExecutor(SMALL_AT_A_TIME, "ptad-sandbox")
         self._large = ThreadPoolExecutor(LARGE_AT_A_TIME, "ptad-sandbox-large")
-        self._small.submit(self._outcome, _nothing, {"name": ""}, [])  # so that the first caller does not wait
+        self._small.submit(
+            self._outcome, _nothing, {"path": Path(__file__), "name": ""}, []
+        )  # so that the first caller does not wait
 
     async def run(self, work: Callable[..., Any], path: Path, **arguments: Any) -> Any:
         """Return ``work(limits, path, **arguments)``, plain JSON; ``name`` is what errors call the file."""
         started: list[Any] = []
         call = partial(self._outcome, work, {"path": path, **arguments}, started)
-        threads = self._small if path.stat().st_size <= self._limits.small_upload_bytes else self._large
+        threads = self._small if _is_small(path, self._limits) else self._large
         try:
             outcome = await asyncio.get_running_loop().run_in_executor(threads, call)
         except asyncio.CancelledError:  # nobody waits for it any more
@@ -100,8 +103,12 @@ class Sandbox:
 # in the process -------------------------------------------------------------------------------------------------------
 
 
-def _nothing(limits: Limits, name: str) -> None:
+def _nothing(limits: Limits, path: Path, name: str) -> None:
     pass
+
+
+def _is_small(path: Path, limits: Limits) -> bool:
+    return path.stat().st_size <= limits.small_upload_bytes
 
 
 def _work(sender: Connection, limits: Limits, work: Callable[..., Any], arguments: dict[str, Any]) -> None:
@@ -111,6 +118,8 @@ def _work(sender: Connection, limits: Limits, work: Callable[..., Any], argument
             os.dup2(nowhere.fileno(), number)
     logging.getLogger("ptad").addHandler(logging.NullHandler())
     _limit(limits)
+    if hasattr(os, "nice") and not _is_small(arguments["path"], limits):
+        os.nice(5)
     try:
         outcome = {"ok": work(limits, **arguments)}
     except Exception as error:
@@ -123,7 +132,6 @@ def _limit(limits: Limits) -> None:
         import resource
     except ImportError:  # Windows has no such limits; the time limit of the parent remains
         return
-    os.nice(5)
     for what, most in (
         (resource.RLIMIT_AS, limits.intake_memory),
         (resource.RLIMIT_CPU, int(limits.intake_seconds) + 1),
