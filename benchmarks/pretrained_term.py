@@ -1,8 +1,8 @@
-"""Train and judge the term ``pretrained``: a network that learns across tables.
+"""Train and evaluate the term ``pretrained``: a network that learns across tables.
 
     python benchmarks/pretrained_term.py describe DIR OUT   # inputs of the network, for copies of every table
     python benchmarks/pretrained_term.py train OUT          # five folds, leave-table-out, and one network on all tables
-    python benchmarks/pretrained_term.py judge DIR OUT      # every table with the weights that never saw it
+    python benchmarks/pretrained_term.py evaluate DIR OUT   # every table with the weights that never saw it
 
 DIR holds ``.npz`` files with ``train`` (normal rows), ``test`` and ``y``. A copy of a table has fewer rows, fewer
 columns, distorted columns or columns of noise, so that the network cannot learn tables by heart.
@@ -173,7 +173,7 @@ def train_fold(task: tuple[str, int]) -> str:
     return f"fold {fold}: loss {float(loss):.3f}, {len(copies)} copies"
 
 
-def judge_table(task: tuple[str, str, int]) -> tuple[str, list[float]]:
+def evaluate_table(task: tuple[str, str, int]) -> tuple[str, list[float]]:
     """Return AUC-PR and AUC-ROC of the default without and with the term, and of the term alone."""
     from sklearn.metrics import average_precision_score, roc_auc_score
 
@@ -196,7 +196,7 @@ def judge_table(task: tuple[str, str, int]) -> tuple[str, list[float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=("describe", "train", "judge"))
+    parser.add_argument("stage", choices=("describe", "train", "evaluate"))
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     args = parser.parse_args()
@@ -219,8 +219,8 @@ def main() -> None:
             return
         folds = json.loads((out / "folds.json").read_text())
         tasks = [(str(path), str(out), folds.get(path.stem, -1)) for path in paths]
-        found = dict(pool.map(judge_table, tasks, chunksize=2))
-    (out / "judged.json").write_text(json.dumps(found))
+        found = dict(pool.map(evaluate_table, tasks, chunksize=2))
+    (out / "evaluated.json").write_text(json.dumps(found))
     for group in sorted({name.split("_")[0] for name in found}):
         rows = np.array([values for name, values in found.items() if name.startswith(group)])
         gain = rows[:, 2:4] - rows[:, :2]

@@ -1,11 +1,11 @@
-"""Pretrained: a small network over a row's columns and its neighbours, whose weights were learned on other tables.
+"""Pretrained: a small network over a row's columns and its neighbours, whose weights were trained on other tables.
 
 The weights come with the package; nothing is trained on the user's table. No weight belongs to a column: every column
 is described by the same few numbers (how far out the value is, how far from the neighbours', how well they rebuild
 it), as they are and in units of what is usual for normal rows of the table. The network gives every column g_j; the
 value of the term is log mean exp g_j. The order of columns and of reference rows plays no part, and neither do other
-rows. It learned from numbers, in tables that are hardly ever wider than ``most_features``: wider tables, and those with
-categories, get nothing from it.
+rows. It was trained on numbers, in tables that are hardly ever wider than ``most_features``: wider tables, and those
+with categories, get nothing from it.
 
 Shape
 -----
@@ -65,7 +65,7 @@ class PretrainedSettings(TermSettings):
 
     name: ClassVar[str] = "pretrained"
 
-    most_features: int = setting(32, low=1, high=10_000)  # the tables that it learned from are hardly ever wider
+    most_features: int = setting(32, low=1, high=10_000)  # the tables of its training are hardly ever wider
 
     @classmethod
     def term(cls) -> type[Pretrained]:
@@ -153,7 +153,7 @@ class Pretrained(NeighbourTerm):
 
     @cached_property
     def _usual_row(self) -> tuple[Array, Array, Array, Array]:
-        """Return mean and spread of what describes normal rows: rows left out of the rows that they are compared to."""
+        """Return mean and spread of what describes normal rows, held out of those that they are compared with."""
         rows, n = self.reference.rows, len(self.reference.rows)
         along = np.argsort(to_numpy(self.reference.search.points).sum(axis=1))  # whatever the order of the rows
         count = min(N_LEFT_OUT, n // 4)
@@ -213,7 +213,7 @@ class Pretrained(NeighbourTerm):
 
 
 def is_silent(features: Features, settings: PretrainedSettings) -> bool:
-    """Whether the table is of a kind that the network has not learned from."""
+    """Whether the table is of a kind that the network was not trained on."""
     return len(features) > settings.most_features or len(features.categories) > 0
 
 
