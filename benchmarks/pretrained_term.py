@@ -11,6 +11,7 @@ columns, distorted columns or columns of noise, so that the network cannot learn
 from __future__ import annotations
 
 import argparse
+import csv
 import hashlib
 import json
 import math
@@ -29,6 +30,7 @@ from ptad.tables.features import Features
 from ptad.terms import pretrained
 
 N_COPIES, N_FOLDS, STEPS = 12, 5, 700
+FOLDS = Path(__file__).parent / "results" / "pretrained.csv"
 ANOMALIES, NORMAL, LEFT_OUT = 48, 112, 80  # rows of a copy
 WEIGHT = 3.0
 RATES = (0.01, 0.05, 0.1)
@@ -194,6 +196,12 @@ def evaluate_table(task: tuple[str, str, int]) -> tuple[str, list[float]]:
     return path.stem, figures + [float((p_values <= rate).mean()) for rate in RATES]
 
 
+def read_folds() -> dict[str, int]:
+    """The fold of every table; related ones, which share half of their columns' ranges, are in the same."""
+    with FOLDS.open(newline="", encoding="utf-8") as file:
+        return {row["table"]: int(row["fold"]) for row in csv.DictReader(file)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stage", choices=("describe", "train", "evaluate"))
@@ -208,9 +216,7 @@ def main() -> None:
             return
         paths = sorted(args.folders[0].glob("*.npz"))
         if args.stage == "describe":
-            if not (out / "folds.json").exists():
-                order = np.random.default_rng(7).permutation(len(paths))
-                (out / "folds.json").write_text(json.dumps({paths[j].stem: i % N_FOLDS for i, j in enumerate(order)}))
+            (out / "folds.json").write_text(json.dumps(read_folds()))
             digest = hashlib.sha256()
             for path in paths:
                 digest.update(path.read_bytes())

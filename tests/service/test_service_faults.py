@@ -39,7 +39,7 @@ def refused_for_room(answer):
 
 
 def test_an_upload_finds_the_disk_full_and_the_next_one_room(service, csv_bytes):
-    for pattern in ("*/tmp/*/data", "*/tmp/*/plain", "*/tmp/*/.table.json.*"):  # body, intake, list of tables
+    for pattern in ("*/tmp/*/data", "*/tmp/*/plain", "*/tmp/*/.table.json.*"):  # body, table, list of tables
         stop = full(service, pattern)
         assert refused_for_room(service.upload(gzip.compress(csv_bytes)))
         assert stop.pid and left_over(service) == []

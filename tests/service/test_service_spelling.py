@@ -7,7 +7,7 @@ import pytest
 from ptad.errors import DataError
 from ptad.messages import Message, Option
 from ptad.service.api_types import FitRequest, RenewalRequest, ScoringRequest
-from ptad.service.intake import _text
+from ptad.service.bodies import _text
 from ptad.service.spelling import MEMBERS, over_http
 
 

@@ -47,7 +47,7 @@ class Collection:
     origin = "Name a folder that holds the tables."
     #: Where they lie in the data folder.
     subfolder = ""
-    #: Settings of methods that have learned from these tables, so that they are measured without what they learned.
+    #: Settings of methods that were trained on these tables, so that they are measured without that.
     settings: Mapping[str, Mapping[str, Any]] = {}
 
     def __init__(self, name: str, directory: Path, label: str = "label", normal: Sequence[str] = ()) -> None:

@@ -31,7 +31,7 @@ def headline(results: Results) -> str:
 
 
 def _macro_lines(rows: Sequence[Row], folds: Sequence[dict[str, str]]) -> list[list[str]]:
-    """The default learned from these tables: its figures are those of weights that never saw the table."""
+    """The default was trained on these tables: its figures are those of weights that never saw the table."""
     board = make_board(_of(rows, DEFAULT, BASELINE), "macro")
     lines = []
     for group, title in GROUPS.items():
@@ -70,7 +70,7 @@ def _sentences(rows: Sequence[Row], folds: Sequence[dict[str, str]]) -> list[str
     if folds:
         means = [np.mean([float(row[f"{metric}_without"]) for row in folds]) for metric in METRICS]
         found.append(
-            "On macrOData the term `pretrained`, which learned from labels of other tables, is measured in five folds: "
+            "On macrOData the term `pretrained`, trained on labels of other tables, is measured in five folds: "
             f"its weights never saw the table. Without it the default has {means[0]:.3f} / {means[1]:.3f} over all "
             f"{len(folds)} tables; all that follows is without it."
         )

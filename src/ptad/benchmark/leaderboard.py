@@ -29,11 +29,11 @@ CLASSES: tuple[tuple[str, str, tuple[float, ...], str], ...] = (
 )
 
 
-def _learned(collection: str) -> str:
-    """Which methods do without what they learned from these very tables."""
+def _trained(collection: str) -> str:
+    """Which methods do without what was trained on these very tables."""
     settings = COLLECTIONS.get(collection, Collection).settings
     return "".join(
-        f" `{method}` does without its term {', '.join(f'`{name}`' for name in chosen['without'])}, which learned from "
+        f" `{method}` does without {', '.join(f'`{name}`' for name in chosen['without'])}, a term that was trained on "
         "these tables."
         for method, chosen in settings.items()
     )
@@ -48,7 +48,7 @@ def leaderboard_page(rows: Sequence[Row], collection: str, image: str = "") -> s
         f"{len(board.methods)} methods were measured on. A method without a scaling of its own counts under the "
         "better of two, one for all tables. A table on which a method failed counts as chance for it. Intervals: 95 %, "
         "tables drawn with replacement. Elo: a Bradley-Terry model of all pairs of methods on all tables, by AUC-PR; "
-        "the win rate is the share of tables and other methods that a method beats." + _learned(collection),
+        "the win rate is the share of tables and other methods that a method beats." + _trained(collection),
         *board_tables(board),
     ]
     if image:

@@ -15,7 +15,7 @@ from ptad.errors import DataError
 from ptad.estimator import PTAD
 from ptad.jobs.score import added_schema
 from ptad.jobs.scored_batch import score_batch
-from ptad.service import intake
+from ptad.service import bodies
 from ptad.service.batching import Pace
 from ptad.service.context import Context
 from ptad.service.formats import SUFFIXES, Encoder
@@ -40,7 +40,7 @@ async def score_file(
         rows_file = path.with_name("rows.arrow")
         schema = model.schema_.to_json()
         wish = {"name": name, "schema": schema, "out": rows_file, "append": append, "strict": strict}
-        found = await context.sandbox.run(intake.table_rows, path=path, **wish)
+        found = await context.sandbox.run(bodies.table_rows, path=path, **wish)
         added = added_schema(explain)
         with pa.OSFile(str(rows_file)) as file:
             own = pa.ipc.open_file(file).schema

@@ -34,11 +34,11 @@ MOST_SAID = 256 * 2**20  # bytes of an answer: a table may have thousands of col
 CONTEXT: Any = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
 # each process imports again what the one that serves was started with: that is there already, too
 # (pandas, because pyarrow looks for it when it first converts a column)
-CONTEXT.set_forkserver_preload(["ptad.service.intake", "ptad.service.sandbox", "ptad.cli", "pandas"])
+CONTEXT.set_forkserver_preload(["ptad.service.bodies", "ptad.service.sandbox", "ptad.cli", "pandas"])
 
 
 class Sandbox:
-    """Runs functions of :mod:`ptad.service.intake`, a few at a time."""
+    """Runs functions of :mod:`ptad.service.bodies`, a few at a time."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -75,7 +75,7 @@ class Sandbox:
 
     def _outcome(self, work: Callable[..., Any], arguments: dict[str, Any], started: list[Any]) -> dict[str, Any]:
         """Let a process work; what it says is plain JSON, since it may be under the spell of what it has read."""
-        name, seconds = arguments["name"], self._limits.intake_seconds
+        name, seconds = arguments["name"], self._limits.reading_seconds
         receiver, sender = CONTEXT.Pipe(duplex=False)
         process = CONTEXT.Process(target=_work, args=(sender, self._limits, work, arguments), daemon=True)
         with receiver:
@@ -133,8 +133,8 @@ def _limit(limits: Limits) -> None:
     except ImportError:  # Windows has no such limits; the time limit of the parent remains
         return
     for what, most in (
-        (resource.RLIMIT_AS, limits.intake_memory),
-        (resource.RLIMIT_CPU, int(limits.intake_seconds) + 1),
+        (resource.RLIMIT_AS, limits.reading_memory),
+        (resource.RLIMIT_CPU, int(limits.reading_seconds) + 1),
         (resource.RLIMIT_FSIZE, limits.table_bytes + 2**20),
         (resource.RLIMIT_CORE, 0),
     ):

@@ -48,9 +48,9 @@ class Limits(Settings):
     body_window_seconds, body_speed, body_seconds : float, int, float
         Waiting for a body is timed: every ``body_window_seconds`` of it must bring ``body_speed`` bytes per second, and
         all of it may last ``body_seconds``.
-    job_seconds, request_seconds, intake_seconds : float
+    job_seconds, request_seconds, reading_seconds : float
         Time for a job, for an answer to start, and for reading an upload.
-    intake_memory : int
+    reading_memory : int
         Address space of the process that reads an upload.
     worker_memory : int
         Data memory of the process that works on a job; 0 stands for four fifths of the machine's memory, divided by the
@@ -90,8 +90,8 @@ class Limits(Settings):
     jobs_running: int = setting(1, low=1, high=64)
     job_seconds: float = setting(6 * 3600.0, low=1.0, high=30 * 24 * 3600.0)
     request_seconds: float = setting(60.0, low=0.1, high=3600.0)
-    intake_seconds: float = setting(300.0, low=1.0, high=24 * 3600.0)
-    intake_memory: int = setting(4 * GIB, low=256 * MIB, high=TIB)
+    reading_seconds: float = setting(300.0, low=1.0, high=24 * 3600.0)
+    reading_memory: int = setting(4 * GIB, low=256 * MIB, high=TIB)
     worker_memory: int = setting(0, low=0, high=16 * TIB)
     disk_reserve: int = setting(16 * MIB, low=0, high=TIB)
     waiting_rows: int = setting(20_000, low=1, high=10_000_000)

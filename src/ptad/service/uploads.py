@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from ptad.service import audit, intake
+from ptad.service import audit, bodies
 from ptad.service.disk import check_room
 from ptad.service.problems import Problem
 from ptad.service.sandbox import Sandbox
@@ -60,7 +60,7 @@ class Uploads:
         self._check_room()
         name = shown_name(name)
         async with self.spooled(body, name) as path:
-            found = await self.sandbox.run(intake.profile, path=path, name=name, sheet=sheet, missing=())
+            found = await self.sandbox.run(bodies.profile, path=path, name=name, sheet=sheet, missing=())
             identifier = new_id("t")
             digest = await asyncio.to_thread(_digest, path)
             about = {"id": identifier, "name": name, "created": time.time(), "digest": digest, **found}
@@ -82,7 +82,7 @@ class Uploads:
                 path = folder / DATA
                 path.hardlink_to(data)
                 wish = {"name": about["name"], "sheet": None, "missing": missing}
-                return {**about, **await self.sandbox.run(intake.profile, path=path, **wish)}
+                return {**about, **await self.sandbox.run(bodies.profile, path=path, **wish)}
             finally:
                 await asyncio.to_thread(remove, folder)
 
@@ -118,7 +118,7 @@ class Uploads:
                         await asyncio.to_thread(self._write, file, block)
                         if is_table and size < LONGEST_LINE <= size + len(block):
                             file.flush()
-                            await asyncio.to_thread(intake.check_header, path, name, self.limits.columns)
+                            await asyncio.to_thread(bodies.check_header, path, name, self.limits.columns)
                         size += len(block)
                 yield path
             finally:

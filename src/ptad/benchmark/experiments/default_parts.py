@@ -1,6 +1,6 @@
 """What each term of the default preset adds: one taken away at a time, on any collection.
 
-The term ``pretrained`` takes no part: it has learned from the tables of macrOData.
+The term ``pretrained`` takes no part: it was trained on the tables of macrOData.
 
 Every term is standardised on its own, so the score without a term is the sum of the others: one fit serves all
 variants. The rows of the results have no seconds for that reason.
@@ -27,7 +27,7 @@ from ptad.config import PRESETS
 from ptad.errors import DataError
 from ptad.estimator import PTAD
 
-DEFAULT, LEARNED = "default", "pretrained"
+DEFAULT, TRAINED = "default", "pretrained"
 MEANS_TITLES = {"macro": "macrOData: means", "paper": "The paper's tables: means"}
 
 
@@ -127,11 +127,11 @@ DEFAULT_PARTS = Experiment(
     "default-parts",
     "The default preset with one term taken away",
     (
-        Variant(DEFAULT, "ptad", {"without": (LEARNED,)}),
+        Variant(DEFAULT, "ptad", {"without": (TRAINED,)}),
         *(
-            Variant(f"without {name.replace('_', ' ')}", "ptad", {"without": (name, LEARNED)})
+            Variant(f"without {name.replace('_', ' ')}", "ptad", {"without": (name, TRAINED)})
             for name in (term.title() for term in PRESETS["default"].terms)
-            if name != LEARNED
+            if name != TRAINED
         ),
     ),
     page=parts_page,

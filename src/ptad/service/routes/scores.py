@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from ptad.estimator import PTAD
 from ptad.jobs.top_rows import explained_rows
-from ptad.service import intake
+from ptad.service import bodies
 from ptad.service.api_types import ExplainAnswer, Identifier, ScoreAnswer, problems
 from ptad.service.batching import BATCH_ROWS, Pace
 from ptad.service.context import Context, context_of
@@ -158,7 +158,7 @@ async def explain(
     else:
         async with context.uploads.spooled(continued(start, body), BODY, is_table=False) as path, _in_time(context):
             wish = {"name": BODY, "most": limits.explain_rows, "schema": detector.schema_.to_json()}
-            found = await context.sandbox.run(intake.json_rows, path=path, **wish)
+            found = await context.sandbox.run(bodies.json_rows, path=path, **wish)
         rows, ignored = found["rows"], found["ignored"]
     answer = await _explain_rows(context, _with_missing(detector, missing), rows, columns, strict)
     return json_response({"model": model, "ignored": ignored, **answer})
@@ -252,7 +252,7 @@ async def _score_large(context: Context, model: PTAD, path: Path, strict: bool, 
     """Score the rows of a large body: they become numbers in a process of its own, which takes its memory with it."""
     out = path.with_name("encoded")
     said = await context.sandbox.run(
-        intake.encoded_json,
+        bodies.encoded_json,
         path=path,
         name=BODY,
         schema=model.schema_.to_json(),
