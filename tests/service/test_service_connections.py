@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import re
 import socket
+from pathlib import Path
 
 import httpx
 import psutil
@@ -12,7 +14,8 @@ import pytest
 
 from ptad.service.connections import Connections
 from ptad.service.logs import SparseLog
-from ptad.service.settings import Limits
+from ptad.service.server import listen
+from ptad.service.settings import Limits, ServiceSettings
 from stopping import HANG, wait_until
 
 HALF = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
@@ -202,3 +205,22 @@ def test_a_client_that_goes_on_sending_has_its_answer_before_the_connection_is_c
         for _ in range(32):
             client.sendall(b" " * (size // 32))
         assert client.recv(1) == b""
+
+
+def test_answers_are_sent_at_once():
+    """Without TCP_NODELAY the body of an answer waits until the client has acknowledged its header: 40 ms."""
+
+    async def set_on_accepted():
+        found = asyncio.get_running_loop().create_future()
+
+        async def accepted(reader, writer):
+            found.set_result(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        listener = listen(ServiceSettings(Path("store"), port=0))
+        async with await asyncio.start_server(accepted, sock=listener):
+            _, writer = await asyncio.open_connection(*listener.getsockname())
+            writer.close()
+            return await asyncio.wait_for(found, HANG)
+
+    assert asyncio.run(set_on_accepted()) != 0
