@@ -129,7 +129,7 @@ class DriftTally:
             "missing": [round(before, 4), round(float(self.missing[j]) / max(self.n_rows, 1), 4)],
             "before": _shares(shown.reference, order),
             "now": _shares(shown.counts, order),
-            "labels": bin_labels(column, shown.edges, order, shown.n_bins) if labels else None,
+            "labels": _bin_labels(column, shown, order) if labels else None,
         }
 
 
@@ -193,20 +193,9 @@ def _shares(counts: NDArray[np.int64], order: NDArray[np.int64]) -> list[float]:
 # what the bins of a column are called ---------------------------------------------------------------------------------
 
 
-def bin_labels(column: Any, edges: NDArray[np.float64], order: NDArray[np.int64], n_bins: int) -> list[str]:
-    """Return a name for every bin that is shown, and one for all others where some are not.
-
-    Parameters
-    ----------
-    column : Column
-        The column of the schema.
-    edges : ndarray
-        Upper ends of all bins but the last, in the units of the encoding; empty for a category.
-    order : ndarray
-        The bins that are shown.
-    n_bins : int
-        The number of all bins.
-    """
+def _bin_labels(column: Any, feature: Feature, order: NDArray[np.int64]) -> list[str]:
+    """Return a name for every bin that is shown, and one for all others where some are not."""
+    n_bins = feature.n_bins
     if isinstance(column, CategoricalColumn):
         values = [_cut(value) for value in column.values] + ["unseen category"]
         names = [values[i] for i in order]
@@ -215,7 +204,7 @@ def bin_labels(column: Any, edges: NDArray[np.float64], order: NDArray[np.int64]
         return ["false", "true"]
     if column.type == "text":
         return ["known", "new"] if n_bins == 2 else [f"length group {i + 1} of {n_bins}" for i in range(n_bins)]
-    return _ranges(column, edges)
+    return _ranges(column, feature.edges)
 
 
 def _ranges(column: Any, edges: NDArray[np.float64]) -> list[str]:

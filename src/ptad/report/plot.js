@@ -21,9 +21,11 @@ const axisOf = ({ text = short, grid = true, ...options }) => ({
   stroke: (plot) => colour(plot, 'quiet'),
   grid: { show: grid, stroke: (plot) => colour(plot, 'line'), width: 1 },
   ticks: { show: false },
-  // two ticks in one period have the same name: the second one has none
-  values: (_, ticks) =>
-    ticks.map((at) => (at === null ? '' : text(at))).map((name, i, all) => name === all[i - 1] ? '' : name),
+  values: ({ scales }, ticks, axis) => {
+    const { min, max } = scales[axis ? 'y' : 'x'];
+    const names = ticks.map((at) => (at === null || at < min || at > max ? '' : text(at)));
+    return names.map((name, i) => (name === names[i - 1] ? '' : name)); // two ticks may lie in one period
+  },
   ...options,
 });
 
@@ -70,13 +72,13 @@ export function Plot({ id, label, data, x, y, first = {}, series, height = 220, 
 export function LossChart({ id, curves, last, live = false }) {
   const logs = (values) => values.map((value) => (value > 0 ? Math.log(value) : null));
   const area = { fill: (plot) => colour(plot, 'normal', 0.12), fillTo: (plot) => plot.scales.y.min };
-  const dot = { show: live, size: 8, filter: (plot, n) => [plot.data[n].findLastIndex((value) => value !== null)] };
+  const dot = { show: true, size: 8, filter: (plot, n) => [plot.data[n].findLastIndex((value) => value !== null)] };
   const lines = curves.flatMap(({ step, total, held_out: heldOut }, i) => [
     [step, logs(total), {
       tone: 'normal',
       width: 2,
       ...(curves.length === 1 ? area : {}),
-      points: i === curves.length - 1 ? dot : {},
+      points: live && i === curves.length - 1 ? dot : {},
     }],
     ...(heldOut ? [[step, logs(heldOut), { tone: 'anomaly', width: 2, dash: DASH }]] : []),
   ]);

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ptad.errors import DataError, SettingError
+from ptad.report.numbers import count_text
 from ptad.report.plot.canvas import (
     ANOMALY,
     INK,
@@ -17,7 +18,6 @@ from ptad.report.plot.canvas import (
     known_anomalies,
     name_ticks,
     one_axes,
-    rows_text,
 )
 from ptad.table_model import TableModel
 
@@ -217,7 +217,10 @@ class NetworkPlots:
         ax = one_axes(ax, (6.4, 5.0))
         vectors = plane.transform(term.basis_vectors)
         flat, gold = {"linewidths": 0}, {"color": "#f2b705", "edgecolors": INK, "linewidths": 0.8}
-        normal, anomalous = f"normal: {rows_text(int((~red).sum()))}", f"anomalous: {rows_text(int(red.sum()))}"
+        normal, anomalous = (
+            f"normal: {count_text(int((~red).sum()), 'row')}",
+            f"anomalous: {count_text(int(red.sum()), 'row')}",
+        )
         ax.scatter(*plane.transform(reference).T, s=14, color=QUIET, label="reference rows", **flat)
         ax.scatter(*points[~red].T, s=14, color=NORMAL, alpha=0.7, label=normal, **flat)
         ax.scatter(*points[red].T, s=34, marker="^", color=ANOMALY, alpha=0.85, zorder=2.5, label=anomalous, **flat)

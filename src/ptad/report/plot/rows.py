@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ptad.errors import DataError, SettingError
 from ptad.explanation import Explanation
 from ptad.report.notebook import row_reasons, row_text
-from ptad.report.numbers import number_text
+from ptad.report.numbers import count_text, number_text
 from ptad.report.plot.canvas import (
     ANOMALY,
     INK,
@@ -22,7 +22,6 @@ from ptad.report.plot.canvas import (
     name_ticks,
     one_axes,
     pyplot,
-    rows_text,
     shortened,
 )
 from ptad.report.score_histogram import ScoreScale
@@ -71,7 +70,7 @@ class RowPlots:
             edges,
             stacked=True,
             color=[g[1] for g in groups],
-            label=[f"{g[2]}: {rows_text(len(g[0]))}" for g in groups],
+            label=[f"{g[2]}: {count_text(len(g[0]), 'row')}" for g in groups],
         )
         if threshold is not None:
             target = f"threshold (target false-alarm rate {100 * model.false_alarm_rate_:.2g} %)"
