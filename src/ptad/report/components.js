@@ -21,9 +21,9 @@ export const Sheet = ({ title, children }) =>
 // Figures with their meaning: [value, text, tone].
 export const Cards = ({ id, entries }) =>
   html`
-    <div id=${id} class="cards">
+    <div id=${id} class="cards grid">
       ${entries.map(([value, text, tone]) =>
-        html`<div class="card"><b class=${tone}>${value}</b><span>${text}</span></div>`
+        html`<div class="card"><b class=${tone}>${value}</b><p class="quiet small">${text}</p></div>`
       )}
     </div>
   `;

@@ -48,7 +48,7 @@ export function TimeCharts({ found, rate, title = '', label, scores, full, tick 
     { label: 'target', tone: 'ink', dash: DASH, text: percent },
   ];
   return html`
-    <div class="two">
+    <div class="two grid">
       <div>
         <h3>Flag rate${title}</h3>
         <${Legend} entries=${[['anomaly', 'flagged'], ['line', 'target false-alarm rate']]} />

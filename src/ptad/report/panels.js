@@ -147,7 +147,7 @@ export function Health({ data: { health } }) {
     `;
   return html`
     <${Sheet} title="Health of the model">
-      <div class=${curves.length ? 'two' : ''}>
+      <div class=${curves.length ? 'two grid' : ''}>
         <div>
           <h3>Synthetic anomalies</h3>
           <p class="quiet">

@@ -72,7 +72,7 @@ export function Plot({ id, label, data, x, y, first = {}, series, height = 220, 
 export function LossChart({ id, curves, last, live = false }) {
   const logs = (values) => values.map((value) => (value > 0 ? Math.log(value) : null));
   const area = { fill: (plot) => colour(plot, 'normal', 0.12), fillTo: (plot) => plot.scales.y.min };
-  const dot = { show: true, size: 8, filter: (plot, n) => [plot.data[n].findLastIndex((value) => value !== null)] };
+  const dot = { show: true, size: 8, filter: (plot, n) => [plot.data[n].findLastIndex(Number.isFinite)] };
   const lines = curves.flatMap(({ step, total, held_out: heldOut }, i) => [
     [step, logs(total), {
       tone: 'normal',
@@ -84,7 +84,7 @@ export function LossChart({ id, curves, last, live = false }) {
   ]);
   const dashed = lines.length > curves.length ? '; dashed: held-out rows' : '';
   return html`
-    <${Plot} key=${lines.length} id=${id} height=${200}
+    <${Plot} key=${`${lines.length} ${last}`} id=${id} height=${200}
       label=${`Loss over the training steps, ${live ? 'now' : 'in the end'} ${short(curves.at(-1).total.at(-1))}`}
       data=${uPlot.join(lines.map(([step, values]) => [step, values]))} series=${lines.map(([, , series]) => series)}
       x=${{ text: count, grid: false, label: `training step${dashed}` }}

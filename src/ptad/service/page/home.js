@@ -35,7 +35,7 @@ export async function homeView() {
     <${Upload} text="Drop a table here" hint=${HINT}
       then=${(table) => go(`#/tables/${table.id}`)} example=${first ? exampleFile : null} />
     ${first && html`
-      <ol class="steps">
+      <ol class="steps grid">
         ${STEPS.map(([title, text]) => html`<li><b>${title}</b><span class="quiet">${text}</span></li>`)}
       </ol>
       <p class="quiet small">${SAFE}</p>

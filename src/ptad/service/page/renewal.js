@@ -41,8 +41,8 @@ function Renewal({ model, table }) {
     </p>
     <form onSubmit=${submit}>
       <${Sheet} title="What to do with the new rows">
-        <div class="choices" role="radiogroup" aria-label="What to do">${RENEWALS.map(choice)}</div>
-        <div class="form more">
+        <div class="choices grid" role="radiogroup" aria-label="What to do">${RENEWALS.map(choice)}</div>
+        <div class="form grid more">
           <${LabelFields} columns=${table.columns} value=${label} onChange=${setLabel}
             note="Rows with other values are not used." />
           <${Field} text="Target false-alarm rate">

@@ -63,8 +63,7 @@ function WithModel({ table, models }) {
 const markersOf = (text) => text.split(',').map((word) => word.trim()).filter(Boolean);
 
 function FitForm({ table, service }) {
-  const [columns, setColumns] = useState(table.columns);
-  const [notes, setNotes] = useState(table.notes);
+  const [{ columns, notes }, setRead] = useState(table);
   const [chosen, setChosen] = useState(() => proposal(table.columns));
   const [label, setLabel] = useState(NO_LABEL);
   const [markers, setMarkers] = useState('');
@@ -83,14 +82,13 @@ function FitForm({ table, service }) {
   const readAgain = async () => {
     setReading(true);
     await attempt(async () => {
-      const query = markersOf(markers).map((word) => `missing=${encodeURIComponent(word)}`).join('&');
-      const { columns: found, notes: said } = await get(`/v1/tables/${table.id}${query ? `?${query}` : ''}`);
+      const query = new URLSearchParams(markersOf(markers).map((word) => ['missing', word]));
+      const found = await get(`/v1/tables/${table.id}?${query}`);
       const before = proposal(columns);
       const isOwn = ([name, { use, type }]) => use !== before[name].use || type !== before[name].type;
-      setColumns(found);
-      setNotes(said);
+      setRead(found);
       // what somebody has chosen stays
-      setChosen((now) => ({ ...proposal(found), ...Object.fromEntries(Object.entries(now).filter(isOwn)) }));
+      setChosen((now) => ({ ...proposal(found.columns), ...Object.fromEntries(Object.entries(now).filter(isOwn)) }));
     });
     setReading(false);
   };
@@ -118,7 +116,7 @@ function FitForm({ table, service }) {
   return html`
     <form onSubmit=${submit}>
       <${Sheet} title="Fit a model to this table">
-        <div class="form">
+        <div class="form grid">
           <${LabelFields} columns=${columns} value=${label} onChange=${chooseLabel} note=${LABEL_NOTE} />
           <${Field} text="Missing markers"
             note="What stands for a missing value besides empty cells and NA, separated by commas.">

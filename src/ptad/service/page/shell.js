@@ -76,7 +76,7 @@ function TokenForm() {
     <form class="sheet token" onSubmit=${submit}>
       <h1>This service asks for a token</h1>
       <input type="text" autocomplete="username" value="ptad" hidden />
-      <div class="form">
+      <div class="form grid">
         <label>
           Token
           <input id="token" type="password" autocomplete="current-password" required ref=${input} />
