@@ -37,6 +37,10 @@ export function Bar({ share, text, tone = 'anomaly' }) {
   `;
 }
 
+// [name, bar or words in its place].
+export const Bars = ({ id, entries }) =>
+  html`<div id=${id} class="bars">${entries.map(([name, bar]) => html`<div>${named(name)}</div>${bar}`)}</div>`;
+
 export const Pairs = ({ entries }) =>
   html`
     <dl class="pairs">

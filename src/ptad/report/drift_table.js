@@ -90,7 +90,8 @@ function cellsOf(column) {
   ];
 }
 
-export function Drift({ data: { drift: d } }) {
+export function Drift({ data: { drift: d, values_shown: shown } }) {
+  const isShown = (_, i) => shown || COLUMNS[i][0] !== 'Largest difference'; // which names values
   const unlisted = d.n_columns - d.columns.length;
   return html`
     <${Sheet} title="Drift since training">
@@ -101,8 +102,8 @@ export function Drift({ data: { drift: d } }) {
         ['normal', 'this table'],
         ['', 'PSI: population stability index; some drift from 0.10, strong from 0.25, unless chance explains it'],
       ]} />
-      <${Table} id="drift" label="Drift by column" kind="stacked" columns=${COLUMNS} rows=${d.columns.map(cellsOf)}
-        few=${FIRST_COLUMNS} what="columns" />
+      <${Table} id="drift" label="Drift by column" kind="stacked" columns=${COLUMNS.filter(isShown)}
+        rows=${d.columns.map((column) => cellsOf(column).filter(isShown))} few=${FIRST_COLUMNS} what="columns" />
       ${unlisted > 0 && html`
         <p class="quiet">${plural(unlisted, 'column')} with less drift ${chosen(unlisted, 'is', 'are')} not listed.</p>
       `}

@@ -1,6 +1,6 @@
 // The quiet parts: the summary, the model, missing values and unseen categories, drivers, the health of the model.
 
-import { Bar, Cards, Excluded, Folded, named, Pairs, Sheet } from './components.js';
+import { Bar, Bars, Cards, Excluded, Folded, named, Pairs, Sheet } from './components.js';
 import { LossChart } from './plot.js';
 import { chosen, count, inPercent, listed, percent, plural, spaced, TYPE_NAMES } from './text.js';
 import { html } from './vendor/preact.js';
@@ -116,6 +116,7 @@ export function Drivers({ data: { drivers, n_flagged: n } }) {
     const main = first > 0 ? `main reason of ${plural(first, 'row')}` : '';
     return n > 1 ? [percent(share), main].filter(Boolean).join(', ') : main;
   };
+  const bar = (driver) => html`<${Bar} share=${(driver.share / largest) * 0.6} text=${text(driver)} />`;
   return html`
     <${Sheet} title="Contributions by column">
       <p>
@@ -124,27 +125,17 @@ export function Drivers({ data: { drivers, n_flagged: n } }) {
             'rows it is the main reason.'
           : 'No row is flagged, so there is nothing to explain.'}
       </p>
-      <div id="drivers" class="bars">
-        ${drivers.map((driver) =>
-          html`
-            <div>${named(driver.name)}</div>
-            <${Bar} share=${(driver.share / largest) * 0.6} text=${text(driver)} />
-          `
-        )}
-      </div>
+      <${Bars} id="drivers" entries=${drivers.map((driver) => [driver.name, bar(driver)])} />
       <//>
   `;
 }
 
 export function Health({ data: { health } }) {
   const curves = health.history;
-  const line = ([kind, auc]) =>
-    html`
-      <div>${SYNTHETIC[kind]}</div>
-      ${auc === null
-        ? html`<div class="quiet">not possible with these rows and columns</div>`
-        : html`<${Bar} share=${auc * 0.6} text=${percent(auc)} tone="normal" />`}
-    `;
+  const bar = (auc) =>
+    auc === null
+      ? html`<div class="quiet">not possible with these rows and columns</div>`
+      : html`<${Bar} share=${auc * 0.6} text=${percent(auc)} tone="normal" />`;
   return html`
     <${Sheet} title="Health of the model">
       <div class=${curves.length ? 'two grid' : ''}>
@@ -154,7 +145,8 @@ export function Health({ data: { health } }) {
             How often the model scores a synthetic anomaly higher than a normal row that it was not fitted on
             (AUC-ROC). 50${'\u00a0'}% is guessing.
           </p>
-          <div id="synthetic" class="bars">${Object.entries(health.synthetic).map(line)}</div>
+          <${Bars} id="synthetic"
+            entries=${Object.entries(health.synthetic).map(([kind, auc]) => [SYNTHETIC[kind], bar(auc)])} />
         </div>
         ${curves.length > 0 && html`
           <div>

@@ -73,12 +73,13 @@ export function LossChart({ id, curves, last, live = false }) {
   const logs = (values) => values.map((value) => (value > 0 ? Math.log(value) : null));
   const area = { fill: (plot) => colour(plot, 'normal', 0.12), fillTo: (plot) => plot.scales.y.min };
   const dot = { show: true, size: 8, filter: (plot, n) => [plot.data[n].findLastIndex(Number.isFinite)] };
+  const isNow = (step, i) => i === curves.length - 1 && (live || step.length === 1); // one point makes no line
   const lines = curves.flatMap(({ step, total, held_out: heldOut }, i) => [
     [step, logs(total), {
       tone: 'normal',
       width: 2,
       ...(curves.length === 1 ? area : {}),
-      points: live && i === curves.length - 1 ? dot : {},
+      points: isNow(step, i) ? dot : {},
     }],
     ...(heldOut ? [[step, logs(heldOut), { tone: 'anomaly', width: 2, dash: DASH }]] : []),
   ]);

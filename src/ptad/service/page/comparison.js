@@ -2,7 +2,7 @@
 
 import { get } from './api.js';
 import { Cards, Legend, named, Sheet, Table } from './components.js';
-import { flaggedText, kindName, Line } from './lists.js';
+import { flaggedText, kindName, Line, LineSheet } from './lists.js';
 import { versionName, when } from './parts.js';
 import { colour, DASH, Plot } from './plot.js';
 import { count, percent, plural, pText, short, spaced, TYPE_NAMES } from './text.js';
@@ -37,7 +37,7 @@ export async function scoringComparison(a, b) {
     `;
   };
   const body = html`
-    <${Sheet} title="Compared"><ul class="lines">${jobs.map(side)}</ul><//>
+    <${LineSheet} title="Compared" lines=${jobs.map(side)} />
     ${found.same_table ? html`<${Rows} found=${found} thresholds=${jobs.map((job) => job.scores.threshold)} />` : html`
       <p class="lead">
         These are two different tables: rows cannot be compared one by one, flag rates and scores can.

@@ -1,9 +1,8 @@
 // The start: a place to drop a file, and what is there already.
 
 import { get } from './api.js';
-import { Sheet } from './components.js';
 import { exampleFile } from './example.js';
-import { isUnderWay, JobLine, ModelLine } from './lists.js';
+import { isUnderWay, JobLine, LineSheet, ModelLine } from './lists.js';
 import { go } from './shell.js';
 import { Upload } from './upload.js';
 import { html } from './vendor/preact.js';
@@ -24,12 +23,6 @@ export async function homeView() {
   const done = jobs.filter((job) => job.scores).slice(0, 5);
   const first = !models.length && !now.length && !done.length;
   const line = (job) => html`<${JobLine} job=${job} reload=${() => go('#/')} />`;
-  const list = (title, lines) =>
-    lines.length > 0 && html`
-      <${Sheet} title=${title}>
-        <ul class="lines">${lines}</ul>
-        <//>
-    `;
   const body = html`
     <p class="lead">${LEAD}</p>
     <${Upload} text="Drop a table here" hint=${HINT}
@@ -40,9 +33,9 @@ export async function homeView() {
       </ol>
       <p class="quiet small">${SAFE}</p>
     `}
-    ${list('Under way', now.map(line))}
-    ${list('Models', models.slice(0, 5).map((model) => html`<${ModelLine} model=${model} />`))}
-    ${list('Scored tables', done.map(line))}
+    <${LineSheet} title="Under way" lines=${now.map(line)} />
+    <${LineSheet} title="Models" lines=${models.slice(0, 5).map((model) => html`<${ModelLine} model=${model} />`)} />
+    <${LineSheet} title="Scored tables" lines=${done.map(line)} />
   `;
   return { title: 'Find the rows that do not belong', body };
 }

@@ -75,17 +75,18 @@ export function JobLine({ job, reload }) {
   `;
 }
 
+export const LineSheet = ({ title, lines }) =>
+  lines.length > 0 && html`
+    <${Sheet} title=${title}>
+      <ul class="lines">${lines}</ul>
+      <//>
+  `;
+
 const listed = (title, lines, empty) =>
-  lines.length
-    ? html`
-      <${Sheet} title=${title}>
-        <ul class="lines">${lines}</ul>
-        <//>
-    `
-    : html`
-      <p class="lead">${empty}</p>
-      <${LinkButton} href="#/" main=${true}>Start with a table<//>
-    `;
+  lines.length ? html`<${LineSheet} title=${title} lines=${lines} />` : html`
+    <p class="lead">${empty}</p>
+    <${LinkButton} href="#/" main=${true}>Start with a table<//>
+  `;
 
 export async function modelsView() {
   const models = await get('/v1/models');
