@@ -9,9 +9,8 @@ import pytest
 
 from ptad import DataError
 from ptad.report import ReportSettings, write_report
-from ptad.report.over_time import FEWEST_ROWS, MOST_PERIODS, PERIODS, QUANTILES, TimeTally
+from ptad.report.over_time import FEWEST_ROWS, MOST_PERIODS, PERIODS, QUANTILES, TimeColumn, TimeTally
 from ptad.report.score_histogram import ScoreScale
-from ptad.report.time_column import TimeColumn
 from ptad.tables import fit_schema
 
 START = 1_704_067_200  # 2024-01-01, a Monday

@@ -47,13 +47,13 @@ def test_from_an_empty_start_to_explained_rows_and_files(browser, empty, csv_byt
     page.fill("#steps", "600")
     held = empty.stops.add("*/checkpoint/*.safetensors", 5, how="hold")
     page.click("#fit")
-    page.wait_for_selector("#loss svg path")
+    page.wait_for_selector("#loss canvas")
     address = page.url
     held.wait(empty.log.read_text)
     page.reload()  # in the middle of the fit
     page.wait_for_selector("#cancel")
     assert page.url == address and opened.text("h1") == "Fitting first"
-    page.wait_for_selector("#loss svg path")  # the curve is back from its beginning
+    page.wait_for_selector("#loss canvas")  # the curve is back from its beginning
     held.release()
     page.click("#cancel")
     page.get_by_role("link", name="Back to the table").click()

@@ -7,10 +7,7 @@ from importlib import resources
 
 # the page of the service is made of the same files
 STYLE = "report.css"
-_STYLES = (
-    *("colours.css", "base.css", "table.css", "chart.css", "row_table.css", "drift_table.css"),
-    *("vendor/uplot.css", "print.css"),
-)
+_STYLES = ("base.css", "table.css", "chart.css", "row_table.css", "vendor/uplot.css", "print.css")
 _IMPORT = re.compile(
     r"^import (?:(?P<default>\w+)|\{(?P<names>[^}]*)\}) from '\./(?P<source>[\w/.]+)';\n", re.MULTILINE
 )

@@ -1,54 +1,45 @@
-// Building blocks of the report. Text from a table only ever becomes text nodes; no markup is made from strings.
+// Building blocks. Text from a table only ever becomes text nodes; no markup is made from strings.
 
-import { count } from './dom.js';
-import { html, render, useLayoutEffect, useRef, useState } from './vendor/preact.js';
-
-// A node for pages that are put together by hand; it takes no part in the layout.
-export function mounted(component) {
-  const node = document.createElement('div');
-  node.className = 'mount';
-  render(component, node);
-  return node;
-}
-
-// Nodes that were made by hand, inside a component.
-export function Nodes({ nodes }) {
-  const place = useRef(null);
-  useLayoutEffect(() => place.current.replaceChildren(...nodes), []);
-  return html`<div class="mount" ref=${place} />`;
-}
+import { count } from './text.js';
+import { html, useLayoutEffect, useRef, useState } from './vendor/preact.js';
 
 // A name that breaks between its words only, never inside one unless it has to; kPa is no two words.
-export function Name({ text }) {
+export function named(text) {
   const words = text.split(/(?<=[_\-./:,;)])(?=.)|(?<=[a-z0-9]{3})(?=[A-Z])/);
   return words.flatMap((word, i) => (i ? [html`<wbr />`, word] : [word]));
 }
 
 // A value of the table; a date does not break at its hyphens.
-export const Value = ({ text }) =>
+export const valued = (text) =>
   /^\d{4}-\d\d-\d\d/.test(text)
     ? text.split(' ').flatMap((word, i) => [i ? ' ' : null, html`<span class="whole">${word}</span>`])
     : text;
 
 export const Sheet = ({ title, children }) =>
-  html`
-    <section class="sheet" aria-label=${title}>
-      <h2>${title}</h2>
-      ${children}
-    </section>
-  `;
+  html`<section class="sheet" aria-label=${title}><h2>${title}</h2>${children}</section>`;
 
-export const Card = ({ value, text, tone = '' }) =>
-  html`<div class=${`card ${tone}`}><b>${value}</b><span>${text}</span></div>`;
-
-// A bar whose length is a share of the room, with its text behind it.
-export const Bar = ({ share, text, kind = '' }) =>
+// Figures with their meaning: [value, text, tone].
+export const Cards = ({ id, entries }) =>
   html`
-    <div class="bar">
-      <i class=${kind} style=${{ '--size': `${Math.max(0, Math.min(100, 100 * share))}%` }} aria-hidden="true" />
-      <span>${text}</span>
+    <div id=${id} class="cards grid">
+      ${entries.map(([value, text, tone]) =>
+        html`<div class="card"><b class=${tone}>${value}</b><p class="quiet small">${text}</p></div>`
+      )}
     </div>
   `;
+
+// A bar whose length is a share of the room, with its text behind it.
+export function Bar({ share, text, tone = 'anomaly' }) {
+  const size = { '--size': `${Math.max(0, Math.min(100, 100 * share))}%` };
+  return html`
+    <div class="bar">${share > 0 &&
+      html`<i class=${tone} style=${size} aria-hidden="true" />`}<span>${text}</span></div>
+  `;
+}
+
+// [name, bar or words in its place].
+export const Bars = ({ id, entries }) =>
+  html`<div id=${id} class="bars">${entries.map(([name, bar]) => html`<div>${named(name)}</div>${bar}`)}</div>`;
 
 export const Pairs = ({ entries }) =>
   html`
@@ -56,9 +47,7 @@ export const Pairs = ({ entries }) =>
       ${entries.map(([name, value]) =>
         html`
           <div>
-            <dt>
-              <${Name} text=${name} />
-            </dt>
+            <dt>${named(name)}</dt>
             <dd>${value}</dd>
           </div>
         `
@@ -68,16 +57,45 @@ export const Pairs = ({ entries }) =>
 
 export const Folded = ({ summary, children }) => html`<details><summary>${summary}</summary>${children}</details>`;
 
-export const Legend = ({ entries }) =>
+export const Excluded = ({ entries }) =>
+  entries.length > 0 &&
   html`
-    <ul class="legend">
-      ${entries.map(([kind, text]) => html`<li>${kind && html`<i class=${kind} />`}${text}</li>`)}
-    </ul>
+    <${Folded} summary=${`Excluded columns (${count(entries.length)})`}>
+      <${Pairs} entries=${entries} />
+      <//>
   `;
+
+export const Legend = ({ entries }) =>
+  html`<ul class="legend">${
+    entries.map(([kind, text]) => html`<li>${kind && html`<i class=${kind} />`}${text}</li>`)
+  }</ul>`;
 
 // A wide table scrolls by itself, also with the keyboard, and never the page.
 export const Scroller = ({ id, label, place, children }) =>
   html`<div id=${id} class="scroll" role="region" aria-label=${label} tabindex="0" ref=${place}>${children}</div>`;
+
+// ``columns`` are [heading, class]; ``rows`` are lists of cells, the first of which names its row. Of more than ``few``
+// rows one button shows the rest. ``children`` are rows that are made elsewhere.
+export function Table({ id, label, kind, columns, rows = [], few = rows.length, what = 'rows', children }) {
+  const place = useRef(null);
+  const [n, more] = useLimit(rows.length, few, place);
+  const cell = (content, i) =>
+    i ? html`<td class=${columns[i][1]}>${content}</td>` : html`<th scope="row" class=${columns[0][1]}>${content}</th>`;
+  const heading = ([text, kind]) => html`<th scope="col" class=${kind}>${text}</th>`;
+  return html`
+    <${Scroller} id=${id} label=${label} place=${place}>
+      <table class=${kind}>
+        ${columns.some(([text]) => text) && html`
+          <thead>
+            <tr>${columns.map(heading)}</tr>
+          </thead>
+        `}
+        <tbody>${children ?? rows.slice(0, n).map((cells) => html`<tr>${cells.map(cell)}</tr>`)}</tbody>
+      </table>
+    <//>
+    ${more(what)}
+  `;
+}
 
 // The width of an element, now and whenever it changes.
 export function useWidth(place) {
@@ -101,15 +119,6 @@ export function useLimit(n, few, place) {
     place.current.focus();
   };
   const more = (what) =>
-    all ? null : html`<button class="more" type="button" onClick=${show}>Show all ${count(n)} ${what}</button>`;
+    !all && html`<button class="more" type="button" onClick=${show}>Show all ${count(n)} ${what}</button>`;
   return [all ? n : few, more];
 }
-
-// What the reader has to know before the rest: each note is a sentence or two, and may have an id.
-export const Notes = ({ notes }) =>
-  notes.length > 0 &&
-  html`
-    <ul id="notes" class="warnings" aria-label="Notes">
-      ${notes.map(({ id, text }) => html`<li id=${id}>${text}</li>`)}
-    </ul>
-  `;

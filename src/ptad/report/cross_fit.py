@@ -72,37 +72,31 @@ class CrossFit(Scorer):
         if model.history_ or sample.offered < 2 * n_folds:
             return Scorer(model)  # what is trained for minutes is not trained five times over
         table, numbers = sample.rows(rows.schema)
-        detector, device = model.detector_, resolve_device(model.device)
-        config = detector.config.replace({"calibration.method": "none"})
-        fitted = []
-        for k, schema in enumerate(schemas):
-            encoded = schema.encode(table.take(pa.array(np.flatnonzero(numbers % n_folds != k))), BadCells())
-            found = Detector.fit(encoded, detector.features, config, seed=k, device=device)
-            # without calibration the units would come from rows that were fitted on, where terms look too good
-            fitted.append(replace(found, units=detector.units))
-        return cls(model, schemas, fitted)
+        kept = [table.take(pa.array(np.flatnonzero(numbers % n_folds != k))) for k in range(n_folds)]
+        encoded = [schema.encode(part, BadCells()) for schema, part in zip(schemas, kept, strict=True)]
+        return cls(model, schemas, [refitted(model, part, seed=k) for k, part in enumerate(encoded)])
+
+    def _folds(self, numbers: Numbers) -> Iterator[tuple[Numbers, Schema, Detector]]:
+        """Yield, of every fold that these rows are in, which of them, and what was fitted without them."""
+        for k, (schema, detector) in enumerate(zip(self.schemas, self.detectors, strict=True)):
+            own = np.flatnonzero(numbers % len(self.detectors) == k)
+            if len(own):
+                yield own, schema, detector
 
     def scores(self, rows: Rows, encoded: Array, numbers: Numbers) -> Array:
         """Return the scores of rows, each by the detector that was fitted without it."""
         found = np.empty(len(encoded))
-        for k, (schema, detector) in enumerate(zip(self.schemas, self.detectors, strict=True)):
-            own = np.flatnonzero(numbers % len(self.detectors) == k)
-            if len(own):
-                counted = schema is not self.model.schema_
-                part = schema.encode(rows.take(pa.array(own)), BadCells()) if counted else encoded[own]
-                found[own] = detector.scores(part)
+        for own, schema, detector in self._folds(numbers):
+            counted = schema is not self.model.schema_
+            part = schema.encode(rows.take(pa.array(own)), BadCells()) if counted else encoded[own]
+            found[own] = detector.scores(part)
         return found
 
     def explain(self, rows: Rows, numbers: Numbers) -> Explanation:
         """Return the explanation of rows, each by the detector that was fitted without it."""
-        places: list[Numbers] = []
-        parts: list[Explanation] = []
-        for k, (schema, detector) in enumerate(zip(self.schemas, self.detectors, strict=True)):
-            own = np.flatnonzero(numbers % len(self.detectors) == k)
-            if len(own):
-                places.append(own)
-                parts.append(make_explanation(rows.take(pa.array(own)), schema, detector))
-        order = np.argsort(np.concatenate(places))
+        folds = list(self._folds(numbers))
+        parts = [make_explanation(rows.take(pa.array(own)), schema, detector) for own, schema, detector in folds]
+        order = np.argsort(np.concatenate([own for own, _, _ in folds]))
 
         def tables(name: str) -> Any:
             return pa.concat_tables([getattr(part, name) for part in parts], promote_options="permissive").take(order)
@@ -113,6 +107,15 @@ class CrossFit(Scorer):
             names=self.model.schema_.names,
             **{name: tables(name) for name in ("contributions", "observed", "expected", "reasons", "terms")},
         )
+
+
+def refitted(model: PTAD, rows: Array, *, seed: int) -> Detector:
+    """Return a detector with the settings and units of a model, fitted on other encoded rows."""
+    detector = model.detector_
+    config = detector.config.replace({"calibration.method": "none"})
+    found = Detector.fit(rows, detector.features, config, seed=seed, device=resolve_device(model.device))
+    # without calibration the units would come from rows that were fitted on, where terms look too good
+    return replace(found, units=detector.units)
 
 
 def training_parts(

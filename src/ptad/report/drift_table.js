@@ -1,40 +1,45 @@
 // Drift since training: one line per column, the most drifted first.
 
-import { Legend, mounted, Name, Scroller, Sheet, useLimit } from './components.js';
-import { count, percent, plural } from './dom.js';
-import { html, useRef } from './vendor/preact.js';
+import { Legend, named, Sheet, Table } from './components.js';
+import { chosen, count, percent, plural } from './text.js';
+import { html } from './vendor/preact.js';
 
 const VERDICTS = {
-  strong: ['strong', 'strong drift'],
-  some: ['some', 'some drift'],
-  none: ['none', 'no drift'],
-  'too few rows': ['unknown', 'too few rows to tell'],
+  strong: ['anomaly', 'strong drift'],
+  some: ['warn', 'some drift'],
+  none: ['good', 'no drift'],
+  'too few rows': ['quiet', 'too few rows to tell'],
 };
-const HEADS = ['Column', 'Verdict', 'Training and now', 'Largest difference', 'Missing', 'PSI'];
+const COLUMNS = [
+  ['Column'],
+  ['Verdict'],
+  ['Training and now', 'wide'],
+  ['Largest difference', 'change wide'],
+  ['Missing', 'number missing'],
+  ['PSI', 'number index'],
+];
 const FIRST_COLUMNS = 12; // shown before one asks for more
 const WIDTH = 144;
 const HEIGHT = 36;
 
 function summary(d) {
   const drifted = d.n_some + d.n_strong;
-  const unknown = d.n_unknown
-    ? ` For ${plural(d.n_unknown, 'column', 'columns')}, this table has too few rows to tell.`
-    : '';
+  const unknown = d.n_unknown ? ` For ${plural(d.n_unknown, 'column')}, this table has too few rows to tell.` : '';
   if (d.n_unknown === d.n_columns) return 'This table has too few rows to tell whether it has drifted.';
   if (!drifted) return `No column that the model uses has drifted.${unknown}`;
   const strongly = d.n_strong === drifted ? ' strongly' : d.n_strong ? `, ${count(d.n_strong)} of them strongly` : '';
   return (
-    `${plural(drifted, 'column', 'columns')} of ${count(d.n_columns)} ${drifted === 1 ? 'has' : 'have'} drifted` +
-    `${strongly}. Where a table drifts, more normal rows are flagged; if the drift is meant, fit a new model.${unknown}`
+    `${plural(drifted, 'column')} of ${count(d.n_columns)} ${chosen(drifted, 'has', 'have')} drifted${strongly}. ` +
+    `Where a table drifts, more normal rows are flagged; if the drift is meant, fit a new model.${unknown}`
   );
 }
 
 function constantsText(constants) {
   const names = constants.map(([name, value]) => (value === null ? name : `${name} (${value})`)).join(', ');
-  const [it, has] = constants.length === 1 ? ['it', 'has'] : ['they', 'have'];
+  const [it, has, them] = chosen(constants.length, ['it', 'has', 'it'], ['they', 'have', 'them']);
   return (
     `Excluded from the model because ${it} never varied in training, but ${has} other values now: ${names}. No score ` +
-    `takes ${it === 'it' ? 'it' : 'them'} into account; fit a new model to include ${it === 'it' ? 'it' : 'them'}.`
+    `takes ${them} into account; fit a new model to include ${them}.`
   );
 }
 
@@ -54,75 +59,54 @@ function PairedBars({ column }) {
   const most = Math.max(...column.before, ...column.now, 0.01);
   const step = WIDTH / column.before.length;
   const label = `${column.name}: ${largestDifference(column) || 'shares in training and now'}`;
-  const bar = (share, i, shift, kind) => {
-    const size = (share / most) * (HEIGHT - 1);
-    const x = (i + shift) * step;
-    return html`<rect class=${kind} x=${x} y=${HEIGHT - size} width=${Math.max(1, step * 0.44)} height=${size} />`;
-  };
-  const tip = (text, i) =>
+  const bars = (shares, shift, tone) =>
+    shares.map((share, i) => {
+      const size = (share / most) * (HEIGHT - 1);
+      const x = (i + shift) * step;
+      return html`<rect class=${tone} x=${x} y=${HEIGHT - size} width=${Math.max(1, step * 0.44)} height=${size} />`;
+    });
+  const tip = (_, i) =>
     html`
-      <rect x=${i * step} y="0" width=${step} height=${HEIGHT} fill-opacity="0">
-        <title>${text}</title>
+      <rect x=${i * step} width=${step} height=${HEIGHT} fill-opacity="0">
+        <title>${difference(column, i)}</title>
       </rect>
     `;
   return html`
     <svg viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} width=${WIDTH} height=${HEIGHT} role="img" aria-label=${label}>
-      ${column.before.map((share, i) => bar(share, i, 0, 'fill-usual'))}
-      ${column.now.map((share, i) => bar(share, i, 0.46, 'fill-normal'))}
-      ${column.labels && column.labels.map((_, i) => tip(difference(column, i), i))}
+      ${bars(column.before, 0, 'usual')} ${bars(column.now, 0.46, 'normal')} ${column.labels?.map(tip)}
     </svg>
   `;
 }
 
-function Line({ column }) {
-  const [kind, text] = VERDICTS[column.verdict];
-  return html`
-    <tr>
-      <th scope="row">
-        <${Name} text=${column.name} />
-      </th>
-      <td><span class=${`tag ${kind}`}>${text}</span></td>
-      <td>
-        <${PairedBars} column=${column} />
-      </td>
-      <td class="change">${largestDifference(column)}</td>
-      <td class="number missing">${missingText(column.missing)}</td>
-      <td class="number index">${column.psi.toFixed(2)}</td>
-    </tr>
-  `;
+function cellsOf(column) {
+  const [tone, text] = VERDICTS[column.verdict];
+  return [
+    named(column.name),
+    html`<span class=${`tag ${tone}`}>${text}</span>`,
+    html`<${PairedBars} column=${column} />`,
+    largestDifference(column),
+    missingText(column.missing),
+    column.psi.toFixed(2),
+  ];
 }
 
-export function Drift({ data: { drift: d } }) {
-  const place = useRef(null);
-  const [few, more] = useLimit(d.columns.length, FIRST_COLUMNS, place);
+export function Drift({ data: { drift: d, values_shown: shown } }) {
+  const isShown = (_, i) => shown || COLUMNS[i][0] !== 'Largest difference'; // which names values
   const unlisted = d.n_columns - d.columns.length;
   return html`
     <${Sheet} title="Drift since training">
       <p id="drift-note">${summary(d)}</p>
       ${d.constants.length > 0 && html`<p id="drift-constants">${constantsText(d.constants)}</p>`}
       <${Legend} entries=${[
-        ['is-usual', 'training rows'],
-        ['is-normal', 'this table'],
+        ['usual', 'training rows'],
+        ['normal', 'this table'],
         ['', 'PSI: population stability index; some drift from 0.10, strong from 0.25, unless chance explains it'],
       ]} />
-      <${Scroller} id="drift" label="Drift by column" place=${place}>
-        <table>
-          <thead><tr>
-            ${HEADS.map((text, i) => html`<th scope="col" class=${i > 3 ? 'number' : ''}>${text}</th>`)}
-          </tr></thead>
-          <tbody>${d.columns.slice(0, few).map((column) =>
-            html`<${Line} key=${column.name} column=${column} />`
-          )}</tbody>
-        </table>
-      <//>
-      ${more('columns')}
+      <${Table} id="drift" label="Drift by column" kind="stacked" columns=${COLUMNS.filter(isShown)}
+        rows=${d.columns.map((column) => cellsOf(column).filter(isShown))} few=${FIRST_COLUMNS} what="columns" />
       ${unlisted > 0 && html`
-        <p class="quiet">
-          ${plural(unlisted, 'column', 'columns')} with less drift ${unlisted === 1 ? 'is' : 'are'} not listed.
-        </p>
+        <p class="quiet">${plural(unlisted, 'column')} with less drift ${chosen(unlisted, 'is', 'are')} not listed.</p>
       `}
     <//>
   `;
 }
-
-export const driftSheet = (data) => mounted(html`<${Drift} data=${data} />`);

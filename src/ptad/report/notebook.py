@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ptad.explanation import Explanation
-from ptad.report.numbers import number_text, value_text
+from ptad.report.numbers import count_text, number_text, value_text
 from ptad.table_model import TableModel
 from ptad.tables.conversion import as_frame
 
@@ -70,7 +70,7 @@ def row_reasons(explanation: Explanation, row: int, n: int) -> list[RowReason]:
 
 def explanation_text(explanation: Explanation) -> str:
     """Return a few lines: the rows with their scores and strongest columns."""
-    lines = [f"Explanation of {_count(len(explanation.contribution_values), 'row')}"]
+    lines = [f"Explanation of {count_text(len(explanation.contribution_values), 'row')}"]
     for row in range(min(len(explanation.contribution_values), SHOWN_ROWS)):
         parts = [
             f"{r.column} = {r.observed}{f' (expected {r.expected})' if r.expected else ''}, {r.reason}, "
@@ -172,11 +172,7 @@ def _cells(table: Any, row: int, places: Iterable[int]) -> list[Any]:
 
 def _rest(explanation: Explanation) -> list[str]:
     more = len(explanation.contribution_values) - SHOWN_ROWS
-    return [f"  and {_count(more, 'more row')}"] if more > 0 else []
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+    return [f"  and {count_text(more, 'more row')}"] if more > 0 else []
 
 
 def _some(items: Sequence[str], most: int = 6) -> str:

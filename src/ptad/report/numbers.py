@@ -29,6 +29,11 @@ def whole_text(value: int) -> str:
     return f"{value:,}" if abs(value) >= 10_000 else str(value)
 
 
+def count_text(n: int, noun: str) -> str:
+    """Write how many of something there are: 1 row, 50,930 rows."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 def different_texts(values: Sequence[float], digits: int = 4, most: int = 12) -> list[str]:
     """Write ascending numbers with as few digits as keep them apart."""
     for n in range(digits, most):

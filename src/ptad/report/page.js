@@ -7,33 +7,18 @@ import { Threshold } from './threshold.js';
 import { html, render } from './vendor/preact.js';
 
 const data = JSON.parse(document.getElementById('data').textContent);
+const about = html`
+  <h1>${data.title}</h1>
+  <p class="quiet">${data.table}, scored with ${data.model} · ${data.made}</p>
+`;
+const parts = [Summary, Threshold, OverTime, Drivers, Drift, Model, Health, Settings];
+const quoted = data.values_shown
+  ? 'It quotes rows of the table: treat it as you treat the table.'
+  : 'It quotes no values of the table.';
 
-const Heading = () =>
-  html`
-    <h1>${data.title}</h1>
-    <p class="quiet">${data.table}, scored with ${data.model} · ${data.made}</p>
-  `;
-
-const Report = () =>
-  html`
-      <${Summary} data=${data} />
-      <${Threshold} data=${data} />
-    ${data.over_time && html`<${OverTime} over=${data.over_time} rate=${data.rate} />`}
-      <${Drivers} data=${data} />
-      <${Drift} data=${data} />
-      <${Model} data=${data} />
-      <${Health} data=${data} />
-      <${Settings} data=${data} />
-  `;
-
-const Imprint = () =>
-  html`
-    Made by ptad ${data.versions.ptad}. This page is one file and uses no network.
-    ${data.values_shown
-      ? ' It quotes rows of the table: treat it as you treat the table.'
-      : ' It quotes no values of the table.'}
-  `;
-
-render(html`<${Heading} />`, document.querySelector('header'));
-render(html`<${Report} />`, document.getElementById('main'));
-render(html`<${Imprint} />`, document.querySelector('footer'));
+render(about, document.querySelector('header'));
+render(parts.map((Part) => html`<${Part} data=${data} />`), document.getElementById('main'));
+render(
+  `Made by ptad ${data.versions.ptad}. This page is one file and uses no network. ${quoted}`,
+  document.querySelector('footer'),
+);

@@ -1,7 +1,7 @@
 // Why a row has its score: its columns with reason, observed and expected value, and the terms of the score.
 
-import { Bar, Name, Value } from './components.js';
-import { count, percent, plural, pText, short, spaced, sum } from './dom.js';
+import { Bar, named, valued } from './components.js';
+import { count, percent, plural, pText, short, spaced, sum } from './text.js';
 import { html } from './vendor/preact.js';
 
 const REASONS = 10;
@@ -16,9 +16,7 @@ export const reasonText = (cell) => (cell.contribution > 0 ? cell.reason : 'lowe
 function introduction(data, row) {
   const { threshold } = data.scores;
   const n = data.fitted.n_calibration;
-  const least = row.p <= 1 / (n + 0.5)
-    ? `, the smallest that ${plural(n, 'calibration row', 'calibration rows')} can give`
-    : '';
+  const least = row.p <= 1 / (n + 0.5) ? `, the smallest that ${plural(n, 'calibration row')} can give` : '';
   const side = row.score > threshold ? 'above' : 'not above';
   return (
     `Row ${rowName(row)} has a score of ${short(row.score)}, ${side} the threshold of ${short(threshold)}. ` +
@@ -35,42 +33,28 @@ function remainder(data, row) {
   return `${rest}Percentages are of all positive contributions. Terms of the score: ${terms.join(', ')}.`;
 }
 
-function Reason({ data, cell, largest }) {
-  const raises = cell.contribution > 0;
-  const part = raises ? ` (${percent(cell.percentage / 100)})` : '';
-  return html`
-    <div class="column">
-      <${Name} text=${data.top.names[cell.column]} />
-    </div>
-    <div class="reason">
-      <${Name} text=${reasonText(cell)} />
-    </div>
-    ${data.values_shown && html`
-      <div class="observed">
-        <${Value} text=${observedText(cell.observed)} />
-      </div>
-      <div class="expected">
-        <${Value} text=${cell.expected ?? 'a new value'} />
-      </div>
-    `}
-    <${Bar}
-      share=${raises ? (cell.percentage / largest) * 0.6 : 0}
-      text=${short(cell.contribution) + part}
-      kind=${raises ? '' : 'is-nothing'}
-    />
-  `;
-}
-
 export function Explanation({ data, row }) {
   const shown = data.values_shown;
   const heads = ['Column', 'Reason', ...(shown ? ['Observed', 'Expected'] : []), 'Contribution'];
   const largest = Math.max(...row.cells.map((c) => c.percentage), 1e-30);
+  const reason = (cell) => {
+    const share = cell.contribution > 0 ? cell.percentage : 0;
+    const text = short(cell.contribution) + (cell.contribution > 0 ? ` (${percent(share / 100)})` : '');
+    return html`
+      <div class="column">${named(data.top.names[cell.column])}</div>
+      <div class="quiet">${named(reasonText(cell))}</div>
+      ${shown && html`
+        <div class="observed">${valued(observedText(cell.observed))}</div>
+        <div class="expected">${valued(cell.expected ?? 'a new value')}</div>
+      `}
+      <${Bar} share=${(share / largest) * 0.6} text=${text} />
+    `;
+  };
   return html`
     <div role="region" aria-label=${`Explanation of row ${rowName(row)}`}>
       <p>${introduction(data, row)}</p>
       <div class=${shown ? 'reasons' : 'reasons valueless'}>
-        ${heads.map((text) => html`<div class="head">${text}</div>`)}
-        ${row.cells.slice(0, REASONS).map((cell) => html`<${Reason} ...${{ data, cell, largest }} />`)}
+        ${heads.map((text) => html`<b class="head">${text}</b>`)} ${row.cells.slice(0, REASONS).map(reason)}
       </div>
       <p class="quiet">${remainder(data, row)}</p>
     </div>

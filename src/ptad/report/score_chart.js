@@ -1,7 +1,7 @@
 // The histogram of scores with the threshold over it. Bin i holds the scores in (edges[i - 1], edges[i]].
 
 import { Legend, useWidth } from './components.js';
-import { count, short, sum } from './dom.js';
+import { count, short, sum } from './text.js';
 import { html, useMemo, useRef } from './vendor/preact.js';
 
 const HEIGHT = 260;
@@ -34,7 +34,7 @@ function quantile(places, counts, share) {
 
 // Fine bins joined into bars of equal width on the axis, by the rule of Freedman and Diaconis, with an edge at the
 // threshold of the target rate: no bar holds rows of both sides.
-export function barsOf(scores) {
+function barsOf(scores) {
   const places = middles(scores);
   const spread = axisOf(scores.scale);
   const [low, middle, high] = [scores.edges[0], scores.threshold, scores.edges.at(-1)].map(spread);
@@ -65,10 +65,8 @@ export function barsOf(scores) {
 
 // Round numbers: 0, then from the middle outwards, as far apart as their texts need.
 function ticksOf(scores, place, width) {
-  const values = [];
-  for (let power = -6; power <= 15; power += 1) {
-    for (const step of [1, 2, 5]) values.push(step * 10 ** power, -step * 10 ** power);
-  }
+  const powers = Array.from({ length: 22 }, (_, i) => 10 ** (i - 6));
+  const values = powers.flatMap((power) => [1, 2, 5, -1, -2, -5].map((step) => step * power));
   const spread = axisOf(scores.scale);
   values.sort((a, b) => Math.abs(spread(a)) - Math.abs(spread(b)));
   const taken = [];
@@ -104,21 +102,18 @@ export function ScoreChart({ scores, index }) {
 
   const line = (y, text) =>
     html`
-      <line class="stroke-line" x1=${LEFT} x2=${width - RIGHT} y1=${y} y2=${y} />
+      <line class="rule" x1=${LEFT} x2=${width - RIGHT} y1=${y} y2=${y} />
       <text x=${LEFT - 6} y=${y + 4} text-anchor="end">${text}</text>
     `;
-  const columns = (kind) =>
-    bars.shown.map((n, i) =>
-      html`
-        <rect class=${kind} x=${ends[i] + 0.5} y=${BOTTOM - tall(n)}
-          width=${Math.max(1, ends[i + 1] - ends[i] - 1)} height=${tall(n)} />
-      `
-    );
+  const column = (n, i) => {
+    const size = Math.max(1, ends[i + 1] - ends[i] - 1);
+    return html`<rect x=${ends[i] + 0.5} y=${BOTTOM - tall(n)} width=${size} height=${tall(n)} />`;
+  };
   return html`
     <${Legend} entries=${[
-      ['is-normal', 'rows up to the threshold'],
-      ['is-anomaly', 'flagged rows'],
-      ['is-line', 'calibration rows, scaled to this table'],
+      ['normal', 'rows up to the threshold'],
+      ['anomaly', 'flagged rows'],
+      ['line', 'calibration rows, scaled to this table'],
       ['', logarithmic ? 'vertical: count (log scale)' : 'vertical: count'],
     ]} />
     <div id="score-chart" class="chart" ref=${box}>
@@ -127,9 +122,9 @@ export function ScoreChart({ scores, index }) {
           line(BOTTOM - tall(tick), tick >= 1e6 ? `${tick / 1e6}M` : count(tick))
         )}
         <defs><clipPath id="beyond"><rect x=${threshold} y="0" width=${width} height=${HEIGHT} /></clipPath></defs>
-        <g>${columns('fill-normal')}</g>
-        <g clip-path="url(#beyond)">${columns('fill-anomaly')}</g>
-        <path class="stroke-usual" d=${outline.join('')} />
+        <g class="normal">${bars.shown.map(column)}</g>
+        <g class="anomaly" clip-path="url(#beyond)">${bars.shown.map(column)}</g>
+        <path class="outline" d=${outline.join('')} />
         <line class="stroke-mark" x1=${threshold} x2=${threshold} y1=${TOP} y2=${BOTTOM} />
         ${line(BOTTOM)}
         ${ticksOf(scores, place, width).map(({ x, value }) =>

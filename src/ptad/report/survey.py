@@ -19,9 +19,8 @@ from ptad.jobs.scored_batch import CellCounts
 from ptad.jobs.training_table import TrainingTable
 from ptad.report.cross_fit import Scorer
 from ptad.report.drift import DriftTally
-from ptad.report.over_time import TimeTally
+from ptad.report.over_time import TimeColumn, TimeTally
 from ptad.report.score_histogram import ScoreHistogram, ScoreScale
-from ptad.report.time_column import TimeColumn
 from ptad.tables import BadCells
 from ptad.tables.places import IN_MEMORY, Places, located
 

@@ -9,15 +9,13 @@ the calibration rows. The types of anomalies are those of :mod:`ptad.synthetic`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
-from ptad.detector import Detector
-from ptad.devices import resolve_device
 from ptad.estimator import PTAD
+from ptad.report.cross_fit import refitted
 from ptad.synthetic import KINDS, disturbed_rows
 
 Rows = NDArray[np.float64]
@@ -58,9 +56,5 @@ def _sides(model: PTAD, rng: np.random.Generator) -> tuple[Rows, Rows, Score] | 
     if n_taken < FEWEST_ROWS:
         return None
     base, rest = reference[np.sort(order[:n_taken])], reference[np.sort(order[n_taken:])]
-    config = detector.config.replace({"calibration.method": "none"})
-    seed = int(rng.integers(2**31))
-    others = Detector.fit(rest, detector.features, config, seed=seed, device=resolve_device(model.device))
-    # without calibration the units would come from rows that were fitted on, where terms look too good
-    others = replace(others, units=detector.units)
+    others = refitted(model, rest, seed=int(rng.integers(2**31)))
     return base, others.scores(base), others.scores

@@ -8,9 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ptad.errors import DataError
-from ptad.report.over_time import TimeTally
+from ptad.report.over_time import TimeColumn, TimeTally
 from ptad.report.score_histogram import ScoreScale
-from ptad.report.time_column import TimeColumn
 from ptad.service.problems import Problem
 from ptad.service.scored_file import ScoredFile
 from ptad.tables import fit_schema

@@ -60,11 +60,6 @@ def shortened(name: str, length: int = 24) -> str:
     return cut.replace("$", r"\$")
 
 
-def rows_text(n_rows: int) -> str:
-    """Return a number of rows in words."""
-    return f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
-
-
 def known_anomalies(labels: Any, n_rows: int) -> NDArray[np.bool_]:
     """Return labels as truth values; anything but 0, 1, true and false may mean something else and is refused."""
     given = np.asarray(labels)

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from ptad.errors import DataError, SettingError
 from ptad.explanation import Explanation
 from ptad.report.notebook import row_reasons, row_text
-from ptad.report.numbers import number_text
+from ptad.report.numbers import count_text, number_text
 from ptad.report.plot.canvas import (
     ANOMALY,
     INK,
+    MOST_NAMES,
     NORMAL,
     QUIET,
     bare,
@@ -21,7 +22,6 @@ from ptad.report.plot.canvas import (
     name_ticks,
     one_axes,
     pyplot,
-    rows_text,
     shortened,
 )
 from ptad.report.score_histogram import ScoreScale
@@ -30,40 +30,109 @@ from ptad.table_model import TableModel
 FEWEST_BINS, MOST_BINS = 12, 60
 
 
-def draw_scores(model: TableModel, X: Any, labels: Any, ax: Any) -> Any:
-    """Draw a histogram of scores, red beyond the threshold or for known anomalies, logarithmic far out."""
-    scores = np.asarray(model.anomaly_score(X))
-    calibration = model.detector_.calibration
-    threshold = None if calibration is None else -float(model.offset_)
-    scale = ScoreScale.of(scores if calibration is None else calibration.scores)
-    if labels is None:
-        red, names = scores > (np.inf if threshold is None else threshold), ("not flagged", "flagged")
-    else:
-        red, names = known_anomalies(labels, len(scores)), ("known normal", "known anomalies")
-    groups = [(scores[~red], NORMAL, names[0]), (scores[red], ANOMALY, names[1])]
-    groups = [group for group in groups if len(group[0])]
-    edges = _edges(scores, threshold, scale)
-    ax = one_axes(ax, (8.0, 3.6))
-    ax.hist(
-        [g[0] for g in groups],
-        edges,
-        stacked=True,
-        color=[g[1] for g in groups],
-        label=[f"{g[2]}: {rows_text(len(g[0]))}" for g in groups],
-    )
-    if threshold is not None:
-        target = f"threshold (target false-alarm rate {100 * model.false_alarm_rate_:.2g} %)"
-        ax.axvline(threshold, color=INK, linewidth=1.2, linestyle="--", label=target)
-    ax.set_xscale("function", functions=(scale, scale.inverse))
-    ax.set_xlim(edges[0], edges[-1])
-    ticks = axis_ticks(scale, edges[0], edges[-1])
-    ax.set_xticks(ticks, [number_text(tick) for tick in ticks])
-    ax.set_xticks([], minor=True)
-    ax.set(xlabel="anomaly score (symmetric log scale)", ylabel="count of rows")
-    bare(ax, grid="y")
-    place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}
-    ax.legend(frameon=False, fontsize="small", ncols=3, columnspacing=1.2, **place)
-    return ax
+class RowPlots:
+    """Figures of rows; ``_model`` is a fitted model of any preset."""
+
+    _model: TableModel
+
+    def scores(self, X: Any, labels: Any = None, *, ax: Any = None) -> Any:
+        """Draw the distribution of anomaly scores (higher is more anomalous) and the threshold.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to score.
+        labels : array of shape (n_rows,), optional
+            True or 1 for known anomalies; the bars are coloured by them instead of by the threshold.
+        ax : matplotlib axes, optional
+            Where to draw. Without it, a new figure is made.
+
+        Returns
+        -------
+        matplotlib axes
+            What was drawn on.
+        """
+        model = self._model
+        scores = np.asarray(model.anomaly_score(X))
+        calibration = model.detector_.calibration
+        threshold = None if calibration is None else -float(model.offset_)
+        scale = ScoreScale.of(scores if calibration is None else calibration.scores)
+        if labels is None:
+            red, names = scores > (np.inf if threshold is None else threshold), ("not flagged", "flagged")
+        else:
+            red, names = known_anomalies(labels, len(scores)), ("known normal", "known anomalies")
+        groups = [(scores[~red], NORMAL, names[0]), (scores[red], ANOMALY, names[1])]
+        groups = [group for group in groups if len(group[0])]
+        edges = _edges(scores, threshold, scale)
+        ax = one_axes(ax, (8.0, 3.6))
+        ax.hist(
+            [g[0] for g in groups],
+            edges,
+            stacked=True,
+            color=[g[1] for g in groups],
+            label=[f"{g[2]}: {count_text(len(g[0]), 'row')}" for g in groups],
+        )
+        if threshold is not None:
+            target = f"threshold (target false-alarm rate {100 * model.false_alarm_rate_:.2g} %)"
+            ax.axvline(threshold, color=INK, linewidth=1.2, linestyle="--", label=target)
+        ax.set_xscale("function", functions=(scale, scale.inverse))
+        ax.set_xlim(edges[0], edges[-1])
+        ticks = axis_ticks(scale, edges[0], edges[-1])
+        ax.set_xticks(ticks, [number_text(tick) for tick in ticks])
+        ax.set_xticks([], minor=True)
+        ax.set(xlabel="anomaly score (symmetric log scale)", ylabel="count of rows")
+        bare(ax, grid="y")
+        place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}
+        ax.legend(frameon=False, fontsize="small", ncols=3, columnspacing=1.2, **place)
+        return ax
+
+    def cells(self, X: Any, top: int = 20, *, n_columns: int = MOST_NAMES, ax: Any = None) -> Any:
+        """Draw the rows with the highest scores, cell by cell: darker where a cell contributes more.
+
+        Fully red is a cell that makes up half of the way from a typical normal row to the threshold.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to score.
+        top : int
+            How many rows to draw.
+        n_columns : int
+            How many columns of a wide table to draw, those that contribute most.
+        ax : matplotlib axes, optional
+            Where to draw. Without it, a new figure is made.
+
+        Returns
+        -------
+        matplotlib axes
+            What was drawn on.
+        """
+        model = self._model
+        explanation = model.explain(X)
+        order = np.argsort(-explanation.score_values, kind="stable")[:top]
+        cells = explanation.contribution_values[order]
+        kept = np.sort(np.argsort(-cells.sum(axis=0), kind="stable")[:n_columns])
+        cells = cells[:, kept]
+        calibration = model.detector_.calibration
+        full = float(cells.max(initial=0.0))
+        if calibration is not None:
+            full = -float(model.offset_ + np.median(calibration.scores)) / 2.0
+        ax = one_axes(ax, (min(3.0 + 0.26 * len(kept), 14.0), min(2.4 + 0.2 * len(order), 12.0)))
+        heat = np.clip(cells / full, 0.0, 1.0) if full > 0 else np.zeros_like(cells)
+        image = ax.imshow(heat, aspect="auto", cmap=pyplot().get_cmap("Reds"), vmin=0.0, vmax=1.0)
+        name_ticks(ax.xaxis, [explanation.names[j] for j in kept], rotation=90, fontsize="small")
+        name_ticks(ax.yaxis, [str(row) for row in order], fontsize="small")
+        ax.set_xticks(np.arange(len(kept) + 1) - 0.5, minor=True)
+        ax.set_yticks(np.arange(len(order) + 1) - 0.5, minor=True)
+        ax.grid(which="minor", color="white", linewidth=0.8)
+        ax.tick_params(which="both", length=0)
+        ax.spines[:].set_visible(False)
+        ax.set_ylabel("row, the highest score first")
+        bar = ax.figure.colorbar(image, ax=ax, shrink=0.6, pad=0.02)
+        bar.outline.set_visible(False)
+        most = "largest" if calibration is None else "half-way to\nthe threshold\nor more"
+        bar.set_ticks([0.0, 1.0], labels=["none", most])
+        return ax
 
 
 def _edges(scores: NDArray[np.float64], threshold: float | None, scale: ScoreScale) -> NDArray[np.float64]:
@@ -92,38 +161,6 @@ def axis_ticks(scale: ScoreScale, low: float, high: float, most: int = 9) -> lis
         if left <= place <= right and all(abs(place - float(scale(np.array(v)))) >= apart for v in found):
             found.append(float(value))
     return sorted(found)
-
-
-def draw_cells(model: TableModel, X: Any, top: int, n_columns: int, ax: Any) -> Any:
-    """Draw the rows with the highest scores as a heat map, and of a wide table the columns that contribute most.
-
-    Fully red is a cell that makes up half of the way from a typical normal row to the threshold.
-    """
-    explanation = model.explain(X)
-    order = np.argsort(-explanation.score_values, kind="stable")[:top]
-    cells = explanation.contribution_values[order]
-    kept = np.sort(np.argsort(-cells.sum(axis=0), kind="stable")[:n_columns])
-    cells = cells[:, kept]
-    calibration = model.detector_.calibration
-    full = float(cells.max(initial=0.0))
-    if calibration is not None:
-        full = -float(model.offset_ + np.median(calibration.scores)) / 2.0
-    ax = one_axes(ax, (min(3.0 + 0.26 * len(kept), 14.0), min(2.4 + 0.2 * len(order), 12.0)))
-    heat = np.clip(cells / full, 0.0, 1.0) if full > 0 else np.zeros_like(cells)
-    image = ax.imshow(heat, aspect="auto", cmap=pyplot().get_cmap("Reds"), vmin=0.0, vmax=1.0)
-    name_ticks(ax.xaxis, [explanation.names[j] for j in kept], rotation=90, fontsize="small")
-    name_ticks(ax.yaxis, [str(row) for row in order], fontsize="small")
-    ax.set_xticks(np.arange(len(kept) + 1) - 0.5, minor=True)
-    ax.set_yticks(np.arange(len(order) + 1) - 0.5, minor=True)
-    ax.grid(which="minor", color="white", linewidth=0.8)
-    ax.tick_params(which="both", length=0)
-    ax.spines[:].set_visible(False)
-    ax.set_ylabel("row, the highest score first")
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.6, pad=0.02)
-    bar.outline.set_visible(False)
-    most = "largest" if calibration is None else "half-way to\nthe threshold\nor more"
-    bar.set_ticks([0.0, 1.0], labels=["none", most])
-    return ax
 
 
 def draw_contributions(explanation: Explanation, row: int, n: int, ax: Any) -> Any:

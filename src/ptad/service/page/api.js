@@ -13,14 +13,15 @@ export const token = () => sessionStorage.getItem(KEY);
 export const setToken = (value) => sessionStorage.setItem(KEY, value);
 const headers = (more = {}) => (token() ? { ...more, Authorization: `Bearer ${token()}` } : more);
 
-async function explained(response) {
-  let detail = `The service answered with ${response.status}.`;
+// What went wrong, in the words of the service if it has any.
+function troubleOf(text, status) {
+  let detail = `The service answered with ${status}.`;
   try {
-    detail = (await response.json()).detail || detail;
+    detail = JSON.parse(text).detail || detail;
   } catch {
     /* not a problem document */
   }
-  return new Trouble(detail, response.status);
+  return new Trouble(detail, status);
 }
 
 async function ask(path, options = {}) {
@@ -33,7 +34,7 @@ async function ask(path, options = {}) {
       0,
     );
   }
-  if (!response.ok) throw await explained(response);
+  if (!response.ok) throw troubleOf(await response.text(), response.status);
   return response;
 }
 
@@ -59,23 +60,31 @@ export function upload(file, onProgress, signal) {
       (event) => onProgress(event.lengthComputable ? event.loaded / event.total : null),
     );
     request.addEventListener('load', () => {
-      let content = {};
-      try {
-        content = JSON.parse(request.responseText);
-      } catch {
-        /* below */
-      }
-      if (request.status === 201) resolve(content);
-      else reject(new Trouble(content.detail || `The service answered with ${request.status}.`, request.status));
+      if (request.status === 201) resolve(JSON.parse(request.responseText));
+      else reject(troubleOf(request.responseText, request.status));
     });
-    request.addEventListener('error', () =>
-      reject(
-        new Trouble('The upload was interrupted: the service cannot be reached, or it refused a file this large.', 0),
-      ));
+    const lost = 'The upload was interrupted: the service cannot be reached, or it refused a file this large.';
+    request.addEventListener('error', () => reject(new Trouble(lost, 0)));
     request.addEventListener('abort', () => resolve(null));
     signal.addEventListener('abort', () => request.abort());
     request.send(file);
   });
+}
+
+// The blocks of a stream of server-sent events, as {id, event, data}.
+async function* blocksOf(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let held = '';
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const blocks = (held + value).split('\n\n');
+    held = blocks.pop();
+    for (const block of blocks) {
+      const lines = block.split('\n').map((line) => [line, line.indexOf(':')]);
+      yield Object.fromEntries(lines.map(([line, at]) => [line.slice(0, at), line.slice(at + 1).trim()]));
+    }
+  }
 }
 
 // Server-sent events by fetch: EventSource cannot carry a token. Goes on after an interruption until told to stop.
@@ -83,48 +92,33 @@ export function follow(job, onEvent, onLost) {
   const stop = new AbortController();
   let last = 0;
   let ended = false;
-  (async () => {
-    while (!stop.signal.aborted && !ended) {
+  const listen = async () => {
+    const options = { headers: headers({ 'Last-Event-ID': String(last) }), signal: stop.signal };
+    const response = await fetch(`/v1/jobs/${job}/events`, options);
+    if (!response.ok) throw troubleOf(await response.text(), response.status);
+    onLost(null);
+    for await (const { id, event, data } of blocksOf(response)) {
+      if (id) last = Number(id);
+      if (!event) continue;
+      const told = JSON.parse(data);
+      onEvent(event, told);
+      if (event === 'state' && ['done', 'failed', 'cancelled'].includes(told.state)) ended = true;
+    }
+  };
+  const goOn = async () => {
+    while (!ended) {
       try {
-        const response = await fetch(`/v1/jobs/${job}/events`, {
-          headers: headers({ 'Last-Event-ID': String(last) }),
-          signal: stop.signal,
-        });
-        if (!response.ok) throw await explained(response);
-        onLost(null);
-        const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-        let held = '';
-        for (;;) {
-          const { value, done } = await reader.read();
-          if (done) break;
-          held += value;
-          const blocks = held.split('\n\n');
-          held = blocks.pop();
-          for (const block of blocks) {
-            const fields = Object.fromEntries(
-              block
-                .split('\n')
-                .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()]),
-            );
-            if (fields.id) last = Number(fields.id);
-            if (!fields.event) continue;
-            const data = JSON.parse(fields.data);
-            onEvent(fields.event, data);
-            if (fields.event === 'state' && ['done', 'failed', 'cancelled'].includes(data.state)) ended = true;
-          }
-        }
+        await listen();
       } catch (error) {
         if (stop.signal.aborted) return;
         onLost(error);
         if (error.status === 404 || error.status === 401) return;
       }
-      if (!ended) {
-        await new Promise((resolve) => {
-          setTimeout(resolve, 1000);
-        });
-      }
+      if (!ended) await new Promise((resolve) => setTimeout(resolve, 1000));
+      if (stop.signal.aborted) return;
     }
-  })();
+  };
+  goOn();
   return () => stop.abort();
 }
 

@@ -1,13 +1,13 @@
 // The columns of a table that has just come in: which are used, and as what.
 
-import { Name, Scroller } from './components.js';
-import { count, percent } from './dom.js';
-import { TYPE_NAMES } from './panels.js';
-import { Select } from './parts.js';
+import { named, Table } from './components.js';
+import { Select, typed } from './parts.js';
+import { count, percent, TYPE_NAMES } from './text.js';
 import { html, useRef, useState } from './vendor/preact.js';
 
 const FIRST_COLUMNS = 30;
 const TYPES = Object.entries(TYPE_NAMES);
+const HEADINGS = [['Use'], ['Column'], ['Type'], ['For example'], ['Missing', 'number'], ['Remark']];
 const DATES = ['date', 'datetime'];
 const noSubmit = (event) => event.key === 'Enter' && event.preventDefault(); // it would start the fit
 
@@ -31,10 +31,9 @@ export function columnChoice(columns, chosen) {
 function ColumnRow({ column, chosen, onChange }) {
   const { name, type, examples, missing, problem } = column;
   const use = (event) => onChange(name, { use: event.target.checked });
-  const choice = html`
-    <${Select} label=${`Type of ${name}`} value=${chosen.type} options=${TYPES} onChange=${(t) =>
-      onChange(name, { type: t })} />
-  `;
+  const retype = (now) => onChange(name, { type: now });
+  const choice =
+    html`<${Select} label=${`Type of ${name}`} value=${chosen.type} options=${TYPES} onChange=${retype} />`;
   const format = DATES.includes(chosen.type) && html`
     <input type="text" class="format" maxlength="80" aria-label=${`Date format of ${name}`} value=${chosen.format ?? ''}
       placeholder="such as %d/%m/%Y" onKeyDown=${noSubmit}
@@ -45,13 +44,11 @@ function ColumnRow({ column, chosen, onChange }) {
       <td class="use">
         <input type="checkbox" aria-label=${`Use ${name}`} checked=${chosen.use} disabled=${!type} onChange=${use} />
       </td>
-      <td class="name">
-        <${Name} text=${name} />
-      </td>
+      <td class="name">${named(name)}</td>
       <td class="type">${type ? [choice, format] : html`<span class="quiet">none</span>`}</td>
-      <td class="examples">${examples.join(', ') || 'no value'}</td>
-      <td class="number missing">${missing ? percent(missing) : ''}</td>
-      <td class="problem">${problem || ''}</td>
+      <td class="examples wide">${examples.join(', ') || 'no value'}</td>
+      <td class="number missing wide">${missing ? percent(missing) : ''}</td>
+      <td class="problem wide">${problem || ''}</td>
     </tr>
   `;
 }
@@ -71,32 +68,18 @@ export function ColumnTable({ columns, chosen, onChange }) {
   };
   return html`
     ${columns.length > FIRST_COLUMNS && html`
-      <div class="find">
+      <div class="find actions">
         <label for="find">Find a column</label>
         <input id="find" type="search" placeholder="part of its name" value=${wanted} ref=${find} onKeyDown=${noSubmit}
-          onInput=${(event) => setWanted(event.target.value)} />
+          onInput=${typed(setWanted)} />
         ${!all && html`<button type="button" onClick=${more}>Show all columns</button>`}
         <span class="quiet small" role="status">${count(shown.length)} of ${count(columns.length)} shown</span>
       </div>
     `}
-    <${Scroller} id="columns" label="Table of the columns">
-      <table class="columns">
-        <thead>
-          <tr>
-            <th scope="col">Use</th>
-            <th scope="col">Column</th>
-            <th scope="col">Type</th>
-            <th scope="col">For example</th>
-            <th scope="col" class="number">Missing</th>
-            <th scope="col">Remark</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${shown.map((c) =>
-            html`<${ColumnRow} key=${c.name} column=${c} chosen=${chosen[c.name]} onChange=${onChange} />`
-          )}
-        </tbody>
-      </table>
-      <//>
+    <${Table} id="columns" label="Table of the columns" kind="columns stacked" columns=${HEADINGS}>
+      ${shown.map((c) =>
+        html`<${ColumnRow} key=${c.name} column=${c} chosen=${chosen[c.name]} onChange=${onChange} />`
+      )}
+    <//>
   `;
 }

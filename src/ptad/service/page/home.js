@@ -1,11 +1,8 @@
 // The start: a place to drop a file, and what is there already.
 
 import { get } from './api.js';
-import { Sheet } from './components.js';
 import { exampleFile } from './example.js';
-import { JobLine } from './jobs.js';
-import { ModelLine } from './models.js';
-import { Lines } from './parts.js';
+import { isUnderWay, JobLine, LineSheet, ModelLine } from './lists.js';
 import { go } from './shell.js';
 import { Upload } from './upload.js';
 import { html } from './vendor/preact.js';
@@ -20,29 +17,25 @@ const STEPS = [
 const HINT = 'or choose a file: CSV, TSV, Excel, Parquet, Arrow or JSON lines, compressed or not';
 const SAFE = 'Nothing leaves this service, and no cell of your table is ever executed.';
 
-export async function showHome(view) {
+export async function homeView() {
   const [models, jobs] = await Promise.all([get('/v1/models'), get('/v1/jobs')]);
-  const now = jobs.filter((job) => ['running', 'waiting'].includes(job.state));
+  const now = jobs.filter(isUnderWay);
   const done = jobs.filter((job) => job.scores).slice(0, 5);
   const first = !models.length && !now.length && !done.length;
-  const lines = (list) =>
-    html`<${Lines}>${list.map((job) => html`<${JobLine} job=${job} reload=${() => go('#/')} />`)}<//>`;
-  view.title('Find the rows that do not belong');
-  view.show(html`
+  const line = (job) => html`<${JobLine} job=${job} reload=${() => go('#/')} />`;
+  const body = html`
     <p class="lead">${LEAD}</p>
     <${Upload} text="Drop a table here" hint=${HINT}
       then=${(table) => go(`#/tables/${table.id}`)} example=${first ? exampleFile : null} />
     ${first && html`
-      <ol class="steps">${STEPS.map(([title, text]) =>
-        html`<li><b>${title}</b><span class="quiet">${text}</span></li>`
-      )}</ol>
+      <ol class="steps grid">
+        ${STEPS.map(([title, text]) => html`<li><b>${title}</b><span class="quiet">${text}</span></li>`)}
+      </ol>
       <p class="quiet small">${SAFE}</p>
     `}
-    ${now.length > 0 && html`<${Sheet} title="Under way">${lines(now)}<//>`}
-    ${models.length > 0 && html`
-      <${Sheet} title="Models">
-        <${Lines}>${models.slice(0, 5).map((m) => html`<${ModelLine} model=${m} />`)}<//><//>
-    `}
-    ${done.length > 0 && html`<${Sheet} title="Scored tables">${lines(done)}<//>`}
-  `);
+    <${LineSheet} title="Under way" lines=${now.map(line)} />
+    <${LineSheet} title="Models" lines=${models.slice(0, 5).map((model) => html`<${ModelLine} model=${model} />`)} />
+    <${LineSheet} title="Scored tables" lines=${done.map(line)} />
+  `;
+  return { title: 'Find the rows that do not belong', body };
 }

@@ -2,12 +2,12 @@
 
 import { follow, get, send } from './api.js';
 import { Sheet } from './components.js';
-import { count, plural, short } from './dom.js';
-import { StateTag } from './jobs.js';
-import { lossChart } from './loss_chart.js';
-import { LinkButton } from './parts.js';
-import { attempt, go } from './shell.js';
-import { html, useEffect, useRef, useState } from './vendor/preact.js';
+import { isUnderWay, StateTag } from './lists.js';
+import { LinkButton, Meter } from './parts.js';
+import { LossChart } from './plot.js';
+import { attempt, go, start } from './shell.js';
+import { count, plural, short } from './text.js';
+import { html, useEffect, useState } from './vendor/preact.js';
 
 const VERBS = { fit: 'Fitting', score: 'Scoring', update: 'Updating', recalibrate: 'Recalibrating' };
 const BEGINNINGS = {
@@ -24,16 +24,11 @@ const STAGES = {
 };
 const LOSS_NOTE =
   'The loss tells how far off the network is when it predicts hidden cells: it should fall and then flatten.';
-const ended = (job) => ['done', 'failed', 'cancelled'].includes(job.state);
 
-export async function showJob(view, id) {
+export async function jobView(id) {
   const job = await get(`/v1/jobs/${id}`);
-  if (job.scores) {
-    go(`#/results/${id}`);
-    return;
-  }
-  view.title(`${VERBS[job.kind]} ${job.title}`);
-  view.show(html`<${Job} first=${job} />`);
+  if (job.scores) return go(`#/results/${id}`);
+  return { title: `${VERBS[job.kind]} ${job.title}`, body: html`<${Job} first=${job} />` };
 }
 
 function Job({ first }) {
@@ -67,46 +62,40 @@ function Job({ first }) {
     return follow(first.id, (event, data) => event === 'state' ? onState(data) : onProgress(data), onLost);
   }, []);
   const cancel = () => attempt(() => send('POST', `/v1/jobs/${job.id}/cancel`));
+  const text = job.state === 'waiting' ? 'Waiting for other jobs to end …' : progress?.text ?? BEGINNINGS[job.kind];
+  const running = html`
+    <p class="lead">${text}</p>
+    <${Meter} label=${VERBS[job.kind]} share=${progress?.share ?? null} />
+  `;
   return html`
     <p role="status">
       <${StateTag} state=${job.state} />
     </p>
     <${Sheet} title="Progress">
-      ${ended(job) ? html`<${Ended} job=${job} />` : html`<${Running} job=${job} progress=${progress} />`}
+      ${isUnderWay(job) ? running : html`<${Ended} job=${job} />`}
       <p class="quiet small">${remark}</p>
       <div class="actions more">
-        ${ended(job) ? html`<${Next} job=${job} />` : html`
-          <button id="cancel" class="danger" type="button" onClick=${cancel}>Cancel</button>
-          <span class="quiet small">The job goes on when you leave this page.</span>
-        `}
+        ${isUnderWay(job)
+          ? html`
+            <button id="cancel" class="anomaly" type="button" onClick=${cancel}>Cancel</button>
+            <span class="quiet small">The job goes on when you leave this page.</span>
+          `
+          : html`<${Next} job=${job} />`}
       </div>
     <//>
     ${curves && html`
       <${Sheet} title="Training">
         <p class="quiet">${LOSS_NOTE}</p>
-        <${Loss} ...${curves} />
+        <${LossChart} id="loss" live=${true} ...${curves} />
         <//>
     `}
-  `;
-}
-
-function Running({ job, progress }) {
-  const text = job.state === 'waiting' ? 'Waiting for other jobs to end …' : progress?.text ?? BEGINNINGS[job.kind];
-  const share = progress?.share ?? null;
-  const known = share === null ? {} : { 'aria-valuenow': Math.round(100 * share) };
-  return html`
-    <p class="lead">${text}</p>
-    <div class=${share === null ? 'meter unknown' : 'meter'} role="progressbar" aria-label=${VERBS[job.kind]}
-      aria-valuemin="0" aria-valuemax="100" ...${known}>
-      <i style=${{ '--size': `${100 * (share ?? 0)}%` }} />
-    </div>
   `;
 }
 
 function Ended({ job }) {
   if (job.state === 'failed') return html`<p class="lead" role="alert">${job.error}</p>`;
   if (job.state === 'cancelled') return html`<p class="lead">Cancelled. Nothing of it is kept.</p>`;
-  const rows = plural(job.summary.training_rows, 'row', 'rows');
+  const rows = plural(job.summary.training_rows, 'row');
   const texts = {
     fit: `The model is ready. It was fitted on ${rows}.`,
     update: `The updated model is ready. It took in ${rows}; the version before is still there.`,
@@ -122,11 +111,7 @@ function Ended({ job }) {
 
 // Where one goes from here.
 function Next({ job }) {
-  const again = () =>
-    attempt(async () => {
-      const next = await send('POST', '/v1/scorings', { table: job.table, model: job.model });
-      go(`#/jobs/${next.id}`);
-    });
+  const again = () => start('scorings', { table: job.table, model: job.model });
   const back = ['fit', 'score'].includes(job.kind)
     ? `#/tables/${job.table}`
     : `#/models/${job.parent}/renew/${job.table}`;
@@ -151,26 +136,10 @@ function collector() {
   const curves = [];
   return ({ group, step, steps, loss }) => {
     curves.length = Math.min(curves.length, group + 1);
-    const curve = curves[group] || { step: [], total: [] };
+    const curve = curves[group] ?? { step: [], total: [] };
     // a fit that went on from a checkpoint tells some steps again
-    const known = curve.step.findIndex((s) => s >= step);
-    if (known >= 0) {
-      curve.step.length = known;
-      curve.total.length = known;
-    }
-    curve.step.push(step);
-    curve.total.push(loss);
-    curves[group] = curve;
-    return { curves: curves.filter(Boolean), steps };
+    const known = curve.step.filter((s) => s < step).length;
+    curves[group] = { step: [...curve.step.slice(0, known), step], total: [...curve.total.slice(0, known), loss] };
+    return { curves: curves.filter(Boolean), last: steps };
   };
-}
-
-function Loss({ curves, steps }) {
-  const place = useRef(null);
-  const draw = useRef(null);
-  useEffect(() => {
-    draw.current ??= lossChart(place.current, { empty: 'The curve begins with the first steps.', live: true });
-    draw.current(curves, steps);
-  });
-  return html`<div id="loss" class="chart" ref=${place} />`;
 }

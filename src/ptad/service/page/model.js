@@ -1,46 +1,29 @@
 // One model: a table to score, new normal rows, its false-alarm rate, versions, scorings over time, columns.
 
 import { download, get, send } from './api.js';
-import { Folded, Pairs, Sheet } from './components.js';
-import { count, percent, plural, short, spaced } from './dom.js';
-import { ModelLine, origin } from './models.js';
-import { TYPE_NAMES } from './panels.js';
-import { Confirmed, Lines, LinkButton, versionName } from './parts.js';
-import { attempt, go } from './shell.js';
+import { Excluded, Pairs, Sheet } from './components.js';
+import { ModelLine, origin } from './lists.js';
+import { ChoiceLine, Confirmed, LinkButton, typed, versionName } from './parts.js';
+import { attempt, go, start } from './shell.js';
+import { count, percent, plural, short, spaced, TYPE_NAMES } from './text.js';
 import { Uploads } from './timeline.js';
 import { Upload } from './upload.js';
 import { html, useState } from './vendor/preact.js';
 
-export async function showModel(view, id) {
+export async function modelView(id) {
   const addresses = [`/v1/models/${id}`, '/v1/models', `/v1/models/${id}/scorings?versions=true`];
   const [model, models, scorings] = await Promise.all(addresses.map(get));
-  view.title(versionName(model));
-  view.show(html`<${Model} model=${model} models=${models} scorings=${scorings} />`);
-}
-
-function about(model) {
-  const rate = model.false_alarm_rate === null
-    ? 'It has no threshold.'
-    : `Of normal rows, at most ${percent(model.false_alarm_rate)} are flagged.`;
-  return `${plural(model.columns.length, 'column', 'columns')}, ${origin(model)}. ${rate}`;
-}
-
-function Model({ model, models, scorings }) {
-  const { id } = model;
-  const score = async (table) => {
-    const job = await send('POST', '/v1/scorings', { table: table.id, model: id });
-    go(`#/jobs/${job.id}`);
-  };
-  return html`
+  const given = { compact: true, hint: 'or choose a file with the same columns' };
+  const body = html`
     <p class="lead">${about(model)}</p>
     <${Sheet} title="Score another table">
-      <${Upload} text="Drop a table to score" hint="or choose a file with the same columns" compact=${true}
-        id="second-file" then=${score} />
+      <${Upload} ...${given} id="second-file" text="Drop a table to score"
+        then=${(table) => start('scorings', { table: table.id, model: id })} />
       <//>
       <${Sheet} title="Update or recalibrate with new normal rows">
       <p>An update takes new rows into the model; a recalibration changes its threshold only. This version stays.</p>
-      <${Upload} text="Drop a table of new normal rows" hint="or choose a file with the same columns" compact=${true}
-        id="new-rows" then=${(table) => go(`#/models/${id}/renew/${table.id}`)} />
+      <${Upload} ...${given} id="new-rows" text="Drop a table of new normal rows"
+        then=${(table) => go(`#/models/${id}/renew/${table.id}`)} />
     <//>
     ${model.false_alarm_rate !== null && html`<${Rate} model=${model} />`}
     <${Versions} model=${model} models=${models} />
@@ -48,6 +31,14 @@ function Model({ model, models, scorings }) {
     <${Columns} model=${model} />
     <${Details} model=${model} />
   `;
+  return { title: versionName(model), body };
+}
+
+function about(model) {
+  const rate = model.false_alarm_rate === null
+    ? 'It has no threshold.'
+    : `Of normal rows, at most ${percent(model.false_alarm_rate)} are flagged.`;
+  return `${plural(model.columns.length, 'column')}, ${origin(model)}. ${rate}`;
 }
 
 function Rate({ model }) {
@@ -68,12 +59,12 @@ function Rate({ model }) {
       <form class="actions" onSubmit=${submit}>
         <label for="rate">Target false-alarm rate, in % of normal rows</label>
         <input id="rate" type="number" min="0" max="100" step="any" required value=${value}
-          onInput=${(event) => setValue(event.target.value)} />
+          onInput=${typed(setValue)} />
         <button type="submit">Change</button>
       </form>
       <p class="quiet small more">
-        ${`Its ${plural(model.calibration_rows, 'calibration row', 'calibration rows')} support a rate down to ` +
-          `${percent(model.smallest_rate)}. The model is not fitted again.`}
+        Its ${plural(model.calibration_rows, 'calibration row')} support a rate down to ${percent(model.smallest_rate)}.
+        The model is not fitted again.
       </p>
       <//>
   `;
@@ -90,24 +81,18 @@ function Versions({ model, models }) {
   if (!others.length) return null;
   const compare = (m) => {
     const [first, second] = m.created < model.created ? [m, model] : [model, m];
-    return `#/models/${first.id}/compare/${second.id}`;
+    return html`<${LinkButton} href=${`#/models/${first.id}/compare/${second.id}`}>Compare<//>`;
   };
-  const line = (m) =>
-    html`
-      <${ModelLine} model=${m}>
-        <${LinkButton} href=${compare(m)}>Compare<//><//>
-    `;
   return html`
     <${Sheet} title=${family.length ? 'Other versions' : 'Compare with another model'}>
-      ${family.length > 0 && html`<${Lines}>${family.map(line)}<//>`}
+      ${family.length > 0 && html`
+        <ul class="lines">${family.map((m) => html`<${ModelLine} model=${m}>${compare(m)}<//>`)}</ul>
+      `}
       ${rest.length > 0 && html`
-        <div class=${family.length ? 'actions more' : 'actions'}>
-          <label for="other-model">${family.length ? 'Another model' : 'Model'}</label>
-          <select id="other-model" value=${other} onChange=${(event) => setOther(event.target.value)}>
-            ${rest.map((m) => html`<option value=${m.id}>${versionName(m)}, ${origin(m)}</option>`)}
-          </select>
-          <${LinkButton} href=${compare(byId.get(other))}>Compare<//>
-        </div>
+        <${ChoiceLine} id="other-model" text=${family.length ? 'Another model' : 'Model'} value=${other}
+          options=${rest.map((m) => [m.id, `${versionName(m)}, ${origin(m)}`])} onChange=${setOther}>
+          ${compare(byId.get(other))}
+        <//>
       `}
     <//>
   `;
@@ -115,16 +100,11 @@ function Versions({ model, models }) {
 
 function Columns({ model }) {
   const said = (c) => [TYPE_NAMES[c.type], c.missing_rate ? `${percent(c.missing_rate)} missing` : null];
-  const excluded = Object.entries(model.excluded);
   return html`
     <${Sheet} title="Columns">
       <${Pairs} entries=${model.columns.map((c) => [c.name, said(c).filter(Boolean).join(', ')])} />
-      ${excluded.length > 0 && html`
-        <${Folded} summary=${`Excluded columns (${count(excluded.length)})`}>
-          <${Pairs} entries=${excluded} />
-          <//>
-      `}
-    <//>
+      <${Excluded} entries=${Object.entries(model.excluded)} />
+      <//>
   `;
 }
 

@@ -1,10 +1,10 @@
 // The addresses of the service, drawn from /openapi.json: what they do, what they take and what they answer.
 
 import { get } from './api.js';
-import { Folded, Sheet } from './components.js';
+import { Folded, Sheet, Table } from './components.js';
 import { html } from './vendor/preact.js';
 
-const METHODS = ['get', 'post', 'patch', 'delete'];
+const METHODS = { get: 'act', post: 'good', patch: 'warn', delete: 'anomaly' }; // and their colours
 const TITLES = {
   ask: 'Score and explain rows',
   models: 'Models',
@@ -15,17 +15,17 @@ const TITLES = {
 };
 
 // Text with names in double backticks.
-const Prose = ({ text }) =>
+const prose = (text) =>
   text.replace(/\n/g, ' ').split('``').map((part, i) => (i % 2 ? html`<code>${part}</code>` : part));
 
 let schemas = {};
-const named = (ref) => ref.split('/').pop();
-const resolved = (schema) => (schema?.$ref ? schemas[named(schema.$ref)] : schema);
+const lastOf = (ref) => ref.split('/').pop();
+const resolved = (schema) => (schema?.$ref ? schemas[lastOf(schema.$ref)] : schema);
 
 // The type of a value in a few words.
 function typeText(schema) {
   if (!schema || !Object.keys(schema).length) return 'any';
-  if (schema.$ref) return named(schema.$ref);
+  if (schema.$ref) return lastOf(schema.$ref);
   if (schema.anyOf) return [...new Set(schema.anyOf.map(typeText))].join(' or ');
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(', ');
   if (schema.const !== undefined) return JSON.stringify(schema.const);
@@ -36,36 +36,22 @@ function typeText(schema) {
   return schema.type ?? 'any';
 }
 
-const Fields = ({ fields }) =>
-  html`
-    <div class="scroll" tabindex="0" role="region" aria-label="Fields">
-      <table class="fields">
-        <tbody>
-          ${fields.map(({ name, schema, required, note }) =>
-            html`
-              <tr>
-                <th scope="row"><code>${name}</code>${required && html`<small>required</small>`}</th>
-                <td>
-                  ${typeText(schema)}${schema?.default !== undefined &&
-                    `; ${JSON.stringify(schema.default)} if not given`}
-                </td>
-                <td>${note ?? schema?.description ?? ''}</td>
-              </tr>
-            `
-          )}
-        </tbody>
-      </table>
-    </div>
-  `;
+function Fields({ fields }) {
+  const cells = ({ name, schema, required, note }) => [
+    html`<code>${name}</code>${required && html`<small class="anomaly">required</small>`}`,
+    typeText(schema) + (schema?.default === undefined ? '' : `; ${JSON.stringify(schema.default)} if not given`),
+    note ?? schema?.description ?? '',
+  ];
+  return html`<${Table} label="Fields" kind="fields" columns=${[[], [], ['', 'quiet']]} rows=${fields.map(cells)} />`;
+}
+
+const fieldsOf = ({ properties = {}, required = [] }) =>
+  Object.entries(properties).map(([name, schema]) => ({ name, schema, required: required.includes(name) }));
 
 function Body({ content, answer = false }) {
   const json = resolved(content['application/json']?.schema);
   const others = Object.keys(content).filter((type) => type !== 'application/json');
-  const fields = Object.entries(json?.properties ?? {}).map(([name, schema]) => ({
-    name,
-    schema,
-    required: !answer && json.required?.includes(name),
-  }));
+  const fields = json ? fieldsOf(answer ? { properties: json.properties } : json) : [];
   return html`
     ${fields.length > 0 && html`<${Fields} fields=${fields} />`}
     ${json && !fields.length && html`<p><code>application/json</code>: ${typeText(json)}</p>`}
@@ -73,64 +59,53 @@ function Body({ content, answer = false }) {
   `;
 }
 
-function Operation({ method, path, operation }) {
-  const { parameters = [], requestBody, responses, description = '' } = operation;
+function Operation({ method, path, parameters = [], requestBody, responses, description = '', operationId }) {
   const [first, ...rest] = description.split('\n\n');
   const good = Object.entries(responses).filter(([status]) => status < 300);
   const bad = Object.keys(responses).filter((status) => status >= 300);
+  const given = parameters.map((p) => ({ ...p, note: p.description ?? (p.in === 'path' ? 'in the address' : '') }));
+  const answer = ([status, { content, description: said }]) =>
+    html`
+      <h3>Answer ${status}</h3>
+      ${content ? html`<${Body} content=${content} answer=${true} />` : html`<p>${said}</p>`}
+    `;
   return html`
-    <details class="operation" id=${operation.operationId}>
-      <summary><span class=${`tag method ${method}`}>${method.toUpperCase()}</span> <code>${path}</code>
-        <span class="quiet"> <${Prose} text=${first} /></span></summary>
-      ${rest.map((text) =>
-        html`
-          <p>
-            <${Prose} text=${text} />
-          </p>
-        `
-      )}
-      ${parameters.length > 0 && html`
+    <details class="operation" id=${operationId}>
+      <summary><span class=${`tag ${METHODS[method]}`}>${method.toUpperCase()}</span> <code>${path}</code>
+        <span class="quiet"> ${prose(first)}</span></summary>
+      ${rest.map((text) => html`<p>${prose(text)}</p>`)}
+      ${given.length > 0 && html`
         <h3>Parameters</h3>
-        <${Fields} fields=${parameters.map((p) => ({
-          name: p.name,
-          schema: p.schema,
-          required: p.required,
-          note: p.description ?? (p.in === 'path' ? 'in the address' : ''),
-        }))} />
+        <${Fields} fields=${given} />
       `}
       ${requestBody && html`
         <h3>Body</h3>
         <${Body} content=${requestBody.content} />
       `}
-      ${good.map(([status, response]) =>
-        html`
-          <h3>Answer ${status}</h3>
-          ${response.content
-            ? html`<${Body} content=${response.content} answer=${true} />`
-            : html`<p>${response.description}</p>`}
-        `
-      )}
+      ${good.map(answer)}
       ${bad.length > 0 && html`<p class="quiet small">Problems: ${bad.join(', ')}, as application/problem+json.</p>`}
     </details>
   `;
 }
 
-function Operations({ description }) {
-  const operations = Object.entries(description.paths).flatMap(([path, methods]) =>
-    METHODS.filter((method) => methods[method]).map((method) => ({ method, path, operation: methods[method] }))
+export async function apiView() {
+  const { paths, components, info } = await get('/openapi.json');
+  schemas = components?.schemas ?? {};
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(METHODS).filter((method) => methods[method]).map((method) => ({ method, path, ...methods[method] }))
   );
-  const tags = [...new Set(operations.map(({ operation }) => operation.tags?.[0] ?? 'operation'))];
-  const of = (tag) => operations.filter(({ operation }) => (operation.tags?.[0] ?? 'operation') === tag);
+  const tagOf = ({ tags }) => tags?.[0] ?? 'operation';
   const types = Object.entries(schemas).filter(([, schema]) => schema.properties);
-  return html`
+  const body = html`
     <p class="lead">
-      ptad ${description.info
-        .version}. The whole description for programs: <a href="/openapi.json">openapi.json</a>. With
-      a token, send it as the header <code>Authorization: Bearer TOKEN</code>.
+      ptad ${info.version}. The whole description for programs: <a href="/openapi.json">openapi.json</a>. With a token,
+      send it as the header <code>Authorization: Bearer TOKEN</code>.
     </p>
-    ${tags.map((tag) =>
+    ${[...new Set(operations.map(tagOf))].map((tag) =>
       html`
-        <${Sheet} title=${TITLES[tag] ?? tag}>${of(tag).map((entry) => html`<${Operation} ...${entry} />`)}<//>
+        <${Sheet} title=${TITLES[tag] ?? tag}>
+          ${operations.filter((o) => tagOf(o) === tag).map((entry) => html`<${Operation} ...${entry} />`)}
+        <//>
       `
     )}
     <${Sheet} title="Types">
@@ -138,21 +113,11 @@ function Operations({ description }) {
         html`
           <${Folded} summary=${name}>
             <p>${schema.description}</p>
-            <${Fields} fields=${Object.entries(schema.properties).map(([field, inner]) => ({
-              name: field,
-              schema: inner,
-              required: schema.required?.includes(field),
-            }))} />
+            <${Fields} fields=${fieldsOf(schema)} />
             <//>
         `
       )}
     <//>
   `;
-}
-
-export async function showApi(view) {
-  const description = await get('/openapi.json');
-  schemas = description.components?.schemas ?? {};
-  view.title('API');
-  view.show(html`<${Operations} description=${description} />`);
+  return { title: 'API', body };
 }

@@ -1,22 +1,29 @@
-// Parts that several views share: times as people say them, links, the label column and its normal values.
+// Parts that several views share: times as people say them, links, choices, progress, the label column.
 
-import { count, plural } from './dom.js';
+import { count, plural } from './text.js';
 import { html, useState } from './vendor/preact.js';
 
 export function when(seconds) {
   const ago = Date.now() / 1000 - seconds;
   if (ago < 60) return 'just now';
-  if (ago < 3600) return `${plural(Math.floor(ago / 60), 'minute', 'minutes')} ago`;
-  if (ago < 86400) return `${plural(Math.floor(ago / 3600), 'hour', 'hours')} ago`;
+  if (ago < 3600) return `${plural(Math.floor(ago / 60), 'minute')} ago`;
+  if (ago < 86400) return `${plural(Math.floor(ago / 3600), 'hour')} ago`;
   return new Date(seconds * 1000).toLocaleDateString('en', { day: 'numeric', month: 'short', year: 'numeric' });
 }
 
 export const versionName = (model) => (model.version > 1 ? `${model.name}, version ${model.version}` : model.name);
 
-export const LinkButton = ({ href, main = false, children }) =>
-  html`<a class=${main ? 'button primary' : 'button'} href=${href}>${children}</a>`;
+export const LinkButton = ({ href, main = false, label, children }) =>
+  html`<a class=${main ? 'button primary' : 'button'} href=${href} aria-label=${label}>${children}</a>`;
 
-export const Lines = ({ children }) => html`<ul class="lines">${children}</ul>`;
+// How far something is; null where nobody knows.
+export function Meter({ label, share }) {
+  const known = share === null ? {} : { 'aria-valuenow': Math.round(100 * share) };
+  return html`
+    <div class=${share === null ? 'meter unknown' : 'meter'} role="progressbar" aria-label=${label} aria-valuemin="0"
+      aria-valuemax="100" ...${known}><i style=${{ '--size': `${100 * (share ?? 0)}%` }} /></div>
+  `;
+}
 
 // The first click asks, the second does it: no dialog that takes the keyboard away.
 export function Confirmed({ id, text, question, onDone }) {
@@ -26,24 +33,34 @@ export function Confirmed({ id, text, question, onDone }) {
     setAsked(!asked);
     if (!asked) setTimeout(() => setAsked(false), 4000);
   };
-  return html`<button id=${id} class="danger" type="button" onClick=${click}>${asked ? question : text}</button>`;
+  return html`<button id=${id} class="anomaly" type="button" onClick=${click}>${asked ? question : text}</button>`;
 }
+
+export const typed = (set) => (event) => set(event.target.value);
 
 // A choice among [value, text] pairs.
 export const Select = ({ id, value, options, onChange, label }) =>
   html`
-    <select id=${id} aria-label=${label} value=${value} onChange=${(event) => onChange(event.target.value)}>
+    <select id=${id} aria-label=${label} value=${value} onChange=${typed(onChange)}>
       ${options.map(([key, text]) => html`<option value=${key} selected=${key === value}>${text}</option>`)}
     </select>
   `;
 
-export const RATES = [
-  ['0.1', '10 %'],
-  ['0.05', '5 %'],
-  ['0.01', '1 %'],
-  ['0.001', '0.1 %'],
-  ['0.0001', '0.01 %'],
-];
+// A choice on a line with its name before it, and what is done with it after it.
+export const ChoiceLine = ({ id, text, children, ...choice }) =>
+  html`
+    <div
+      class="actions"><label for=${id}>${text}</label><${Select} id=${id} ...${choice} />${children}</div>
+  `;
+
+// A field of a form, with its name above and a note below.
+export const Field = ({ text, note, children }) =>
+  html`<label>${text}${children}${note && html`<small>${note}</small>`}</label>`;
+
+export const RATES = [['0.1', '10 %'], ['0.05', '5 %'], ['0.01', '1 %'], ['0.001', '0.1 %'], ['0.0001', '0.01 %']];
+
+export const NO_LABEL = { label: '', normal: [] };
+export const labelChoice = ({ label, normal }) => (label ? { label, normal } : {});
 
 // Which column is the label, and which of its values normal rows have; ``value`` is {label, normal}.
 export function LabelFields({ columns, value, onChange, note }) {
@@ -52,7 +69,7 @@ export function LabelFields({ columns, value, onChange, note }) {
   const choose = (name) => {
     const chosen = candidates.find((c) => c.name === name);
     // the most frequent value is the likeliest to be normal
-    onChange(chosen ? { label: name, normal: [chosen.values[0][0]] } : { label: '', normal: [] });
+    onChange(chosen ? { label: name, normal: [chosen.values[0][0]] } : NO_LABEL);
   };
   const toggle = (name) => {
     const { normal } = value;
@@ -62,22 +79,20 @@ export function LabelFields({ columns, value, onChange, note }) {
   const box = (name) =>
     html`<input type="checkbox" value=${name} checked=${value.normal.includes(name)} onChange=${() => toggle(name)} />`;
   return html`
-    <label>
-      Label column
+    <${Field} text="Label column" note="The column that tells normal rows from anomalies, if there is one.">
       <${Select} id="label" value=${value.label} onChange=${choose}
         options=${[['', 'None: all rows are normal'], ...candidates.map((c) => [c.name, c.name])]} />
-      <small>The column that tells normal rows from anomalies, if there is one.</small>
-    </label>
+    <//>
     ${column && html`
       <div class="field">
         Normal value
-        <div class="values" role="group" aria-label="Values of normal rows">
-          ${column.values.map(([name, n]) => html`<label key=${name}>${box(name)}${name} (${count(n)})</label>`)}
+        <div class="values actions" role="group" aria-label="Values of normal rows">
+          ${column.values.map(([name, n]) =>
+            html`<label key=${name} class="choice">${box(name)}${name} (${count(n)})</label>`
+          )}
         </div>
         <small>${note}</small>
       </div>
     `}
   `;
 }
-
-export const labelChoice = ({ label, normal }) => (label ? { label, normal } : {});

@@ -2,44 +2,60 @@
 
 import { download, get, send, Trouble } from './api.js';
 import { Sheet } from './components.js';
-import { make, percent } from './dom.js';
-import { driftSheet } from './drift_table.js';
-import { driversSheet, healthSheet, modelSheet, summarySheet } from './panels.js';
-import { LinkButton, Select, when } from './parts.js';
+import { Drift } from './drift_table.js';
+import { Drivers, Health, Model, Summary } from './panels.js';
+import { ChoiceLine, LinkButton, when } from './parts.js';
 import { attempt, go, say } from './shell.js';
-import { thresholdSheets } from './threshold.js';
+import { percent } from './text.js';
+import { Threshold } from './threshold.js';
 import { Timeline } from './timeline.js';
 import { html, useState } from './vendor/preact.js';
 
 const NAMES = ['the report', 'scores over time', 'other scorings', 'the link to the model'];
 
-export async function showResult(view, id) {
+export async function resultView(id) {
   const job = await get(`/v1/jobs/${id}`);
-  if (!job.scores) {
-    go(`#/jobs/${id}`);
-    return;
-  }
+  if (!job.scores) return go(`#/jobs/${id}`);
   const addresses = [`/v1/jobs/${id}/report`, `/v1/jobs/${id}/timeline`, '/v1/jobs', '/v1/models'];
   const parts = await Promise.allSettled(addresses.map(get));
   const [data, timeline, jobs = [], models = []] = parts.map(({ value }) => value);
   const table = data?.table ?? job.title;
-  const linked = data && models.some((m) => m.id === job.model);
-  const model = linked ? html`<a href=${`#/models/${job.model}`}>${data.model}</a>` : data?.model;
-  view.title(`${table}: anomalies`);
-  view.show(html`
+  const linked = models.some((m) => m.id === job.model);
+  const model = linked ? html`<a href=${`#/models/${job.model}`}>${data?.model}</a>` : data?.model;
+  const body = html`
     ${data && html`<p class="quiet">Scored with ${model} · ${data.made}</p>`}
     <${Downloads} id=${id} table=${table} bad=${job.scores.bad_cells ?? 0} />
-  `);
-  if (data) view.add(summarySheet(data), ...thresholdSheets(data, keeping(data, job)), driversSheet(data));
-  if (timeline) view.show(html`<${Timeline} job=${id} first=${timeline} rate=${job.scores.false_alarm_rate} />`);
-  view.show(html`<${Comparisons} job=${job} jobs=${jobs} />`);
-  if (data) view.add(driftSheet(data), modelSheet(data), healthSheet(data));
-  const failed = parts.map(({ reason }, i) => ({ reason, name: NAMES[i] })).filter(({ reason }) => reason);
-  if (failed.length) {
-    const reasons = [...new Set(failed.map(({ reason }) => reason.message))].join(' ');
-    throw new Trouble(`Not shown: ${failed.map(({ name }) => name).join(', ')}. ${reasons}`, failed[0].reason.status);
-  }
+    ${data && html`
+      <${Summary} data=${data} />
+      <${Threshold} data=${data} keep=${(rate) => keep(data, job, rate)} />
+      <${Drivers} data=${data} />
+    `}
+    ${timeline && html`<${Timeline} job=${id} first=${timeline} rate=${job.scores.false_alarm_rate} />`}
+    <${Comparisons} job=${job} jobs=${jobs} />
+    ${data && [Drift, Model, Health].map((Part) => html`<${Part} data=${data} />`)}
+  `;
+  return { title: `${table}: anomalies`, body, trouble: troubleOf(parts) };
 }
+
+// What of the page cannot be shown, and why.
+function troubleOf(parts) {
+  const failed = parts.map(({ reason }, i) => ({ reason, name: NAMES[i] })).filter(({ reason }) => reason);
+  if (!failed.length) return null;
+  const reasons = [...new Set(failed.map(({ reason }) => reason.message))].join(' ');
+  return new Trouble(`Not shown: ${failed.map(({ name }) => name).join(', ')}. ${reasons}`, failed[0].reason.status);
+}
+
+// Makes the false-alarm rate at the slider the model's own.
+const keep = (data, job, rate) =>
+  attempt(async () => {
+    await send('PATCH', `/v1/models/${job.model}`, { false_alarm_rate: rate });
+    const still = percent(rate) === percent(data.rate) ? 'the former threshold' : percent(data.rate);
+    say(
+      `The target false-alarm rate of ${data.model} is now ${percent(rate)}. ` +
+        `This page still shows the rows flagged at ${still}.`,
+      false,
+    );
+  });
 
 // ``bad`` is the number of cells that could not be read.
 function Downloads({ id, table, bad }) {
@@ -65,45 +81,13 @@ function Comparisons({ job, jobs }) {
   const others = jobs.filter((other) => other.scores && other.id !== job.id);
   const sorted = [...others.filter((o) => o.table === job.table), ...others.filter((o) => o.table !== job.table)];
   const [other, setOther] = useState(sorted[0]?.id);
-  if (!sorted.length) return null;
   const name = (o) => `${o.title}, ${when(o.created)}${o.table === job.table ? ', the same table' : ''}`;
-  return html`
+  return sorted.length > 0 && html`
     <${Sheet} title="Compare with another scoring">
-      <div class="actions">
-        <label for="other-scoring">Scoring</label>
-        <${Select} id="other-scoring" value=${other} options=${sorted.map((
-          o,
-        ) => [o.id, name(o)])} onChange=${setOther} />
+      <${ChoiceLine} id="other-scoring" text="Scoring" value=${other} options=${sorted.map((o) => [o.id, name(o)])}
+        onChange=${setOther}>
         <${LinkButton} href=${`#/results/${other}/compare/${job.id}`}>Compare<//>
-      </div>
+      <//>
     <//>
   `;
-}
-
-// A button that makes the false-alarm rate at the slider the model's own.
-function keeping(data, job) {
-  let wanted = data.rate;
-  const keep = () =>
-    attempt(async () => {
-      await send('PATCH', `/v1/models/${job.model}`, { false_alarm_rate: wanted });
-      const still = percent(wanted) === percent(data.rate) ? 'the former threshold' : percent(data.rate);
-      say(
-        `The target false-alarm rate of ${data.model} is now ${percent(wanted)}. ` +
-          `This page still shows the rows flagged at ${still}.`,
-        false,
-      );
-    });
-  const button = make('button', {
-    id: 'keep',
-    text: 'Use this false-alarm rate from now on',
-    attributes: { type: 'button' },
-    on: { click: keep },
-  });
-  return {
-    buttons: [button],
-    onMove: (i, rate) => {
-      wanted = rate;
-      button.disabled = i === data.scores.threshold_index || rate >= 1;
-    },
-  };
 }

@@ -1,11 +1,22 @@
 // A table that has just come in: what has to be decided and the start of a fit first, then its columns.
 
-import { get, send } from './api.js';
+import { get } from './api.js';
 import { columnChoice, ColumnTable, proposal } from './columns.js';
 import { Sheet } from './components.js';
-import { count, plural } from './dom.js';
-import { labelChoice, LabelFields, LinkButton, RATES, Select, versionName } from './parts.js';
-import { attempt, go } from './shell.js';
+import {
+  ChoiceLine,
+  Field,
+  labelChoice,
+  LabelFields,
+  LinkButton,
+  NO_LABEL,
+  RATES,
+  Select,
+  typed,
+  versionName,
+} from './parts.js';
+import { attempt, start } from './shell.js';
+import { count, plural } from './text.js';
 import { html, useState } from './vendor/preact.js';
 
 const PRESETS = { default: 'default', paper: 'paper: a network, trained for minutes' };
@@ -15,57 +26,46 @@ const COLUMNS_NOTE =
   'Exclude what says nothing about a row, such as a number that only identifies it, and correct a type that was ' +
   'recognised wrongly.';
 
-export async function showSetup(view, id) {
+export async function setupView(id) {
   const addresses = [`/v1/tables/${id}`, '/v1/models', '/v1/service'];
   const [table, models, service] = await Promise.all(addresses.map(get));
-  view.title(table.name);
-  view.show(html`<${Setup} table=${table} models=${models} service=${service} />`);
-}
-
-function Setup({ table, models, service }) {
-  const columns = plural(table.columns.length, 'column', 'columns');
+  const columns = plural(table.columns.length, 'column');
   const few = table.rows < 2;
-  return html`
+  const body = html`
     <p class="lead">
       ${few
         ? `1 row and ${columns}: it can be scored with a model that is there. To fit a model, at least 2 rows are ` +
           'needed, better some hundred.'
-        : `${plural(table.rows, 'row', 'rows')}, ${columns}.`}
+        : `${plural(table.rows, 'row')}, ${columns}.`}
     </p>
     ${models.length > 0 && html`<${WithModel} table=${table} models=${models} />`}
     ${few
       ? html`<${LinkButton} href="#/">Choose another file<//>`
       : html`<${FitForm} table=${table} service=${service} />`}
   `;
+  return { title: table.name, body };
 }
 
 function WithModel({ table, models }) {
   const [model, setModel] = useState(models[0].id);
-  const start = () =>
-    attempt(async () => {
-      const job = await send('POST', '/v1/scorings', { table: table.id, model });
-      go(`#/jobs/${job.id}`);
-    });
   return html`
     <${Sheet} title="Score it with a model you have">
-      <div class="actions">
-        <label for="model">Model</label>
-        <${Select} id="model" value=${model} options=${models.map((
-          m,
-        ) => [m.id, versionName(m)])} onChange=${setModel} />
-        <button id="score-with" type="button" onClick=${start}>Score it</button>
-      </div>
-      <//>
+      <${ChoiceLine} id="model" text="Model" value=${model} options=${models.map((m) => [m.id, versionName(m)])}
+        onChange=${setModel}>
+        <button id="score-with" type="button" onClick=${() => start('scorings', { table: table.id, model })}>
+          Score it
+        </button>
+        <//>
+        <//>
   `;
 }
 
 const markersOf = (text) => text.split(',').map((word) => word.trim()).filter(Boolean);
 
 function FitForm({ table, service }) {
-  const [columns, setColumns] = useState(table.columns);
-  const [notes, setNotes] = useState(table.notes);
+  const [{ columns, notes }, setRead] = useState(table);
   const [chosen, setChosen] = useState(() => proposal(table.columns));
-  const [label, setLabel] = useState({ label: '', normal: [] });
+  const [label, setLabel] = useState(NO_LABEL);
   const [markers, setMarkers] = useState('');
   const [name, setName] = useState(table.name.replace(/\.[a-z0-9]+(\.[a-z0-9]+)?$/i, '').slice(0, 100) || 'model');
   const [rate, setRate] = useState('auto');
@@ -82,14 +82,13 @@ function FitForm({ table, service }) {
   const readAgain = async () => {
     setReading(true);
     await attempt(async () => {
-      const query = markersOf(markers).map((word) => `missing=${encodeURIComponent(word)}`).join('&');
-      const { columns: found, notes: said } = await get(`/v1/tables/${table.id}${query ? `?${query}` : ''}`);
+      const query = new URLSearchParams(markersOf(markers).map((word) => ['missing', word]));
+      const found = await get(`/v1/tables/${table.id}?${query}`);
       const before = proposal(columns);
       const isOwn = ([name, { use, type }]) => use !== before[name].use || type !== before[name].type;
-      setColumns(found);
-      setNotes(said);
+      setRead(found);
       // what somebody has chosen stays
-      setChosen((now) => ({ ...proposal(found), ...Object.fromEntries(Object.entries(now).filter(isOwn)) }));
+      setChosen((now) => ({ ...proposal(found.columns), ...Object.fromEntries(Object.entries(now).filter(isOwn)) }));
     });
     setReading(false);
   };
@@ -100,80 +99,63 @@ function FitForm({ table, service }) {
   };
   const submit = (event) => {
     event.preventDefault();
-    attempt(async () => {
-      const trained = preset === 'paper' ? { preset, config: steps ? { 'network.n_steps': Number(steps) } : {} } : {};
-      const job = await send('POST', '/v1/fits', {
-        table: table.id,
-        name: name.trim() || 'model',
-        false_alarm_rate: rate === 'auto' ? 'auto' : Number(rate),
-        missing: markersOf(markers),
-        score: true,
-        ...columnChoice(columns, chosen),
-        ...labelChoice(label),
-        ...trained,
-        ...(decimal ? { decimal } : {}),
-      });
-      go(`#/jobs/${job.id}`);
+    const trained = preset === 'paper' ? { preset, config: steps ? { 'network.n_steps': Number(steps) } : {} } : {};
+    start('fits', {
+      table: table.id,
+      name: name.trim() || 'model',
+      false_alarm_rate: rate === 'auto' ? 'auto' : Number(rate),
+      missing: markersOf(markers),
+      score: true,
+      ...columnChoice(columns, chosen),
+      ...labelChoice(label),
+      ...trained,
+      ...(decimal ? { decimal } : {}),
     });
   };
   const used = columns.filter((c) => chosen[c.name].use).length;
-  const typed = (set) => (event) => set(event.target.value);
   return html`
     <form onSubmit=${submit}>
       <${Sheet} title="Fit a model to this table">
-        <div class="form">
+        <div class="form grid">
           <${LabelFields} columns=${columns} value=${label} onChange=${chooseLabel} note=${LABEL_NOTE} />
-          <label>
-            Missing markers
+          <${Field} text="Missing markers"
+            note="What stands for a missing value besides empty cells and NA, separated by commas.">
             <input id="missing" type="text" value=${markers} placeholder="such as ?, -999, unknown"
               onInput=${typed(setMarkers)} onChange=${readAgain} onKeyDown=${enter} />
-            <small>What stands for a missing value besides empty cells and NA, separated by commas.</small>
-          </label>
-          <label>
-            Target false-alarm rate
-            <${Select} id="rate" value=${rate} onChange=${setRate}
-              options=${[['auto', 'automatic'], ...RATES]} />
-            <small>The share of normal rows that may be flagged; automatic is 1 %, or what the rows support.</small>
-          </label>
-          <label>
-            Decimal sign
-            <${Select} id="decimal" value=${decimal} onChange=${setDecimal} options=${DECIMALS} />
-            <small>Of numbers that are written as text.</small>
-          </label>
-          <label>Name<input id="name" type="text" maxlength="100" required value=${name} onInput=${typed(
-            setName,
-          )} /></label>
+            <//>
+            <${Field} text="Target false-alarm rate"
+              note="The share of normal rows that may be flagged; automatic is 1 %, or what the rows support.">
+              <${Select} id="rate" value=${rate} onChange=${setRate} options=${[['auto', 'automatic'], ...RATES]} />
+              <//>
+              <${Field} text="Decimal sign" note="Of numbers that are written as text.">
+                <${Select} id="decimal" value=${decimal} onChange=${setDecimal} options=${DECIMALS} />
+                <//>
+                <${Field} text="Name">
+            <input id="name" type="text" maxlength="100" required value=${name} onInput=${typed(setName)} />
+          <//>
           ${service.presets.length > 1 && html`
-            <label>
-              Preset
+            <${Field} text="Preset">
               <${Select} id="preset" value=${preset} onChange=${setPreset}
                 options=${service.presets.map((value) => [value, PRESETS[value] || value])} />
-            </label>
+              <//>
           `}
           ${preset === 'paper' && html`
-            <label>
-              Training steps
+            <${Field} text="Training steps">
               <input id="steps" type="number" min="1" max="100000" placeholder="as the preset has it" value=${steps}
                 onInput=${typed(setSteps)} />
-            </label>
+              <//>
           `}
         </div>
         <div class="actions more">
           <button id="fit" class="primary" type="submit" disabled=${!used}>Fit a model and score this table</button>
           <span class="quiet" role="status">
-            ${reading
-              ? 'Reading the columns again …'
-              : `With ${count(used)} of ${plural(columns.length, 'column', 'columns')}.`}
+            ${reading ? 'Reading the columns again …' : `With ${count(used)} of ${plural(columns.length, 'column')}.`}
           </span>
         </div>
         <//>
         <${Sheet} title="Columns">
           <p>${COLUMNS_NOTE}</p>
-          ${notes.length > 0 && html`
-            <ul class="notes">
-              ${notes.map((text) => html`<li>${text[0].toUpperCase() + text.slice(1)}.</li>`)}
-            </ul>
-          `}
+          <ul class="notes">${notes.map((text) => html`<li>${text[0].toUpperCase() + text.slice(1)}.</li>`)}</ul>
           <${ColumnTable} columns=${columns} chosen=${chosen} onChange=${change} />
           <//>
           </form>

@@ -1,7 +1,7 @@
-// What all views share: messages, and moving between views.
+// What all views share: messages, moving between views, starting a job.
 
-import { setToken, token, Trouble } from './api.js';
-import { make } from './dom.js';
+import { send, setToken, token, Trouble } from './api.js';
+import { html, render, useLayoutEffect, useRef } from './vendor/preact.js';
 
 const news = document.getElementById('news');
 const main = document.getElementById('main');
@@ -16,12 +16,9 @@ export function say(text, isError = true) {
     news.hidden = true;
     (last.isConnected ? last : main).focus({ preventScroll: true });
   };
-  news.replaceChildren(
-    make('p', { text }),
-    make('button', { text: 'Close', attributes: { type: 'button' }, on: { click: close } }),
-  );
+  render(html`<p>${text}</p><button type="button" onClick=${close}>Close</button>`, news);
   news.hidden = false;
-  news.classList.toggle('good', !isError);
+  news.classList.toggle('fine', !isError);
   if (isError) news.scrollIntoView({ block: 'nearest' });
 }
 
@@ -53,37 +50,40 @@ export async function attempt(action) {
   }
 }
 
+// Starts a job and goes to it.
+export const start = (kind, wanted) =>
+  attempt(async () => {
+    const job = await send('POST', `/v1/${kind}`, wanted);
+    go(`#/jobs/${job.id}`);
+  });
+
 function askToken() {
-  const input = make('input', {
-    id: 'token',
-    attributes: { type: 'password', autocomplete: 'current-password', required: true },
-  });
-  const form = make(
-    'form',
-    { class: 'sheet token' },
-    make('h1', { text: 'This service asks for a token' }),
-    // password managers keep a token under a name
-    make('input', { attributes: { type: 'text', autocomplete: 'username', value: 'ptad', hidden: true } }),
-    make(
-      'div',
-      { class: 'form' },
-      make(
-        'label',
-        {},
-        'Token',
-        input,
-        make('small', { text: 'Whoever runs the service knows it. It is kept in this tab only.' }),
-      ),
-      make('button', { class: 'primary', text: 'Go on', attributes: { type: 'submit' } }),
-    ),
-  );
-  form.addEventListener('submit', (event) => {
-    event.preventDefault();
-    setToken(input.value.trim());
-    go(location.hash || '#/');
-  });
   if (token()) say('The service does not accept this token. Check it, or ask whoever runs the service.');
   setToken('');
-  main.replaceChildren(form);
-  input.focus();
+  render(html`<${TokenForm} />`, main);
+}
+
+function TokenForm() {
+  const input = useRef(null);
+  useLayoutEffect(() => input.current.focus(), []);
+  const submit = (event) => {
+    event.preventDefault();
+    setToken(input.current.value.trim());
+    go(location.hash || '#/');
+  };
+  // password managers keep a token under a name
+  return html`
+    <form class="sheet token" onSubmit=${submit}>
+      <h1>This service asks for a token</h1>
+      <input type="text" autocomplete="username" value="ptad" hidden />
+      <div class="form grid">
+        <label>
+          Token
+          <input id="token" type="password" autocomplete="current-password" required ref=${input} />
+          <small>Whoever runs the service knows it. It is kept in this tab only.</small>
+        </label>
+        <button class="primary" type="submit">Go on</button>
+      </div>
+    </form>
+  `;
 }

@@ -1,30 +1,20 @@
 // A place to drop a file, and its way to the service.
 
 import { upload } from './api.js';
-import { percent } from './dom.js';
+import { Meter } from './parts.js';
 import { attempt, hush } from './shell.js';
+import { percent } from './text.js';
 import { html, useEffect, useRef, useState } from './vendor/preact.js';
 
 const ACCEPT = '.csv,.tsv,.tab,.parquet,.pq,.feather,.arrow,.ipc,.jsonl,.ndjson,.json,.xlsx,.xlsm,.xlsb,.xls,.ods,' +
   '.gz,.bz2,.zst,.lz4,.xz';
 
-const Icon = () =>
-  html`
-    <svg viewBox="0 0 48 48" aria-hidden="true">
-      <path d="M10 30v8h28v-8M24 32V10M15 19l9-9 9 9" />
-    </svg>
-  `;
-
 function Sending({ file, share, onStop }) {
   const reading = share === 1;
-  const text = reading ? `Reading ${file.name} …` : `Sending ${file.name}${share ? `, ${percent(share)}` : ''} …`;
-  const now = share === null || reading ? undefined : Math.round(100 * share);
   return html`
     <div class="sheet">
-      <p>${text}</p>
-      <div class=${reading ? 'meter unknown' : 'meter'} role="progressbar" aria-label="Upload" aria-valuenow=${now}>
-        <i style=${{ '--size': `${100 * (share ?? 0)}%` }} />
-      </div>
+      <p>${reading ? 'Reading' : 'Sending'} ${file.name}${share && !reading ? `, ${percent(share)}` : ''} …</p>
+      <${Meter} label="Upload" share=${reading ? null : share ?? 0} />
       <button id="stop-upload" type="button" onClick=${onStop}>Stop</button>
     </div>
   `;
@@ -71,7 +61,9 @@ export function Upload({ text, hint, then, compact = false, id = 'file', example
   return html`
     <label class=${`drop ${compact ? 'compact' : ''} ${over ? 'over' : ''}`} onDragEnter=${drag(true)}
       onDragOver=${drag(true)} onDragLeave=${drag(false)} onDrop=${drag(false)}>
-      <${Icon} />
+      <svg class="act" viewBox="0 0 48 48" aria-hidden="true">
+        <path d="M10 30v8h28v-8M24 32V10M15 19l9-9 9 9" />
+      </svg>
       <input id=${id} type="file" accept=${ACCEPT} ref=${input} onChange=${chosen} />
       <b>${text}</b>
       <span class="quiet">${hint}</span>
