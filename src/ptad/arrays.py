@@ -11,8 +11,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-Array = Any
+Array = Any  # a numpy array or a torch tensor: the same code serves both
+Matrix = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 CONSTANT_BYTES = 2**16  # constants up to this size stay on the device once they were there
 

@@ -1,19 +1,28 @@
-"""What scikit-learn asks of a detector: its methods with its signs, its checks of the input, its tags."""
+"""What scikit-learn asks of a detector: its methods with its signs, its checks of parameters and input, its tags."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin, TransformerMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ptad.errors import DataError
+from ptad.arrays import Matrix
+from ptad.calibration import check_rate
+from ptad.config import Config, make_config
+from ptad.errors import DataError, SettingError
 from ptad.table_model import TableModel
 from ptad.tables.conversion import as_frame, as_table
+from ptad.tables.inference import check_types
+from ptad.tables.number_format import check_signs
 
-Array = NDArray[np.float64]
+READING = ("types", "missing", "drop", "only", "decimal", "thousands")  # parameters that say how a table is read
+# Where it runs and what it says is for the next machine to choose; settings are saved as a whole.
+SAVED = ("preset", "false_alarm_rate", *READING, "random_state")
 
 
 class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator):
@@ -23,7 +32,7 @@ class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator)
     :class:`ptad.table_model.TableModel`.
     """
 
-    def score_samples(self, X: Any) -> Array:
+    def score_samples(self, X: Any) -> Matrix:
         """Return the negated anomaly score: higher is more normal (scikit-learn's sign).
 
         Parameters
@@ -38,7 +47,7 @@ class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator)
         """
         return -self._scores(X)
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any) -> Matrix:
         """Return ``score_samples - offset_``: negative for anomalies.
 
         Parameters
@@ -69,7 +78,7 @@ class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator)
         """
         return np.where(self.decision_function(X) < 0.0, -1, 1)
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any) -> Matrix:
         """Return the rows as the first term sees them: residuals per column (default) or the P-space (paper).
 
         Parameters
@@ -137,3 +146,28 @@ class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator)
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = []  # residuals are float64 whatever comes in
         return tags
+
+
+def check_parameters(estimator: Any) -> Config:
+    """Return all settings in force; raise if a parameter or a setting is out of its range."""
+    for name in ("types", "config"):
+        value = getattr(estimator, name)
+        if value is not None and not isinstance(value, Mapping | Config):
+            raise SettingError(f"The '{name}' parameter of PTAD must be a mapping. Got {value!r} instead.")
+    check_signs(estimator.decimal, estimator.thousands)
+    check_types(estimator.types if isinstance(estimator.types, Mapping) else {})
+    if not isinstance(estimator.strict, bool | np.bool_):
+        raise SettingError(f"The 'strict' parameter of PTAD must be true or false. Got {estimator.strict!r} instead.")
+    if not isinstance(estimator.verbose, int) or estimator.verbose < 0:
+        raise SettingError(f"The 'verbose' parameter of PTAD must be 0, 1 or more. Got {estimator.verbose!r} instead.")
+    try:
+        check_random_state(estimator.random_state)
+    except ValueError as error:
+        raise SettingError(
+            "The 'random_state' parameter of PTAD must be None, a RandomState or a number from 0 to 2**32 - 1. "
+            f"Got {estimator.random_state!r} instead."
+        ) from error
+    if not isinstance(estimator.device, str):
+        raise SettingError(f"The 'device' parameter of PTAD must be text. Got {estimator.device!r} instead.")
+    check_rate(estimator.false_alarm_rate)
+    return make_config(estimator.preset, estimator.config)

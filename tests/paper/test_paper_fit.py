@@ -17,7 +17,7 @@ from ptad.devices import resolve_device
 from ptad.errors import SettingError, TrainingError
 from ptad.paper.loss import PARTS
 from ptad.paper.optimizer import Optimizer
-from ptad.paper.trainer import Trainer
+from ptad.paper.training import Trainer
 from ptad.terms.network import NetworkTerm
 
 Fit = Callable[..., NetworkTerm]
