@@ -43,18 +43,10 @@ class CalibrationSettings(Settings):
 
 @dataclass(frozen=True)
 class Plan:
-    """Which rows are held out of which fit.
+    """Which rows are held out of which fit."""
 
-    Attributes
-    ----------
-    held_out : list of ndarray
-        Rows of each fold; a fit without them evaluates them. Empty without calibration.
-    final : ndarray or None
-        Rows of the fit that scores new rows; None if it is that of the only fold.
-    """
-
-    held_out: list[Indices]
-    final: Indices | None
+    held_out: list[Indices]  # rows of each fold; a fit without them evaluates them. Empty without calibration
+    final: Indices | None  # rows of the fit that scores new rows; None if it is that of the only fold
 
     @property
     def n_calibration(self) -> int:
@@ -107,19 +99,8 @@ def held_out_scores(
 ) -> tuple[Matrix, Units]:
     """Return the scores of calibration rows, each in units that the rows of its own group had no part in.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n, n_terms)
-        Values of the calibration rows, each by terms that were fitted without the row.
-    groups : ndarray of shape (n,)
-        Numbers from 0 on.
-    standardised, weights : ndarray of shape (n_terms,)
-
-    Returns
-    -------
-    scores : ndarray of shape (n,)
-    units : Units
-        Those of all rows, for new rows.
+    Also returned are the units of all rows, for new rows. ``values`` (n, n_terms) are by terms that were fitted without
+    the row; ``groups`` (n,) are numbers from 0 on.
     """
     everything = Units.of(values, standardised)
     scores = np.empty(len(values))

@@ -105,24 +105,14 @@ class Pipeline:
 
 @dataclass
 class Detector:
-    """A fitted model for encoded rows.
-
-    Attributes
-    ----------
-    units : Units
-        What makes the values of the terms comparable.
-    calibration : Calibration or None
-        Scores of calibration rows.
-    held_out_scores : ndarray of shape (n_rows,)
-        Scores of the training rows by models that were fitted without them; NaN where there is none.
-    """
+    """A fitted model for encoded rows."""
 
     config: Config
     features: Features
     pipeline: Pipeline
-    units: Units
-    calibration: Calibration | None
-    held_out_scores: Matrix
+    units: Units  # what makes the values of the terms comparable
+    calibration: Calibration | None  # scores of calibration rows
+    held_out_scores: Matrix  # (n_rows,), of the training rows by models fitted without them; NaN where there is none
 
     @classmethod
     def fit(

@@ -40,18 +40,10 @@ _ATTEMPTS = 1000  # a reader that meets a saver looks again
 
 @dataclass(frozen=True)
 class Bundle:
-    """A bundle that is open for reading: its manifest, and its arrays once it is known what they have to be.
+    """A bundle that is open for reading: its manifest, and its arrays once it is known what they have to be."""
 
-    Attributes
-    ----------
-    content : dict
-        The manifest, whose format, version and checksum are right.
-    digest : str
-        SHA-256 of the manifest, which names the checksum of the arrays: two bundles with the same digest are the same.
-    """
-
-    content: dict[str, Any]
-    digest: str
+    content: dict[str, Any]  # the manifest, whose format, version and checksum are right
+    digest: str  # SHA-256 of the manifest, which names the checksum of the arrays: it tells bundles apart
     _tensors: int  # the open file
 
     def shapes(self) -> dict[str, tuple[int, ...]]:

@@ -23,12 +23,12 @@ import torch
 from torch import Tensor
 
 from ptad.paper.loss import cell_errors
-from ptad.paper.network import Network, Output, Reference
+from ptad.paper.network import Context, Network, Output
 from ptad.paper.settings import NetworkSettings
 from ptad.paper.transport import euclidean_cost, matched_cost, scaled_plan, sinkhorn_potentials
 
 #: The parts of the score, in the order of ``Scores.parts``.
-PARTS = ("reconstruction", "basis", "prototype", "missing")
+SCORE_PARTS = ("reconstruction", "basis", "prototype", "missing")
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Scores:
     prototype: Matched
 
     def parts(self) -> Tensor:
-        """Return what each of ``PARTS`` adds to the score, (n, 4)."""
+        """Return what each of ``SCORE_PARTS`` adds to the score, (n, 4)."""
         return torch.stack(
             [self.errors.sum(dim=-1), self.basis.value, self.prototype.value, self.missing.sum(dim=-1)], dim=-1
         )
@@ -132,20 +132,14 @@ class Scorer:
     NOTE[PAPER-01] Context ``reference``: every row attends to fixed training rows and to itself. Context ``batch``:
     rows attend to the rows scored beside them, as in the text.
 
-    Parameters
-    ----------
-    network : Network
-        Trained; it is put into double precision and frozen.
-    reference : Tensor
-        (n_reference, n_encoded), the training rows that stand for all.
-    indicator_errors : pair of Tensor
-        (n_encoded,) each: what an observed and what a missing cell adds to the score.
+    ``reference`` (n_reference, n_encoded) are the training rows that stand for all, ``indicator_errors`` (n_encoded,)
+    each what an observed and what a missing cell adds to the score.
     """
 
     def __init__(self, network: Network, reference: Tensor, indicator_errors: tuple[Tensor, Tensor]) -> None:
         self.network = network.double().eval().requires_grad_(False)
         self.indicator_errors = indicator_errors
-        self.reference: Reference | None = None
+        self.reference: Context | None = None
         self.potentials: Potentials | None = None
         if network.settings.context == "reference":
             with torch.no_grad():

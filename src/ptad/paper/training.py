@@ -25,7 +25,7 @@ from torch import Tensor
 from ptad.errors import TrainingError
 from ptad.paper.checkpoint import Checkpoint
 from ptad.paper.loop import Loop
-from ptad.paper.loss import PARTS, loss_parts
+from ptad.paper.loss import LOSS_PARTS, loss_parts
 from ptad.paper.network import Network, context_rows
 from ptad.paper.optimizer import Optimizer, learning_rates
 from ptad.paper.parallel import current_parallel, reseed, share_of_batch
@@ -140,7 +140,7 @@ class Trainer:
         rates = torch.from_numpy(learning_rates(rate, settings.n_steps, settings.warmup_epochs * epoch))
         rates = rates.to(self.device)
         average = None if self.group is None else self._average_gradients
-        self.loop = Loop(self.network, self._noisy_loss, PARTS, optimizer, rates, self.generator, average)
+        self.loop = Loop(self.network, self._noisy_loss, LOSS_PARTS, optimizer, rates, self.generator, average)
         self.rows = self.data.train if self.full_batch else self.data.train[: self.share].clone()
         self.best_loss = torch.full((), math.inf, device=self.device)
         self.best = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}

@@ -39,30 +39,16 @@ class ColumnSums:
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """The map from encoded rows to points, fitted on reference rows.
-
-    Attributes
-    ----------
-    low, width : (n_numbers,)
-        Range of every number among the reference rows.
-    knots : (n_numbers, n_knots)
-        Their sorted values, in units of the range.
-    middle : (n_numbers,)
-        Median, which stands in for a missing value.
-    corners : (n_known,)
-        Length of the coordinate of every category; 0 for those that no reference row has, which are unseen.
-    common : (n_known,)
-        1 for categories that are common among the reference rows, 0 for the others.
-    """
+    """The map from encoded rows to points, fitted on reference rows."""
 
     features: Features
     rank_weight: float
-    low: Array
-    width: Array
-    knots: Array
-    middle: Array
-    corners: Array
-    common: Array
+    low: Array  # (n_numbers,), the smallest value of every number among the reference rows
+    width: Array  # (n_numbers,), its range
+    knots: Array  # (n_numbers, n_knots), its sorted values, in units of the range
+    middle: Array  # (n_numbers,), its median, which stands in for a missing value
+    corners: Array  # (n_known,), length of every category's coordinate; 0 for one that no reference row has: unseen
+    common: Array  # (n_known,), 1 for categories that are common among the reference rows, 0 for the others
     device: str = "cpu"
 
     @classmethod

@@ -19,7 +19,7 @@ from ptad.errors import DataError, TrainingError
 from ptad.layout import require
 from ptad.paper.encoding import Encoding
 from ptad.paper.network import Network, context_rows, empty_network, network_layouts
-from ptad.paper.scores import PARTS, Scorer, Scores
+from ptad.paper.scores import SCORE_PARTS, Scorer, Scores
 from ptad.paper.settings import NetworkSettings
 from ptad.paper.training import train_network
 from ptad.reference import Batch, Reference
@@ -32,20 +32,7 @@ N_PROBES = 256  # training rows whose scores are checked after a fit
 
 
 class NetworkTerm(Term):
-    """The score of a trained network, higher for anomalies.
-
-    Attributes
-    ----------
-    settings : NetworkSettings
-    encoding : Encoding
-        How rows become what the network sees; ``encoding.column`` names the column of each encoded one.
-    scorer : Scorer
-        The frozen network with its reference rows.
-    reference_index : ndarray
-        The rows of the model's reference that the network attends to.
-    history : list of dict
-        Loss parts per interval.
-    """
+    """The score of a trained network, higher for anomalies; ``history`` holds the parts of its loss per interval."""
 
     standardised = False
     chunked: ClassVar[bool] = False
@@ -63,7 +50,7 @@ class NetworkTerm(Term):
         self.batch_size = settings.batch_size if settings.context == "batch" else None
         self.encoding = encoding
         self.history = history
-        self.reference_index = reference_index
+        self.reference_index = reference_index  # the rows of the model's reference that the network attends to
         self.reference = encoding.encode(reference.rows[reference_index])
         self.scorer = Scorer(network, self.reference, encoding.indicator_errors())
         column = torch.from_numpy(encoding.column).to(self.device)
@@ -145,7 +132,9 @@ class NetworkTerm(Term):
 
     def parts(self, batch: Batch | Array) -> dict[str, Array]:
         """Return what reconstruction, basis vectors, prototypes and missing values add to the score, (n,) each."""
-        return dict(zip(PARTS, self._gather(batch, lambda scores: scores.parts().float().unbind(dim=-1)), strict=True))
+        return dict(
+            zip(SCORE_PARTS, self._gather(batch, lambda scores: scores.parts().float().unbind(dim=-1)), strict=True)
+        )
 
     def explain(self, batch: Batch | Array) -> TermValues:
         """Return the values with the columns they come from."""
