@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -150,24 +150,28 @@ class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator)
 
 def check_parameters(estimator: Any) -> Config:
     """Return all settings in force; raise if a parameter or a setting is out of its range."""
-    for name in ("types", "config"):
-        value = getattr(estimator, name)
-        if value is not None and not isinstance(value, Mapping | Config):
-            raise SettingError(f"The '{name}' parameter of PTAD must be a mapping. Got {value!r} instead.")
-    check_signs(estimator.decimal, estimator.thousands)
-    check_types(estimator.types if isinstance(estimator.types, Mapping) else {})
-    if not isinstance(estimator.strict, bool | np.bool_):
-        raise SettingError(f"The 'strict' parameter of PTAD must be true or false. Got {estimator.strict!r} instead.")
-    if not isinstance(estimator.verbose, int) or estimator.verbose < 0:
-        raise SettingError(f"The 'verbose' parameter of PTAD must be 0, 1 or more. Got {estimator.verbose!r} instead.")
-    try:
-        check_random_state(estimator.random_state)
-    except ValueError as error:
-        raise SettingError(
-            "The 'random_state' parameter of PTAD must be None, a RandomState or a number from 0 to 2**32 - 1. "
-            f"Got {estimator.random_state!r} instead."
-        ) from error
-    if not isinstance(estimator.device, str):
-        raise SettingError(f"The 'device' parameter of PTAD must be text. Got {estimator.device!r} instead.")
+    for name, (wanted, fits) in _PARAMETERS.items():
+        if not fits(value := getattr(estimator, name)):
+            raise SettingError(f"The '{name}' parameter of PTAD must be {wanted}. Got {value!r} instead.")
     check_rate(estimator.false_alarm_rate)
+    check_signs(estimator.decimal, estimator.thousands)
+    check_types(estimator.types or {})
     return make_config(estimator.preset, estimator.config)
+
+
+def _is_seed(value: Any) -> bool:
+    try:
+        check_random_state(value)
+    except ValueError:
+        return False
+    return True
+
+
+_PARAMETERS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "types": ("a mapping", lambda value: value is None or isinstance(value, Mapping)),
+    "config": ("a mapping", lambda value: value is None or isinstance(value, Mapping | Config)),
+    "strict": ("true or false", lambda value: isinstance(value, bool | np.bool_)),
+    "verbose": ("0, 1 or more", lambda value: isinstance(value, int) and value >= 0),
+    "device": ("text", lambda value: isinstance(value, str)),
+    "random_state": ("None, a RandomState or a number from 0 to 2**32 - 1", _is_seed),
+}

@@ -102,34 +102,37 @@ class Pretrained(NeighbourTerm):
         y_squared = self._local.factor(found, self._local.settings.ridge)[:, -1, :-1] ** 2
         squared = self._local.reconstructed(found, FIRM_RIDGE)[1] ** 2
         missed = squared[:, :m] + squared[:, m:]
-        cells = [
-            tail / 3.0,  # how far out the value is in its column
-            xp.log(up_to - below + 1e-3) / 3.0,  # how many rows have the same value
-            self._agreement + 0.0 * tail,  # how often two rows agree there: a new value tells more where they do
-            xp.log(gap + 1e-4) / 3.0 + 1.0,  # how far the value is from any of the neighbours'
-            xp.log(missed + 1e-6) / 4.0 + 1.0,  # what the neighbours together cannot rebuild
-            local_tail,  # how far out the value is among the neighbours'
-            floats(apart == 0.0).mean(axis=1),  # how many neighbours have the same value
-            xp.log(spread + 1e-3) / 3.0 + 1.0,  # how much the neighbours differ from each other
-            3.0 * size[:, 0],  # how far the nearest row is in the column, by value
-            3.0 * xp.abs(nearest_by_rank),  # and by rank, which heavy tails leave alone
-        ]
-        summary = [
-            -xp.log(y_squared.sum(axis=1)),  # the value of the term local_reconstruction
-            xp.log(1e-6 - largest(-by_value)),  # of nearest_row
-            xp.log(floats(gap > 0.0).sum(axis=1) + 0.5),  # of unmatched_columns
-            log_mean_exp(tail),  # of tail_probability
-            -xp.log(y_squared[:, :FEW_NEIGHBOURS].sum(axis=1)),  # how much of the fit the nearest ones carry
-            xp.log(distances[:, 0] + 1e-6),  # the nearest, the fifth and the farthest neighbour: how dense it is
-            xp.log(distances[:, min(4, k - 1)] + 1e-6),
-            xp.log(distances[:, k - 1] + 1e-6),
-            log_mean_exp(local_tail),  # the columns that are farthest out among the neighbours
-            xp.log(missed.sum(axis=1) + 1e-6),  # what is missed in all columns
-            xp.log(gap.mean(axis=1) + 1e-4),  # the average column's distance to any neighbour
-            tail.mean(axis=1),  # whether all columns are a little out,
-            largest(tail),  # or one is far out
-        ]
-        return xp.stack(cells, axis=2), xp.stack(summary, axis=1)
+        cells = {
+            "tail": tail / 3.0,  # how far out the value is in its column
+            "equal rows": xp.log(up_to - below + 1e-3) / 3.0,  # a value that many rows have is not new
+            "agreement": self._agreement + 0.0 * tail,  # where rows usually agree, a new value tells more
+            "gap": xp.log(gap + 1e-4) / 3.0 + 1.0,  # whether any neighbour comes near the value
+            "missed": xp.log(missed + 1e-6) / 4.0 + 1.0,  # what all neighbours together cannot rebuild
+            "local tail": local_tail,  # how far out the value is among the neighbours'
+            "equal neighbours": floats(apart == 0.0).mean(axis=1),  # a code that the neighbours share is usual
+            "spread": xp.log(spread + 1e-3) / 3.0 + 1.0,  # a gap tells more where the neighbours agree
+            "nearest by value": 3.0 * size[:, 0],  # where the row differs from the one most like it
+            "nearest by rank": 3.0 * xp.abs(nearest_by_rank),  # the same, whatever the tails of the column
+        }
+        summary = {
+            "local reconstruction": -xp.log(
+                y_squared.sum(axis=1)
+            ),  # the four strongest terms, for the network to weigh
+            "nearest row": xp.log(1e-6 - largest(-by_value)),
+            "unmatched columns": xp.log(floats(gap > 0.0).sum(axis=1) + 0.5),
+            "tail probability": log_mean_exp(tail),
+            # y is found from the nearest neighbour on: its first entries are those of a fit with the nearest alone
+            "few neighbours": -xp.log(y_squared[:, :FEW_NEIGHBOURS].sum(axis=1)),
+            "nearest": xp.log(distances[:, 0] + 1e-6),  # how dense it is around the row, at three distances
+            "fifth": xp.log(distances[:, min(4, k - 1)] + 1e-6),
+            "farthest": xp.log(distances[:, k - 1] + 1e-6),
+            "local tails": log_mean_exp(local_tail),  # the columns that are farthest out among the neighbours
+            "missed": xp.log(missed.sum(axis=1) + 1e-6),  # what is missed by a firm fit, which cannot follow an anomaly
+            "mean gap": xp.log(gap.mean(axis=1) + 1e-4),  # whether the row is new in most columns
+            "mean tail": tail.mean(axis=1),  # whether all columns are a little out,
+            "largest tail": largest(tail),  # or one is far out
+        }
+        return xp.stack(list(cells.values()), axis=2), xp.stack(list(summary.values()), axis=1)
 
     @cached_property
     def _agreement(self) -> Array:
