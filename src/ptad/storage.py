@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -54,7 +55,7 @@ class Bundle:
         """Return the arrays; none is read before all are declared with the right types and shapes."""
         found, start = self._header()
         check_shapes(layouts, found)
-        size = start + sum(dtype.itemsize * _count(shape) for dtype, shape in found.values())
+        size = start + sum(dtype.itemsize * math.prod(shape) for dtype, shape in found.values())
         if os.fstat(self._tensors).st_size != size:
             raise _truncated()
         os.lseek(self._tensors, 0, os.SEEK_SET)
@@ -238,13 +239,6 @@ def _shape(value: Any) -> tuple[int, ...]:
     if not isinstance(value, list) or any(type(length) is not int or length < 0 for length in value):
         raise TypeError("a shape is a list of whole numbers")
     return tuple(value)
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    product = 1
-    for length in shape:
-        product *= length
-    return product
 
 
 def _digest(manifest: dict[str, Any]) -> str:

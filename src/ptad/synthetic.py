@@ -147,10 +147,8 @@ def _spreads(values: Matrix) -> Matrix:
 
 
 def _ends(values: Matrix) -> tuple[Matrix, Matrix]:
-    gone = np.isnan(values)
-    low = np.where(gone, np.inf, values).min(axis=0, initial=np.inf)
-    high = np.where(gone, -np.inf, values).max(axis=0, initial=-np.inf)
-    return np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 0.0)
+    """The smallest and the largest value of every column, 0 where all are missing."""
+    return np.nan_to_num(np.fmin.reduce(values, axis=0)), np.nan_to_num(np.fmax.reduce(values, axis=0))
 
 
 def _whole(rows: Matrix, schema: Schema) -> Matrix:
