@@ -68,7 +68,7 @@ def describe_table(task: tuple[str, str]) -> str:
     for i in range(N_COPIES):
         known, rows = draw_copy(rng, train, test, y)
         reference = Reference(known, Features.numeric(known.shape[1]), ReferenceSettings())
-        term = pretrained.Pretrained(reference, pretrained.PretrainedSettings(most_features=10_000))
+        term = pretrained.Pretrained({}, reference, pretrained.PretrainedSettings(most_features=10_000))
         batch = Batch(rows, reference)
         cells, summary = term.inputs(batch)
         found |= {f"cells{i}": cells.astype(np.float16), f"summary{i}": summary.astype(np.float16)}

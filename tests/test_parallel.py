@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ptad import PTAD
-from ptad.parallel import concatenated, in_chunks
+from ptad.parallel import in_chunks
 
 Rows = NDArray[np.float64]
 
@@ -20,7 +20,7 @@ Rows = NDArray[np.float64]
 def test_chunks_come_back_in_order(monkeypatch: pytest.MonkeyPatch, chunk: int, workers: int) -> None:
     monkeypatch.setattr("ptad.parallel.n_processors", lambda: workers)
     rows = np.arange(10)
-    assert np.array_equal(concatenated(lambda part: 2 * part, rows, chunk), 2 * rows)
+    assert np.array_equal(np.concatenate(in_chunks(lambda part: 2 * part, rows, chunk)), 2 * rows)
     assert [len(part) for part in in_chunks(lambda part: part, rows, chunk)] == [
         min(chunk, 10 - start) for start in range(0, 10, chunk)
     ]

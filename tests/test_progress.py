@@ -14,8 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ptad import PTAD
-from ptad.progress import PAUSE, Bars, Lines, shown_progress
-from ptad.reporter import reported_to
+from ptad.progress import PAUSE, Bars, Lines, reported_to, shown_progress
 
 Rows = NDArray[np.float64]
 Make = Callable[..., PTAD]

@@ -109,9 +109,11 @@ from ptad import PTAD
 rows = np.random.default_rng(0).normal(size=(200, 3))
 model = PTAD(verbose=0).fit(rows)
 print(model.predict(rows[:1] + 50.0), model.explain(rows[:2]).contribution_values.shape, model.transform(rows).shape)
+pretrained = model.term_scores(np.concatenate([rows[:1], rows[:1] + 50.0]))["pretrained"].to_numpy()
+print(0.0 < pretrained[0] < pretrained[1])
 """,
     )
-    assert said.split() == ["[-1]", "(2,", "3)", "(200,", "3)"]
+    assert said.split() == ["[-1]", "(2,", "3)", "(200,", "3)", "True"]
 
 
 def test_a_database(folder: Path, model: Path) -> None:

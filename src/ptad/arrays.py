@@ -11,8 +11,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-Array = Any
+Array = Any  # a numpy array or a torch tensor: the same code serves both
+Matrix = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 CONSTANT_BYTES = 2**16  # constants up to this size stay on the device once they were there
 
@@ -153,16 +156,7 @@ def count_below(knots: Array, values: Array) -> tuple[Array, Array]:
 
 
 class GroupSum:
-    """Adds up the columns of a matrix by group, in memory that grows with their number and not with its square.
-
-    Parameters
-    ----------
-    groups : ndarray of shape (n_cells,)
-        The group of every column.
-    n_groups : int
-    device : str
-        Where the matrices are that will be added up.
-    """
+    """Adds up the columns of a matrix by their group, (n_cells,), in memory that grows with their number alone."""
 
     def __init__(self, groups: Any, n_groups: int, device: str) -> None:
         self._member: Any = None

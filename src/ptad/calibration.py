@@ -18,12 +18,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import like, namespace, rounded, softplus
+from ptad.arrays import Indices, Matrix, like, namespace, rounded, softplus
 from ptad.errors import SettingError
 from ptad.settings import Settings, setting
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
 DEFAULT_RATE = 0.01
 FOLDED_ROWS, FOLDED_CELLS = 50_000, 1_000_000  # folds times rows, and times cells, up to which folds are cheap
 UNIT_GROUPS = 10  # a row's units come from the other groups of calibration rows
@@ -45,18 +43,10 @@ class CalibrationSettings(Settings):
 
 @dataclass(frozen=True)
 class Plan:
-    """Which rows are held out of which fit.
+    """Which rows are held out of which fit."""
 
-    Attributes
-    ----------
-    held_out : list of ndarray
-        Rows of each fold; a fit without them evaluates them. Empty without calibration.
-    final : ndarray or None
-        Rows of the fit that scores new rows; None if it is that of the only fold.
-    """
-
-    held_out: list[Rows]
-    final: Rows | None
+    held_out: list[Indices]  # rows of each fold; a fit without them evaluates them. Empty without calibration
+    final: Indices | None  # rows of the fit that scores new rows; None if it is that of the only fold
 
     @property
     def n_calibration(self) -> int:
@@ -87,14 +77,14 @@ class Units:
     normal rows: a term that finds a row very normal does not take back what another one has found.
     """
 
-    mean: Array  # (n_terms,)
-    spread: Array
+    mean: Matrix  # (n_terms,)
+    spread: Matrix
     standardised: NDArray[np.bool_]  # terms that are not keep their own values
 
     LEAST = 0.05  # added to every spread: a term that never varied stays finite
 
     @classmethod
-    def of(cls, values: Array, standardised: NDArray[np.bool_]) -> Units:
+    def of(cls, values: Matrix, standardised: NDArray[np.bool_]) -> Units:
         """Return the units of (n, n_terms) values."""
         return cls(values.mean(axis=0), values.std(axis=0) + cls.LEAST, standardised)
 
@@ -105,23 +95,12 @@ class Units:
 
 
 def held_out_scores(
-    values: Array, groups: Rows, standardised: NDArray[np.bool_], weights: Array
-) -> tuple[Array, Units]:
+    values: Matrix, groups: Indices, standardised: NDArray[np.bool_], weights: Matrix
+) -> tuple[Matrix, Units]:
     """Return the scores of calibration rows, each in units that the rows of its own group had no part in.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n, n_terms)
-        Values of the calibration rows, each by terms that were fitted without the row.
-    groups : ndarray of shape (n,)
-        Numbers from 0 on.
-    standardised, weights : ndarray of shape (n_terms,)
-
-    Returns
-    -------
-    scores : ndarray of shape (n,)
-    units : Units
-        Those of all rows, for new rows.
+    Also returned are the units of all rows, for new rows. ``values`` (n, n_terms) are by terms that were fitted without
+    the row; ``groups`` (n,) are numbers from 0 on.
     """
     everything = Units.of(values, standardised)
     scores = np.empty(len(values))
@@ -140,7 +119,7 @@ def add_up(standard: Any, weights: Any) -> Any:
 class Calibration:
     """Sorted scores of calibration rows."""
 
-    def __init__(self, scores: Array) -> None:
+    def __init__(self, scores: Matrix) -> None:
         self.scores = np.sort(np.asarray(scores, dtype=np.float64))
 
     @property
@@ -148,7 +127,7 @@ class Calibration:
         """The smallest false-alarm rate that this number of rows supports."""
         return 1.0 / (len(self.scores) + 1)
 
-    def p_value(self, scores: Array) -> Array:
+    def p_value(self, scores: Matrix) -> Matrix:
         """Return how often a normal row has at least this score."""
         n = len(self.scores)
         at_least = n - np.searchsorted(self.scores, scores, side="left")
@@ -156,14 +135,10 @@ class Calibration:
 
     def rate(self, wanted: float | str) -> float:
         """Return the rate in force: the wanted one, or for "auto" 0.01 or the smallest that is supported."""
+        check_rate(wanted)
         if wanted == "auto":
             return max(DEFAULT_RATE, self.smallest_rate)
         rate = float(wanted)
-        if not 0.0 < rate < 1.0:
-            raise SettingError(
-                f"The 'false_alarm_rate' parameter of PTAD must be 'auto' or a float in the range (0.0, 1.0). "
-                f"Got {wanted!r} instead."
-            )
         if rate < self.smallest_rate:
             n = len(self.scores)
             raise SettingError(
@@ -179,6 +154,16 @@ class Calibration:
         # 1e-9 keeps a rate such as 0.1 from falling short of 1/10 in floating point.
         allowed = min(math.floor(rate * (n + 1) + 1e-9), n) - 1
         return float(self.scores[n - 1 - allowed])
+
+
+def check_rate(rate: Any) -> None:
+    """Raise unless this may be a false-alarm rate: "auto", or a number between 0 and 1."""
+    number = isinstance(rate, int | float | np.number) and not isinstance(rate, bool)
+    if rate != "auto" and not (number and 0.0 < float(rate) < 1.0):
+        raise SettingError(
+            "The 'false_alarm_rate' parameter of PTAD must be 'auto' or a number between 0 and 1. "
+            f"Got {rate!r} instead."
+        )
 
 
 def rows_needed(rate: float) -> int:

@@ -146,7 +146,7 @@ PRESETS: dict[str, Config] = {
 
 def make_config(preset: str, changes: Mapping[str, Any] | Config | None = None) -> Config:
     """Return a preset with some settings changed."""
-    if preset not in PRESETS:
+    if not isinstance(preset, str) or preset not in PRESETS:
         raise SettingError(f"There is no preset {preset!r}. Choose one of: {', '.join(PRESETS)}.")
     if isinstance(changes, Config):
         return changes

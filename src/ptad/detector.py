@@ -12,26 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ptad.arrays import namespace, on_device, to_numpy
-from ptad.calibration import (
-    UNIT_GROUPS,
-    Calibration,
-    Units,
-    add_up,
-    held_out_scores,
-    plan_calibration,
-)
+from ptad.arrays import Indices, Matrix, namespace, on_device, to_numpy
+from ptad.calibration import UNIT_GROUPS, Calibration, Units, add_up, held_out_scores, plan_calibration
 from ptad.config import Config
 from ptad.errors import DataError
 from ptad.parallel import in_chunks
+from ptad.progress import Reporter, RowsDone, rows_reported
 from ptad.reference import Batch, Reference
-from ptad.reporter import Reporter, RowsDone, rows_reported
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext, History, Term, TermValues
 
-Matrix = NDArray[np.float64]
 DEVICE_CHUNK_ROWS = 2**14  # rows at a time on a GPU
 REPORTED_ROWS = 2**12  # rows between two reports; as many chunks as a GPU has under way make it coarser there
 
@@ -46,8 +37,7 @@ class Pipeline:
     @classmethod
     def fit(cls, rows: Matrix, features: Features, config: Config, context: FitContext) -> Pipeline:
         """Fit every term on the same rows."""
-        kept = sample_rows(rows, config.reference.rows, context.rng)
-        reference = Reference(kept, features, config.reference, context.device)
+        reference = _reference(rows, features, config, context)
         return cls(reference, [s.term().fit(rows, reference, s, context) for s in config.terms])
 
     @property
@@ -115,24 +105,14 @@ class Pipeline:
 
 @dataclass
 class Detector:
-    """A fitted model for encoded rows.
-
-    Attributes
-    ----------
-    units : Units
-        What makes the values of the terms comparable.
-    calibration : Calibration or None
-        Scores of calibration rows.
-    held_out_scores : ndarray of shape (n_rows,)
-        Scores of the training rows by models that were fitted without them; NaN where there is none.
-    """
+    """A fitted model for encoded rows."""
 
     config: Config
     features: Features
     pipeline: Pipeline
-    units: Units
-    calibration: Calibration | None
-    held_out_scores: Matrix
+    units: Units  # what makes the values of the terms comparable
+    calibration: Calibration | None  # scores of calibration rows
+    held_out_scores: Matrix  # (n_rows,), of the training rows by models fitted without them; NaN where there is none
 
     @classmethod
     def fit(
@@ -146,7 +126,7 @@ class Detector:
         false_alarm_rate: float | str = "auto",
         progress: Reporter | None = None,
         checkpoint: Path | None = None,
-        without: Callable[[Matrix, NDArray[np.int64]], Matrix] | None = None,
+        without: Callable[[Matrix, Indices], Matrix] | None = None,
     ) -> Detector:
         """Fit on normal rows and calibrate; the same seed gives the same model on the same machine.
 
@@ -161,7 +141,7 @@ class Detector:
 
         steps = None if progress is None else progress.step
 
-        def fitted(rows: Matrix, places: NDArray[np.int64], name: str) -> Pipeline:
+        def fitted(rows: Matrix, places: Indices, name: str) -> Pipeline:
             folder = None if checkpoint is None else checkpoint / name
             context = FitContext(np.random.default_rng(seed), len(rows), device, steps, folder)
             return Pipeline.fit(rows[np.sort(places)], features, config, context)
@@ -189,9 +169,9 @@ class Detector:
         features: Features,
         pipeline: Pipeline,
         n_rows: int,
-        held: NDArray[np.int64],
+        held: Indices,
         values: Matrix,
-        groups: NDArray[np.int64],
+        groups: Indices,
     ) -> Detector:
         """Put together a detector from a pipeline and the values of rows that it was not fitted on."""
         standardised = np.array([term.standardised for term in pipeline.terms])
@@ -218,22 +198,12 @@ class Detector:
         train = np.concatenate([self.reference, rows[order[len(held) :]]])
         steps = None if progress is None else progress.step
         context = FitContext(rng, len(train), self.pipeline.reference.device, steps)
-        pipeline = self._continued(train, context)
+        reference = _reference(train, self.features, self.config, context)
+        terms = [term.continue_fit(train, reference, context) for term in self.pipeline.terms]
+        pipeline = Pipeline(reference, terms)
         groups = np.arange(len(held)) % UNIT_GROUPS
         values = pipeline.values(rows[held], rows_reported(progress, "calibration", len(held)))
         return self._calibrated(self.config, self.features, pipeline, len(rows), held, values, groups)
-
-    def _continued(self, rows: Matrix, context: FitContext) -> Pipeline:
-        """Fit on further rows; a term that is trained goes on from where it stands."""
-        kept = sample_rows(rows, self.config.reference.rows, context.rng)
-        reference = Reference(kept, self.features, self.config.reference, context.device)
-        terms = [
-            term.continue_fit(rows, reference, context)
-            if hasattr(term, "continue_fit")
-            else type(term).fit(rows, reference, term.settings, context)
-            for term in self.pipeline.terms
-        ]
-        return Pipeline(reference, terms)
 
     @property
     def reference(self) -> Matrix:
@@ -275,9 +245,12 @@ def weights_of(config: Config) -> Matrix:
 
 def sample_rows(rows: Matrix, most: int, rng: np.random.Generator) -> Matrix:
     """Return all rows, or as many as are kept, drawn at random, in their order."""
-    if len(rows) <= most:
-        return rows
-    return rows[np.sort(rng.permutation(len(rows))[:most])]
+    return rows if len(rows) <= most else rows[np.sort(rng.permutation(len(rows))[:most])]
+
+
+def _reference(rows: Matrix, features: Features, config: Config, context: FitContext) -> Reference:
+    kept = sample_rows(rows, config.reference.rows, context.rng)
+    return Reference(kept, features, config.reference, context.device)
 
 
 def _some(rows: Matrix) -> Matrix:

@@ -19,10 +19,8 @@ from ptad.detector import Detector
 from ptad.devices import resolve_device
 from ptad.errors import DataError
 from ptad.model import Model, save_model
-from ptad.parameters import READING, SAVED, check_parameters
-from ptad.progress import shown_progress
-from ptad.reporter import rows_reported
-from ptad.sklearn_detector import SklearnDetector
+from ptad.progress import rows_reported, shown_progress
+from ptad.sklearn_detector import READING, SAVED, SklearnDetector, check_parameters
 from ptad.storage import plain
 from ptad.tables import BadCells, fit_schema
 

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptad.arrays import Array, Matrix, like, namespace
 from ptad.attribution import Attribution, attribute, settled
 from ptad.calibration import add_up
 from ptad.detector import Detector
 from ptad.tables import BadCells, Schema, same_kind, same_series
-from ptad.terms.base import Reason
-
-Array = NDArray[np.float64]
+from ptad.terms.base import Reason, TermValues
 
 REASONS = {
     Reason.UNUSUAL_VALUE: "unusual value",
@@ -56,7 +55,7 @@ class Explanation:
     reasons: Any
     terms: Any
     names: tuple[str, ...]
-    contribution_values: Array
+    contribution_values: Matrix
 
     def top(self, n: int = 3) -> list[list[str]]:
         """Return the columns that contribute most, for every row.
@@ -80,12 +79,12 @@ class Explanation:
         return same_kind(self.contributions, dict(zip(self.names, self.percentage_values.T, strict=True)))
 
     @property
-    def score_values(self) -> Array:
+    def score_values(self) -> Matrix:
         """The scores as an array of shape (n_rows,)."""
         return np.asarray(self.score, dtype=np.float64)
 
     @property
-    def percentage_values(self) -> Array:
+    def percentage_values(self) -> Matrix:
         """The percentages as an array of shape (n_rows, n_columns)."""
         positive = np.maximum(self.contribution_values, 0.0)
         total = positive.sum(axis=1, keepdims=True)
@@ -123,20 +122,23 @@ class Explanation:
         return explanation_html(self)
 
 
-def attribute_rows(rows: Array, detector: Detector) -> tuple[Array, Array, Attribution]:
-    """Return the scores of encoded rows, what every term adds to them, and the columns they come from."""
-    said = detector.pipeline.explain(rows)
-    standard = detector.units(np.column_stack([part.value for part in said]))
-    by_term = standard * detector.weights
-    return (
-        add_up(standard, detector.weights),
-        by_term,
-        attribute(rows, said, by_term, detector.pipeline.reference.recorded),
-    )
+def attribute_rows(
+    rows: Array, detector: Detector, said: list[TermValues] | None = None
+) -> tuple[Array, Array, Attribution]:
+    """Return the scores of encoded rows, what every term adds to them, and the columns they come from.
+
+    ``said`` is what the terms say about the rows, where that is known: arrays or tensors, as the rows are.
+    """
+    said = detector.pipeline.explain(rows) if said is None else said
+    standard = detector.units(namespace(rows).stack([part.value for part in said], axis=1))
+    weights = like(detector.weights, rows)
+    by_term = standard * weights
+    found = attribute(rows, said, by_term, detector.pipeline.reference.recorded)
+    return add_up(standard, weights), by_term, found
 
 
 def make_explanation(
-    table: Any, schema: Schema, detector: Detector, bad: BadCells | None = None, rows: Array | None = None
+    table: Any, schema: Schema, detector: Detector, bad: BadCells | None = None, rows: Matrix | None = None
 ) -> Explanation:
     """Score rows and say which columns the scores come from.
 
@@ -168,7 +170,7 @@ def make_explanation(
     )
 
 
-def _expected(rows: Array, expected: Array, schema: Schema, detector: Detector) -> Array:
+def _expected(rows: Matrix, expected: Matrix, schema: Schema, detector: Detector) -> Matrix:
     """Return what was expected, no more exact than the training rows are.
 
     Rows near an outlying number have outlying numbers, too: what is expected in its place is told by the other cells.

@@ -37,14 +37,8 @@ class NotPlainError(OSError):
 def open_plain(path: str | os.PathLike[str], folder: int | None = None) -> int:
     """Open a file for reading and return its handle; nothing else than a plain file is opened.
 
-    A pipe would never end, nor would some devices, and a link leads anywhere: neither is waited for or followed.
-
-    Parameters
-    ----------
-    path : path
-        The file; relative to ``folder`` if that is given.
-    folder : int, optional
-        Handle of an open folder, which stays the same one when another takes its name.
+    A pipe would never end, nor would some devices, and a link leads anywhere: neither is waited for or followed. The
+    path is relative to ``folder``, the handle of an open one, which stays the same when another takes its name.
     """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
@@ -77,14 +71,9 @@ def write_synced(path: Path, blob: bytes) -> None:
 
 
 class NewFile:
-    """A file that is written beside its place and takes its name in one step, once its bytes are on the disk.
+    """A file that is written to ``temporary`` and takes its name in one step, once its bytes are on the disk.
 
     Killed at any moment, the old file or the new one is there; an exception in the ``with`` block keeps the old one.
-
-    Attributes
-    ----------
-    temporary : Path
-        Where to write.
     """
 
     def __init__(self, path: Path) -> None:

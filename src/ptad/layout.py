@@ -175,25 +175,13 @@ def _check(entry: Entry, value: Any, place: str, form: str, key: Any) -> None:
 
 @dataclass(frozen=True)
 class ArrayLayout:
-    """An array of a bundle: its type, its shape and the range of its values.
+    """An array of a bundle: its type, its shape and the range of its values, which are finite in any case."""
 
-    Attributes
-    ----------
-    dtype : str
-        The name that numpy gives to the type.
-    shape : tuple
-        The length of every axis, or the least and the most that it may be.
-    low, high : float
-        The range of the values, which are finite in any case.
-    gaps : bool
-        Whether values may be missing, that is NaN.
-    """
-
-    dtype: str
+    dtype: str  # the name that numpy gives to the type
     shape: tuple[Dimension, ...]
     low: float = -math.inf
     high: float = math.inf
-    gaps: bool = False
+    gaps: bool = False  # whether values may be missing, that is NaN
 
     def check_shape(self, name: str, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
         """Raise unless the array is declared with this type and shape; its values are not needed for that."""

@@ -16,18 +16,10 @@ _LISTS = ("drop", "missing", "normal", "only")  # parameters that take several v
 
 @dataclass(frozen=True)
 class Option:
-    """A parameter, perhaps with a value that would help.
+    """A parameter, perhaps with a value that would help."""
 
-    Attributes
-    ----------
-    name : str
-        As Python has it: ``false_alarm_rate``, ``types``.
-    value : str, float or tuple of two str, optional
-        A value; a tuple is one entry of a mapping: a column and its type, a setting and its value.
-    """
-
-    name: str
-    value: Value | None = None
+    name: str  # as Python has it: false_alarm_rate, types
+    value: Value | None = None  # a tuple is one entry of a mapping: a column and its type, a setting and its value
 
 
 Spelling = Callable[[Option], str | None]
@@ -48,24 +40,12 @@ def in_python(option: Option) -> str:
 
 @dataclass(frozen=True)
 class Message:
-    """What is wrong or worth knowing, and what to do about it.
+    """What is wrong or worth knowing, and what to do about it: whole sentences."""
 
-    Attributes
-    ----------
-    problem : str
-        What was found and where: whole sentences.
-    remedy : str
-        What to do: whole sentences, with ``{}`` for every option.
-    options : tuple of Option
-        What the remedy names.
-    otherwise : str
-        The remedy for readers who do not have all of these options.
-    """
-
-    problem: str
-    remedy: str = ""
-    options: tuple[Option, ...] = ()
-    otherwise: str = ""
+    problem: str  # what was found and where
+    remedy: str = ""  # what to do, with ``{}`` for every option
+    options: tuple[Option, ...] = ()  # what the remedy names
+    otherwise: str = ""  # the remedy for readers who do not have all of these options
 
     def phrase(self, spelling: Spelling = in_python) -> str:
         """Return the text for a reader."""

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
-import numpy as np
 from threadpoolctl import ThreadpoolController
 
 CHUNK_ROWS = 128
@@ -35,8 +34,3 @@ def in_chunks(function: Callable[[Any], Any], rows: Any, chunk_rows: int = CHUNK
             return [function(chunk) for chunk in chunks]
         with ThreadPoolExecutor(min(workers, len(chunks))) as pool:
             return list(pool.map(function, chunks))
-
-
-def concatenated(function: Callable[[Any], Any], rows: Any, chunk_rows: int = CHUNK_ROWS) -> Any:
-    """Return ``function`` of all rows, worked out in chunks."""
-    return np.concatenate(in_chunks(function, rows, chunk_rows))

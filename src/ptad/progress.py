@@ -1,6 +1,7 @@
-"""Progress of long work: a bar on a terminal, plain lines elsewhere, nothing when asked to be quiet.
+"""Progress of long work: events with fields, and what is shown of them.
 
-Whoever wants the events themselves takes them with :func:`ptad.reporter.reported_to`.
+Work reports to a :class:`Reporter`. By default that is a bar on a terminal, plain lines elsewhere, nothing when asked
+to be quiet; whoever wants the events themselves takes them with :func:`reported_to`.
 
 Lines go to the log of ``ptad`` where it is shown, and to stderr otherwise: a script or a notebook that has set up no
 logging sees them too. The first line says what begins; later ones come a few seconds apart, so that quick work stays
@@ -14,10 +15,9 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ptad.reporter import Reporter, chosen_reporter
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -26,11 +26,43 @@ logger = logging.getLogger("ptad")
 
 PAUSE = 2.0  # seconds between two lines
 
+RowsDone = Callable[[int], None]  # told how many rows are done
+
+
+class Reporter(Protocol):
+    """What takes in how far long work has come."""
+
+    def stage(self, name: str, done: int, total: int, unit: str) -> None:
+        """Take in how much of a stage is done; a total of 0 is one that is not known."""
+
+    def step(self, step: int, n_steps: int, entry: dict[str, float]) -> None:
+        """Take in where the training of a term stands."""
+
+
+_chosen: ContextVar[Reporter | None] = ContextVar("ptad_reporter", default=None)
+
+
+@contextlib.contextmanager
+def reported_to(reporter: Reporter) -> Iterator[None]:
+    """Let all work inside report to this one, whatever it would show by itself."""
+    token = _chosen.set(reporter)
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
+def rows_reported(reporter: Reporter | None, stage: str, n_rows: int, before: int = 0) -> RowsDone | None:
+    """Return what reports the rows of a stage as they are done, ``before`` of which were done already."""
+    if reporter is None:
+        return None
+    return lambda done: reporter.stage(stage, before + done, n_rows, "rows")
+
 
 @contextlib.contextmanager
 def shown_progress(verbose: int, opening: str | None = None) -> Iterator[Reporter | None]:
     """Yield what long work reports to, or None for silence; ``opening`` says what begins."""
-    if (chosen := chosen_reporter()) is not None:
+    if (chosen := _chosen.get()) is not None:
         yield chosen
     elif verbose <= 0:
         yield None
@@ -46,7 +78,26 @@ def on_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
-class Lines:
+class _Words:
+    """Puts events into words."""
+
+    def stage(self, name: str, done: int, total: int, unit: str) -> None:
+        """Say how much of a stage is done."""
+        self._say(name, done, total, unit)
+
+    def step(self, step: int, n_steps: int, entry: dict[str, float]) -> None:
+        """Say where training stands."""
+        self._say("training", step, n_steps, "steps", f", loss {entry['total']:.4g}")
+
+    def _say(self, name: str, done: int, total: int, unit: str, more: str = "") -> None:
+        count = f"{done:,} of {total:,}" if total else f"{done:,}"
+        self._show(name, f"{count} {unit}{more}", done, total, unit)
+
+    def _show(self, name: str, state: str, done: int, total: int, unit: str) -> None:
+        raise NotImplementedError
+
+
+class Lines(_Words):
     """Reports as plain text, without control characters."""
 
     def __init__(self, opening: str | None = None) -> None:
@@ -55,19 +106,11 @@ class Lines:
         if opening is not None:
             self._write(opening)
 
-    def stage(self, name: str, done: int, total: int, unit: str) -> None:
-        """Say how much of a stage is done."""
-        self._write_sometimes(f"{name}: {_count(done, total)} {unit}")
-
-    def step(self, step: int, n_steps: int, entry: dict[str, float]) -> None:
-        """Say where training stands."""
-        self._write_sometimes(f"training: {_count(step, n_steps)} steps, loss {entry['total']:.4g}")
-
-    def _write_sometimes(self, text: str) -> None:
+    def _show(self, name: str, state: str, done: int, total: int, unit: str) -> None:
         now = time.monotonic()
         if now - self._last >= PAUSE:
             self._last = now
-            self._write(text)
+            self._write(f"{name}: {state}")
 
     def _write(self, text: str) -> None:
         if self._logged:
@@ -77,27 +120,19 @@ class Lines:
             sys.stderr.flush()
 
 
-class Bars:
+class Bars(_Words):
     """Reports as one bar per stage, which are gone when the work is done."""
 
     def __init__(self) -> None:
         self._bars: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
 
-    def stage(self, name: str, done: int, total: int, unit: str) -> None:
-        """Move the bar of a stage."""
-        self._move(name, done, total, f"{_count(done, total)} {unit}", unit)
-
-    def step(self, step: int, n_steps: int, entry: dict[str, float]) -> None:
-        """Move the bar of training."""
-        self._move("training", step, n_steps, f"{_count(step, n_steps)} steps, loss {entry['total']:.4g}", "steps")
-
     def close(self) -> None:
         """Take the bars away."""
         if self._bars is not None:
             self._bars.stop()
 
-    def _move(self, name: str, done: int, total: int, state: str, unit: str) -> None:
+    def _show(self, name: str, state: str, done: int, total: int, unit: str) -> None:
         if self._bars is None:
             self._bars = _rich_bars()
             self._bars.start()
@@ -107,10 +142,6 @@ class Bars:
         self._bars.update(place, completed=done, total=total or None, state=state)
         speed = self._bars.tasks[place].speed  # tasks are numbered from 0, and none is removed
         self._bars.update(place, speed=f"{speed:,.0f} {unit}/s" if speed else "")
-
-
-def _count(done: int, total: int) -> str:
-    return f"{done:,} of {total:,}" if total else f"{done:,}"
 
 
 def _rich_bars() -> Progress:

@@ -1,19 +1,28 @@
-"""What scikit-learn asks of a detector: its methods with its signs, its checks of the input, its tags."""
+"""What scikit-learn asks of a detector: its methods with its signs, its checks of parameters and input, its tags."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin, TransformerMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ptad.errors import DataError
+from ptad.arrays import Matrix
+from ptad.calibration import check_rate
+from ptad.config import Config, make_config
+from ptad.errors import DataError, SettingError
 from ptad.table_model import TableModel
 from ptad.tables.conversion import as_frame, as_table
+from ptad.tables.inference import check_types
+from ptad.tables.number_format import check_signs
 
-Array = NDArray[np.float64]
+READING = ("types", "missing", "drop", "only", "decimal", "thousands")  # parameters that say how a table is read
+# Where it runs and what it says is for the next machine to choose; settings are saved as a whole.
+SAVED = ("preset", "false_alarm_rate", *READING, "random_state")
 
 
 class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator):
@@ -23,7 +32,7 @@ class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator)
     :class:`ptad.table_model.TableModel`.
     """
 
-    def score_samples(self, X: Any) -> Array:
+    def score_samples(self, X: Any) -> Matrix:
         """Return the negated anomaly score: higher is more normal (scikit-learn's sign).
 
         Parameters
@@ -38,7 +47,7 @@ class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator)
         """
         return -self._scores(X)
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any) -> Matrix:
         """Return ``score_samples - offset_``: negative for anomalies.
 
         Parameters
@@ -69,7 +78,7 @@ class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator)
         """
         return np.where(self.decision_function(X) < 0.0, -1, 1)
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any) -> Matrix:
         """Return the rows as the first term sees them: residuals per column (default) or the P-space (paper).
 
         Parameters
@@ -137,3 +146,32 @@ class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator)
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = []  # residuals are float64 whatever comes in
         return tags
+
+
+def check_parameters(estimator: Any) -> Config:
+    """Return all settings in force; raise if a parameter or a setting is out of its range."""
+    for name, (wanted, fits) in _PARAMETERS.items():
+        if not fits(value := getattr(estimator, name)):
+            raise SettingError(f"The '{name}' parameter of PTAD must be {wanted}. Got {value!r} instead.")
+    check_rate(estimator.false_alarm_rate)
+    check_signs(estimator.decimal, estimator.thousands)
+    check_types(estimator.types or {})
+    return make_config(estimator.preset, estimator.config)
+
+
+def _is_seed(value: Any) -> bool:
+    try:
+        check_random_state(value)
+    except ValueError:
+        return False
+    return True
+
+
+_PARAMETERS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "types": ("a mapping", lambda value: value is None or isinstance(value, Mapping)),
+    "config": ("a mapping", lambda value: value is None or isinstance(value, Mapping | Config)),
+    "strict": ("true or false", lambda value: isinstance(value, bool | np.bool_)),
+    "verbose": ("0, 1 or more", lambda value: isinstance(value, int) and value >= 0),
+    "device": ("text", lambda value: isinstance(value, str)),
+    "random_state": ("None, a RandomState or a number from 0 to 2**32 - 1", _is_seed),
+}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -40,18 +41,10 @@ _ATTEMPTS = 1000  # a reader that meets a saver looks again
 
 @dataclass(frozen=True)
 class Bundle:
-    """A bundle that is open for reading: its manifest, and its arrays once it is known what they have to be.
+    """A bundle that is open for reading: its manifest, and its arrays once it is known what they have to be."""
 
-    Attributes
-    ----------
-    content : dict
-        The manifest, whose format, version and checksum are right.
-    digest : str
-        SHA-256 of the manifest, which names the checksum of the arrays: two bundles with the same digest are the same.
-    """
-
-    content: dict[str, Any]
-    digest: str
+    content: dict[str, Any]  # the manifest, whose format, version and checksum are right
+    digest: str  # SHA-256 of the manifest, which names the checksum of the arrays: it tells bundles apart
     _tensors: int  # the open file
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -62,7 +55,7 @@ class Bundle:
         """Return the arrays; none is read before all are declared with the right types and shapes."""
         found, start = self._header()
         check_shapes(layouts, found)
-        size = start + sum(dtype.itemsize * _count(shape) for dtype, shape in found.values())
+        size = start + sum(dtype.itemsize * math.prod(shape) for dtype, shape in found.values())
         if os.fstat(self._tensors).st_size != size:
             raise _truncated()
         os.lseek(self._tensors, 0, os.SEEK_SET)
@@ -246,13 +239,6 @@ def _shape(value: Any) -> tuple[int, ...]:
     if not isinstance(value, list) or any(type(length) is not int or length < 0 for length in value):
         raise TypeError("a shape is a list of whole numbers")
     return tuple(value)
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    product = 1
-    for length in shape:
-        product *= length
-    return product
 
 
 def _digest(manifest: dict[str, Any]) -> str:

@@ -22,10 +22,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ptad.arrays import Matrix
 from ptad.errors import MissingExtraError, SettingError
 from ptad.tables import Schema
-
-Rows = NDArray[np.float64]
 
 KINDS = ("local", "global", "dependency", "clustered")
 VARIANCE_FACTOR, RANGE_FACTOR = 5.0, 1.1
@@ -33,14 +32,14 @@ N_GROUPS, CLUSTER_SHIFT, CLUSTER_SPREAD = 3, 3.0, 0.3
 MODEL_SHIFT, MOST_COMPONENTS = 5.0, 5
 
 
-def disturbed_rows(kind: str, rows: Rows, schema: Schema, rng: np.random.Generator) -> Rows | None:
+def disturbed_rows(kind: str, rows: Matrix, schema: Schema, rng: np.random.Generator) -> Matrix | None:
     """Return encoded rows of a table, each made an anomaly of a type; None where the columns do not allow that type."""
     makers = {"local": _local, "global": _global, "dependency": _dependency, "clustered": _clustered}
     made = makers[kind](rows, schema, rng)
     return None if made is None else _whole(made, schema)
 
 
-def drawn_table(kind: str, real: Rows, n_anomalies: int, seed: int) -> tuple[Rows, NDArray[np.bool_]]:
+def drawn_table(kind: str, real: Matrix, n_anomalies: int, seed: int) -> tuple[Matrix, NDArray[np.bool_]]:
     """Return rows drawn from a model of real normal rows, as many as there are of those, anomalies, and the labels.
 
     Columns are standardised first, so that the factors mean the same for every column; constant ones are excluded.
@@ -81,7 +80,7 @@ def _spans(schema: Schema) -> list[NDArray[np.int64]]:
     return [np.flatnonzero(schema.features.column == j) for j in range(len(schema.names))]
 
 
-def _local(rows: Rows, schema: Schema, rng: np.random.Generator) -> Rows | None:
+def _local(rows: Matrix, schema: Schema, rng: np.random.Generator) -> Matrix | None:
     from sklearn.cluster import KMeans
 
     numeric = _numeric(schema)
@@ -98,7 +97,7 @@ def _local(rows: Rows, schema: Schema, rng: np.random.Generator) -> Rows | None:
     return made
 
 
-def _global(rows: Rows, schema: Schema, rng: np.random.Generator) -> Rows | None:
+def _global(rows: Matrix, schema: Schema, rng: np.random.Generator) -> Matrix | None:
     made = rows.copy()
     numeric = _numeric(schema)
     low, high = _ends(rows[:, numeric])
@@ -112,7 +111,7 @@ def _global(rows: Rows, schema: Schema, rng: np.random.Generator) -> Rows | None
     return made
 
 
-def _dependency(rows: Rows, schema: Schema, rng: np.random.Generator) -> Rows | None:
+def _dependency(rows: Matrix, schema: Schema, rng: np.random.Generator) -> Matrix | None:
     if len(schema.names) < 2:
         return None
     made = rows.copy()
@@ -121,7 +120,7 @@ def _dependency(rows: Rows, schema: Schema, rng: np.random.Generator) -> Rows | 
     return made
 
 
-def _clustered(rows: Rows, schema: Schema, rng: np.random.Generator) -> Rows | None:
+def _clustered(rows: Matrix, schema: Schema, rng: np.random.Generator) -> Matrix | None:
     numeric = _numeric(schema)
     if not len(numeric):
         return None
@@ -136,25 +135,23 @@ def _clustered(rows: Rows, schema: Schema, rng: np.random.Generator) -> Rows | N
     return made
 
 
-def _means(values: Rows) -> Rows:
+def _means(values: Matrix) -> Matrix:
     present = ~np.isnan(values)
     return np.asarray(np.where(present, values, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1))
 
 
-def _spreads(values: Rows) -> Rows:
+def _spreads(values: Matrix) -> Matrix:
     """Standard deviations, 1 where nothing varies."""
     found = np.sqrt(_means((values - _means(values)) ** 2))
     return np.where(found > 0, found, 1.0)
 
 
-def _ends(values: Rows) -> tuple[Rows, Rows]:
-    gone = np.isnan(values)
-    low = np.where(gone, np.inf, values).min(axis=0, initial=np.inf)
-    high = np.where(gone, -np.inf, values).max(axis=0, initial=-np.inf)
-    return np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 0.0)
+def _ends(values: Matrix) -> tuple[Matrix, Matrix]:
+    """The smallest and the largest value of every column, 0 where all are missing."""
+    return np.nan_to_num(np.fmin.reduce(values, axis=0)), np.nan_to_num(np.fmax.reduce(values, axis=0))
 
 
-def _whole(rows: Rows, schema: Schema) -> Rows:
+def _whole(rows: Matrix, schema: Schema) -> Matrix:
     """Round numbers of columns of whole numbers: a fraction there would give a synthetic anomaly away."""
     made = rows.copy()
     for column, span in zip(schema.columns, _spans(schema), strict=True):
@@ -166,7 +163,7 @@ def _whole(rows: Rows, schema: Schema) -> Rows:
 # rows that are drawn --------------------------------------------------------------------------------------------------
 
 
-def _mixture(rows: Rows, rng: np.random.Generator) -> tuple[Rows, Rows, Rows]:
+def _mixture(rows: Matrix, rng: np.random.Generator) -> tuple[Matrix, Matrix, Matrix]:
     """A Gaussian mixture with the number of components that BIC picks."""
     from sklearn.mixture import GaussianMixture
 
@@ -179,14 +176,14 @@ def _mixture(rows: Rows, rng: np.random.Generator) -> tuple[Rows, Rows, Rows]:
     return best.weights_, best.means_, best.covariances_
 
 
-def _draw(weights: Rows, means: Rows, covariances: Rows, n_rows: int, rng: np.random.Generator) -> Rows:
+def _draw(weights: Matrix, means: Matrix, covariances: Matrix, n_rows: int, rng: np.random.Generator) -> Matrix:
     component = rng.choice(len(weights), n_rows, p=weights / weights.sum())
     factors = np.linalg.cholesky(covariances)
     noise = rng.normal(size=(n_rows, means.shape[1]))
     return np.asarray(means[component] + np.einsum("nij,nj->ni", factors[component], noise))
 
 
-def _with_and_without_dependence(rows: Rows, n_anomalies: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
+def _with_and_without_dependence(rows: Matrix, n_anomalies: int, rng: np.random.Generator) -> tuple[Matrix, Matrix]:
     """Normal rows with the columns' dependence, anomalies with the same margins and none."""
     try:
         import pyvinecopulib
@@ -209,7 +206,7 @@ def _with_and_without_dependence(rows: Rows, n_anomalies: int, rng: np.random.Ge
     return _margins(rows, dependent, rng), _margins(rows, independent, rng)
 
 
-def _margins(rows: Rows, uniform: Rows, rng: np.random.Generator) -> Rows:
+def _margins(rows: Matrix, uniform: Matrix, rng: np.random.Generator) -> Matrix:
     """Quantiles of a Gaussian kernel density of each column: the empirical quantile plus kernel noise."""
     bandwidth = 1.06 * rows.std(axis=0) * len(rows) ** -0.2
     quantiles = np.stack([np.quantile(rows[:, j], uniform[:, j]) for j in range(rows.shape[1])], axis=1)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from ptad.arrays import Matrix
 from ptad.calibration import Calibration
 from ptad.config import Config
 from ptad.detector import Detector
 from ptad.errors import SettingError
 from ptad.explanation import Explanation, make_explanation
 from ptad.messages import Option
-from ptad.progress import shown_progress
-from ptad.reporter import rows_reported
+from ptad.progress import rows_reported, shown_progress
 from ptad.tables import BadCells, Schema, same_kind, same_series
 from ptad.terms.base import History
 
@@ -27,7 +27,6 @@ logger = logging.getLogger("ptad")
 
 BLOCK_ROWS = 2**16  # rows of an array that are encoded at a time
 
-Array = NDArray[np.float64]
 Rows = NDArray[Any] | Sequence[Sequence[Any]]  # what comes back as a numpy array
 
 
@@ -57,7 +56,7 @@ class TableModel:
     strict: bool = False
 
     @overload
-    def anomaly_score(self, X: Rows) -> Array: ...
+    def anomaly_score(self, X: Rows) -> Matrix: ...
     @overload
     def anomaly_score(self, X: Any) -> Any: ...
     def anomaly_score(self, X: Any) -> Any:
@@ -77,7 +76,7 @@ class TableModel:
         return same_series(X, self._scores(X), "anomaly_score")
 
     @overload
-    def p_value(self, X: Rows) -> Array: ...
+    def p_value(self, X: Rows) -> Matrix: ...
     @overload
     def p_value(self, X: Any) -> Any: ...
     def p_value(self, X: Any) -> Any:
@@ -163,8 +162,6 @@ class TableModel:
             The same model, with ``false_alarm_rate_`` and ``offset_`` changed.
         """
         calibration = self._calibration()
-        if rate != "auto" and (isinstance(rate, bool) or not isinstance(rate, int | float | np.number)):
-            raise SettingError(f"A false_alarm_rate must be 'auto' or a number between 0 and 1. Got {rate!r} instead.")
         self.false_alarm_rate_ = calibration.rate(rate)
         self.offset_ = -calibration.threshold(self.false_alarm_rate_)
         self.false_alarm_rate = rate
@@ -184,7 +181,7 @@ class TableModel:
         self._check_fitted()
         return X
 
-    def _scores(self, X: Any) -> Array:
+    def _scores(self, X: Any) -> Matrix:
         table = self._checked(X)
         with shown_progress(self.verbose) as progress:
             if not isinstance(table, np.ndarray) or len(table) <= BLOCK_ROWS or self.detector_.batch_size is not None:
@@ -197,7 +194,7 @@ class TableModel:
                 parts.append(self.detector_.scores(self._encoded(table[start : start + BLOCK_ROWS]), done))
             return np.concatenate(parts)
 
-    def _encoded(self, table: Any) -> Array:
+    def _encoded(self, table: Any) -> Matrix:
         """Encode rows; cells that cannot be read are named in one warning, or refused."""
         bad = BadCells(strict=self.strict)
         rows = self.schema_.encode(table, bad)

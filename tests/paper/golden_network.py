@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from ptad.paper.network import Network
-from ptad.paper.scorer import Scorer
+from ptad.paper.scores import Scorer
 from ptad.paper.settings import NetworkSettings
 
 FILE = Path(__file__).with_name("golden_network.json")

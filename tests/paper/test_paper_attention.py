@@ -20,7 +20,7 @@ MakeNetwork = Callable[..., Network]
 
 def make_block(width: int = 8, n_heads: int = 2, seed: int = 0) -> AttentionBlock:
     generator = torch.Generator().manual_seed(seed)
-    block = AttentionBlock(generator, width, n_heads=n_heads, feedforward_factor=4, dropout=0.1, noise=Noise()).double()
+    block = AttentionBlock(generator, width, NetworkSettings(embedding_dim=width, n_heads=n_heads), Noise()).double()
     for parameter in block.parameters():  # gains and shifts of the norms too: at 1 and 0 a mistake would hide
         parameter.data.add_(torch.empty_like(parameter).normal_(0, 0.1, generator=generator))
     return block

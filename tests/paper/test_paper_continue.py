@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ptad.errors import SettingError
-from ptad.paper.trainer import Trainer
+from ptad.paper.training import Trainer
 from ptad.reference import Reference, ReferenceSettings
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from ptad.paper.loop import Loop
-from ptad.paper.trainer import Trainer
+from ptad.paper.training import Trainer
 from ptad.reference import Reference, ReferenceSettings
 from ptad.terms.network import NetworkTerm
 

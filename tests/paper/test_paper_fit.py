@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from ptad.devices import resolve_device
 from ptad.errors import SettingError, TrainingError
-from ptad.paper.loss import PARTS
+from ptad.paper.loss import LOSS_PARTS
 from ptad.paper.optimizer import Optimizer
-from ptad.paper.trainer import Trainer
+from ptad.paper.training import Trainer
 from ptad.terms.network import NetworkTerm
 
 Fit = Callable[..., NetworkTerm]
@@ -147,8 +147,8 @@ def test_history_and_progress_hold_every_part(fit_term: Fit, rows: Rows) -> None
     assert [entry["step"] for entry in term.history] == [5, 10, 15, 20]
     assert told == [(int(entry["step"]), 20, entry) for entry in term.history]
     for entry in term.history:
-        assert set(PARTS) <= entry.keys() and all(np.isfinite(list(entry.values())))
-        weighted = sum(weight * entry[part] for weight, part in zip(weights, PARTS[1:], strict=True))
+        assert set(LOSS_PARTS) <= entry.keys() and all(np.isfinite(list(entry.values())))
+        weighted = sum(weight * entry[part] for weight, part in zip(weights, LOSS_PARTS[1:], strict=True))
         assert entry["total"] == pytest.approx(weighted, rel=1e-5)
     assert term.history[-1]["total"] < term.history[0]["total"]
     assert all("held_out" not in entry for entry in term.history)

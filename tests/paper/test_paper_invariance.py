@@ -11,8 +11,7 @@ import torch
 from batches import batch
 from numpy.typing import NDArray
 
-from ptad.paper.scorer import Scorer
-from ptad.paper.scores import solve_potentials
+from ptad.paper.scores import Scorer, solve_potentials
 from ptad.terms.network import NetworkTerm
 
 Fit = Callable[..., NetworkTerm]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from ptad.paper.loss import PARTS, cell_errors, loss_parts
+from ptad.paper.loss import LOSS_PARTS, cell_errors, loss_parts
 from ptad.paper.network import Network
 from ptad.paper.transport import scaled_plan, sinkhorn_potentials
 
@@ -81,8 +81,8 @@ def test_loss_parts_by_hand(make_network: MakeNetwork, fields: dict[str, Any]) -
     network, x = make_network(**fields), draw()
     found = loss_parts(network, network(x), x)
     expected = by_hand(network, x)
-    assert PARTS == ("total", "reconstruction", "basis", "prototype", "orthogonality")
-    for name, value in zip(PARTS, found.tolist(), strict=True):
+    assert LOSS_PARTS == ("total", "reconstruction", "basis", "prototype", "orthogonality")
+    for name, value in zip(LOSS_PARTS, found.tolist(), strict=True):
         assert value == pytest.approx(expected[name], rel=1e-10, abs=1e-12), name
 
 

@@ -143,7 +143,7 @@ import torch
 torch.set_num_threads(1)
 from ptad.paper.network import Network, context_rows
 from ptad.paper.settings import NetworkSettings
-from ptad.paper.trainer import Data, Trainer
+from ptad.paper.training import Data, Trainer
 settings = NetworkSettings()
 generator = torch.Generator().manual_seed(0)
 network = Network(generator, 500, settings)

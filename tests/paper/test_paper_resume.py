@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ptad.errors import SettingError
 from ptad.paper.checkpoint import Checkpoint
-from ptad.paper.trainer import Trainer
+from ptad.paper.training import Trainer
 from ptad.terms.network import NetworkTerm
 
 Fit = Callable[..., NetworkTerm]

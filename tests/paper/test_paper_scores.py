@@ -44,24 +44,26 @@ Mixed = tuple[Rows, Features]
 def test_contributions_and_parts_add_up_to_the_value(fit_term: Fit, mixed: Mixed, fields: dict[str, Any]) -> None:
     x, features = mixed
     term = fit_term(x, features, **fields)
-    value, parts, cells, found = term.value(batch(x)), term.parts(x), term.cells(x), term.explain(batch(x))
+    value, parts, masks, found = term.value(batch(x)), term.parts(x), term.masks(x), term.explain(batch(x))
+    first = slice(term.scorer.chunk_rows)  # in the batch context, rows scored together have to stay together
+    scores = term.scores(torch.from_numpy(x[first]))
+    contributions, missing = (term.per_column(cells).numpy() for cells in (scores.contributions(), scores.missing))
     assert list(parts) == ["reconstruction", "basis", "prototype", "missing"]
     assert np.allclose(sum(parts.values()), value, rtol=1e-6)
-    assert np.allclose(cells.contributions.sum(axis=1), value, rtol=1e-6)
-    assert np.allclose(cells.missing.sum(axis=1), parts["missing"], rtol=1e-6)
+    assert np.allclose(contributions.sum(axis=1), value[first], rtol=1e-6)
+    assert np.allclose(missing.sum(axis=1), parts["missing"][first], rtol=1e-6)
     assert np.array_equal(found.value, value)
     assert found.shares.shape == (100, 4) and (found.shares >= 0).all()
     assert np.allclose(found.shares.sum(axis=1), 1.0, rtol=1e-12)
-    assert np.allclose(found.shares * value[:, None], cells.contributions, rtol=1e-5, atol=1e-6)
+    assert np.allclose((found.shares * value[:, None])[first], contributions, rtol=1e-5, atol=1e-6)
     assert (parts["basis"] > 0).any() == term.settings.scores_basis
     assert (parts["prototype"] > 0).any() == term.settings.scores_prototypes
     assert (parts["reconstruction"] > 0).all() and (parts["missing"] >= 0).all()
-    assert ((cells.masking_rate >= 0) & (cells.masking_rate <= 1)).all()
-    assert ((cells.data_mask >= 0) & (cells.data_mask <= 1)).all()
+    assert all(mask.shape == (100, 4) and ((mask >= 0) & (mask <= 1)).all() for mask in masks)
     n_basis = term.settings.n_basis if term.settings.scores_basis else 0
-    assert cells.nearest_basis.min() >= (0 if n_basis else -1) and cells.nearest_basis.max() <= n_basis - 1
+    assert scores.basis.index.min() >= (0 if n_basis else -1) and scores.basis.index.max() <= n_basis - 1
     n_prototypes = 5 if term.settings.scores_prototypes else 0
-    assert cells.nearest_prototype.max() <= n_prototypes - 1
+    assert scores.prototype.index.max() <= n_prototypes - 1
 
 
 def test_value_equals_eq_8_by_hand(fit_term: Fit, rows: Rows) -> None:
@@ -140,7 +142,7 @@ def test_transform_is_the_p_space(term: NetworkTerm, rows: Rows) -> None:
     assert latent.shape == (100, 16) and len(np.unique(latent, axis=0)) > 50
     assert term.transform_names() == [f"latent{i}" for i in range(16)]
     distance = np.linalg.norm(latent[:, None] - term.basis_vectors, axis=2)
-    assert np.array_equal(distance.argmin(axis=1), term.cells(rows).nearest_basis)
+    assert np.array_equal(distance.argmin(axis=1), term.scores(torch.from_numpy(rows)).basis.index.numpy())
 
 
 def test_atoms_for_plots(term: NetworkTerm, fit_term: Fit, rows: Rows) -> None:

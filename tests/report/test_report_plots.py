@@ -73,10 +73,10 @@ def heights(ax) -> list[float]:
 
 def test_masks_of_chosen_and_of_matched_rows(paper_model, table):
     scores = paper_model.anomaly_score(table)
-    cells = network_of(paper_model, "a figure").cells(paper_model.schema_.encode(table))
+    hidden, soft = network_of(paper_model, "a figure").masks(paper_model.schema_.encode(table))
     axes = drawn(paper_model.plot.masks(table, normal=0, anomaly=7))
-    np.testing.assert_allclose(heights(axes[0, 1]), cells.masking_rate[7])
-    np.testing.assert_allclose(heights(axes[1, 0]), cells.data_mask[0])
+    np.testing.assert_allclose(heights(axes[0, 1]), hidden[7])
+    np.testing.assert_allclose(heights(axes[1, 0]), soft[0])
     normal, anomaly = (ax.get_title().splitlines()[0] for ax in paper_model.plot.masks(table)[0])
     assert anomaly == f"anomalous row {int(np.argmax(scores))}"
     assert scores[int(normal.split()[-1])] <= np.median(scores)

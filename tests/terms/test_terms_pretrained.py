@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from tables_for_terms import MIXED, Fitted, fit_term, mixed_rows
 
+from ptad.attribution import settled
 from ptad.config import Config
 from ptad.detector import Detector
+from ptad.explanation import attribute_rows
 from ptad.layout import check_arrays
 from ptad.reference import Batch
 from ptad.tables.features import Features
@@ -79,6 +81,22 @@ def test_a_table_with_categories_or_too_many_columns_gets_nothing() -> None:
             for terms in ((NearestRowSettings(),), (NearestRowSettings(), settings))
         )
         assert np.array_equal(alone, both)
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 5, 32])
+def test_any_number_of_columns_is_read_and_contributions_add_up(n_columns: int) -> None:
+    """No weight belongs to a column; the term alone, and beside another one."""
+    rng = np.random.default_rng(n_columns)
+    rows = rng.normal(size=(200, n_columns)) @ rng.normal(size=(n_columns, n_columns))
+    rows[::7, 0] = np.nan
+    for terms in ((PretrainedSettings(),), (PretrainedSettings(), NearestRowSettings())):
+        detector = Detector.fit(rows[:150], Features.numeric(n_columns), Config(terms=terms), seed=0)
+        score, by_term, found = attribute_rows(rows[150:], detector)
+        assert (by_term[:, 0] > 0.0).all() and np.array_equal(score, detector.scores(rows[150:]))
+        shares = detector.pipeline.explain(rows[150:])[0].shares
+        assert (shares >= 0.0).all() and np.allclose(shares.sum(axis=1), 1.0)
+        contributions = settled(found.contributions, found.unchanged, score)
+        np.testing.assert_allclose(contributions.sum(axis=1), score, rtol=1e-12)
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 9, 40])

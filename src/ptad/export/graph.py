@@ -23,11 +23,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ptad.arrays import like
-from ptad.attribution import attribute, settled
-from ptad.calibration import add_up
+from ptad.attribution import settled
 from ptad.detector import Detector
 from ptad.errors import MissingExtraError, SettingError
+from ptad.explanation import attribute_rows
 from ptad.export.operations import PlainOperations
 from ptad.reference import Batch
 
@@ -49,12 +48,7 @@ class DetectorGraph(nn.Module):
         with PlainOperations():
             batch = Batch(rows, detector.pipeline.reference)
             said = [term.explain(batch) for term in detector.pipeline.terms]
-            units: Any = detector.units
-            standard = units(torch.stack([part.value for part in said], dim=1))
-            weights = like(detector.weights, rows)
-            score: Any = add_up(standard, weights)
-            by_term = standard * weights
-            found = attribute(rows, said, by_term, detector.pipeline.reference.recorded)
+            score, by_term, found = attribute_rows(rows, detector, said)
             contributions = settled(found.contributions, found.unchanged, score)
         return score, by_term, contributions, found.reason, found.partner
 

@@ -25,19 +25,11 @@ logger = logging.getLogger("ptad")
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written.
-
-    Attributes
-    ----------
-    path : Path
-    bytes : int
-    parity : dict
-        Batch size to the largest difference from the model, relative to the scores.
-    """
+    """What was written."""
 
     path: Path
     bytes: int
-    parity: dict[int, float]
+    parity: dict[int, float]  # batch size to the largest difference from the model, relative to the scores
 
 
 def export_model(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Exported:

@@ -23,7 +23,7 @@ from ptad.jobs.bad_cell_list import bad_cell_list, check_list
 from ptad.jobs.batches import known_names
 from ptad.jobs.sampling import MAX_ROWS, Progress, Sample, training_rows
 from ptad.paper.settings import NetworkSettings
-from ptad.parameters import check_parameters
+from ptad.sklearn_detector import check_parameters
 from ptad.storage import MANIFEST
 from ptad.tables import BadCellsWarning
 from ptad.tables.places import Places, located

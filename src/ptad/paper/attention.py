@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ptad.paper.layers import Dropout, Linear, Noise
+from ptad.paper.settings import NetworkSettings
 
 # NOTE[PAPER-10] Beyond this many logits (1 GiB) the weights are never formed, and their dropout is left out.
 MAX_LOGITS = 2**28
@@ -36,18 +37,9 @@ class KeysValues(NamedTuple):
 class AttentionBlock(nn.Module):
     """Multi-head attention and a row-wise feed-forward network: 13 w^2 + 14 w parameters."""
 
-    def __init__(
-        self,
-        generator: torch.Generator,
-        width: int,
-        *,
-        n_heads: int,
-        feedforward_factor: int,
-        dropout: float,
-        noise: Noise,
-    ) -> None:
+    def __init__(self, generator: torch.Generator, width: int, settings: NetworkSettings, noise: Noise) -> None:
         super().__init__()
-        self.n_heads = n_heads
+        self.n_heads = settings.n_heads
         self.scale = 1.0 / math.sqrt(width)
         self.norm_attention = nn.LayerNorm(width, eps=1e-12)
         self.query = Linear(generator, width, width)
@@ -56,9 +48,9 @@ class AttentionBlock(nn.Module):
         self.output = Linear(generator, width, width)
         self.residual = Linear(generator, width, width)
         self.norm_feedforward = nn.LayerNorm(width, eps=1e-12)
-        self.widen = Linear(generator, width, feedforward_factor * width)
-        self.narrow = Linear(generator, feedforward_factor * width, width)
-        self.dropout = Dropout(dropout, noise)
+        self.widen = Linear(generator, width, settings.feedforward_factor * width)
+        self.narrow = Linear(generator, settings.feedforward_factor * width, width)
+        self.dropout = Dropout(settings.dropout, noise)
 
     def forward(self, x: Tensor, reference: KeysValues | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return the new x and the queries, keys and values it was made of.

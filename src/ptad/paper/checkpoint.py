@@ -7,6 +7,7 @@ the previous file or the new one.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,12 @@ from ptad.errors import SettingError
 from ptad.files import refused, write_whole
 
 
+@dataclass(frozen=True)
 class Checkpoint:
     """Where one training run leaves its state."""
 
-    def __init__(self, path: Path, fingerprint: str) -> None:
-        self.path = path
-        self.fingerprint = fingerprint
+    path: Path
+    fingerprint: str
 
     def save(self, tensors: dict[str, Tensor], info: dict[str, Any]) -> None:
         """Replace the file; afterwards it is on the disk."""

@@ -18,13 +18,11 @@ from typing import Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ptad.arrays import Indices, Matrix
 from ptad.paper.settings import NetworkSettings
 from ptad.tables.features import Features
-
-Array = NDArray[np.float64]
 
 # Under "standard", a one-hot column that never varied in training gets this scale: a full deviation then stands ten
 # units out, clearly anomalous beside columns of spread one.
@@ -35,25 +33,13 @@ CELLS_AT_ONCE = 2**24  # cells held as float64 at one time
 
 
 class Encoding(nn.Module):
-    """Encodes rows, and decodes reconstructions back into the table's own units and categories.
+    """Encodes rows, and decodes reconstructions back into the table's own units and categories."""
 
-    Attributes
-    ----------
-    source : Tensor
-        The feature that each encoded column comes from.
-    code : Tensor
-        The category that each encoded column stands for, NaN for a number.
-    centre, scale : Tensor
-        Encoded value = (value - centre) / scale.
-    missing_rate : Tensor
-        Share of the training rows in which the column was missing.
-    """
-
-    source: Tensor
-    code: Tensor
+    source: Tensor  # the feature that each encoded column comes from
+    code: Tensor  # the category that each encoded column stands for, NaN for a number
     centre: Tensor
-    scale: Tensor
-    missing_rate: Tensor
+    scale: Tensor  # encoded value = (value - centre) / scale
+    missing_rate: Tensor  # share of the training rows in which the column was missing
 
     def __init__(self, features: Features, settings: NetworkSettings) -> None:
         super().__init__()
@@ -73,7 +59,7 @@ class Encoding(nn.Module):
         self.register_buffer("missing_rate", torch.zeros(len(source), dtype=torch.float64))
 
     @classmethod
-    def fit(cls, rows: Array, features: Features, settings: NetworkSettings) -> Self:
+    def fit(cls, rows: Matrix, features: Features, settings: NetworkSettings) -> Self:
         """Take centre, scale and missing rate from training rows."""
         encoding = cls(features, settings)
         centre, scale = encoding.centre.numpy(), encoding.scale.numpy()  # views: what is written here is kept
@@ -94,7 +80,7 @@ class Encoding(nn.Module):
         return len(self.source)
 
     @property
-    def column(self) -> NDArray[np.int64]:
+    def column(self) -> Indices:
         """The column of the table that each encoded column comes from."""
         return self.features.column[self.source.cpu().numpy()]
 
@@ -110,7 +96,7 @@ class Encoding(nn.Module):
         raw = torch.where(self.code.isnan() | cells.isnan(), cells, chosen)
         return ((raw - self.centre) / self.scale).clamp(self.low, self.high).float()
 
-    def encode(self, rows: Array) -> Tensor:
+    def encode(self, rows: Matrix) -> Tensor:
         """Encode an array of any length, block by block, onto the device of the encoding."""
         blocks = range(0, max(len(rows), 1), self.rows_at_once)
         device = self.centre.device
@@ -141,11 +127,11 @@ class Encoding(nn.Module):
         return self.missing_rate.square() * weight, (1.0 - self.missing_rate).square() * weight
 
 
-def _tensor(rows: Array, device: torch.device) -> Tensor:
+def _tensor(rows: Matrix, device: torch.device) -> Tensor:
     return torch.as_tensor(rows, dtype=torch.float64, device=device)
 
 
-def number_scale(block: Array, scaling: str) -> tuple[Array, Array]:
+def number_scale(block: Matrix, scaling: str) -> tuple[Matrix, Matrix]:
     """Return centre and scale of every column of numbers (n_rows, n_columns); NaN is missing."""
     block = np.ascontiguousarray(block.T)  # one contiguous run per column
     gone = np.isnan(block)
@@ -169,7 +155,7 @@ def number_scale(block: Array, scaling: str) -> tuple[Array, Array]:
     return np.where(flat, smallest, mean * unit), np.where(flat | (spread == 0), 1.0, spread)
 
 
-def category_scale(codes: Array, n_known: int) -> tuple[Array, Array]:
+def category_scale(codes: Matrix, n_known: int) -> tuple[Matrix, Matrix]:
     """Return the mean and deviation of every one-hot column, the one of unseen categories last.
 
     That one is 0 in training. Its scale is at most 0.1 and at most the smallest of the group, so that an unseen

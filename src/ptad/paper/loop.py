@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -20,47 +21,22 @@ from ptad.paper.optimizer import Optimizer
 WARM_UP_STEPS = 3
 
 
+@dataclass
 class Loop:
-    """Steps that train a module in place.
+    """Steps that train a module in place."""
 
-    Parameters
-    ----------
-    module : Module
-        What is trained.
-    loss : callable
-        Returns the parts of the loss of the batch at hand, (n_parts,); the first is minimised. It must not synchronise
-        with the host.
-    parts : sequence of str
-        Names of the parts.
-    optimizer : Optimizer
-        How the parameters move.
-    rates : Tensor
-        The learning rate of every step, (n_steps,), on the device.
-    generator : Generator
-        Of the noise inside the loss.
-    after_backward : callable, optional
-        Changes the gradients before the step is taken.
-    """
+    module: nn.Module
+    #: Returns the parts of the loss of the batch at hand, (n_parts,); the first is minimised. It does not wait for any.
+    loss: Callable[[], Tensor]
+    parts: Sequence[str]  # their names
+    optimizer: Optimizer
+    rates: Tensor  # (n_steps,), the learning rate of every step, on the device
+    generator: torch.Generator  # of the noise inside the loss
+    after_backward: Callable[[], None] | None = None  # changes the gradients before the step is taken
 
-    def __init__(
-        self,
-        module: nn.Module,
-        loss: Callable[[], Tensor],
-        parts: Sequence[str],
-        optimizer: Optimizer,
-        rates: Tensor,
-        generator: torch.Generator,
-        after_backward: Callable[[], None] | None = None,
-    ) -> None:
-        self.module = module
-        self.loss = loss
-        self.parts = parts
-        self.optimizer = optimizer
-        self.rates = rates
-        self.generator = generator
-        self.after_backward = after_backward
-        self.sums = torch.zeros(len(parts), device=rates.device)
-        self._steps: Sequence[Callable[[int], None]] = [self.step] * optimizer.cycle
+    def __post_init__(self) -> None:
+        self.sums = torch.zeros(len(self.parts), device=self.rates.device)
+        self._steps: Sequence[Callable[[int], None]] = [self.step] * self.optimizer.cycle
 
     def step(self, position: int) -> None:
         """Take one step; ``position`` counts steps in the optimiser's cycle."""

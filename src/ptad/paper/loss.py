@@ -10,11 +10,11 @@ from ptad.paper.projection import orthogonality
 from ptad.paper.settings import NetworkSettings
 from ptad.paper.transport import euclidean_cost, matched_cost, scaled_plan, sinkhorn_potentials
 
-PARTS = ("total", "reconstruction", "basis", "prototype", "orthogonality")
+LOSS_PARTS = ("total", "reconstruction", "basis", "prototype", "orthogonality")
 
 
 def loss_parts(network: Network, output: Output, x: Tensor) -> Tensor:
-    """Return the parts in the order of ``PARTS``, (n_parts,).
+    """Return the parts in the order of ``LOSS_PARTS``, (n_parts,).
 
     NOTE[PAPER-03] All parts are means over rows, so that they keep their meaning for any batch size.
     """

@@ -38,7 +38,7 @@ class BetweenDatapoints(nn.Module):
         if self.factorised:
             self.down = Linear(generator, full, inner)
             self.up = Linear(generator, inner, full)
-        self.block = _block(generator, inner, settings, noise)
+        self.block = AttentionBlock(generator, inner, settings, noise)
 
     def forward(self, cells: Tensor, reference: KeysValues | None = None) -> tuple[Tensor, KeysValues]:
         rows = cells.flatten(-2)
@@ -55,7 +55,7 @@ class BetweenAttributes(nn.Module):
 
     def __init__(self, generator: torch.Generator, settings: NetworkSettings, noise: Noise) -> None:
         super().__init__()
-        self.block = _block(generator, settings.embedding_dim, settings, noise)
+        self.block = AttentionBlock(generator, settings.embedding_dim, settings, noise)
 
     def forward(self, cells: Tensor) -> tuple[Tensor, Tensor]:
         """Return the new cells and the association vectors pi (section IV-B).
@@ -90,14 +90,3 @@ class NPTLayer(nn.Module):
             cells, keys_values = self.between_datapoints(cells, reference)
         cells, association = self.between_attributes(cells)
         return cells, keys_values, association
-
-
-def _block(generator: torch.Generator, width: int, settings: NetworkSettings, noise: Noise) -> AttentionBlock:
-    return AttentionBlock(
-        generator,
-        width,
-        n_heads=settings.n_heads,
-        feedforward_factor=settings.feedforward_factor,
-        dropout=settings.dropout,
-        noise=noise,
-    )

@@ -6,6 +6,7 @@ The learning rate is a tensor, so that a CUDA graph can follow it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,25 +20,10 @@ LOOKAHEAD_RATE = 0.5
 
 
 class Optimizer:
-    """One step rule for all parameters.
+    """One step rule, "adam", "adamw" or "lamb", for all parameters, which are on one device.
 
-    Parameters
-    ----------
-    parameters : iterable of Parameter
-        What moves, all on one device.
-    kind : {"adam", "adamw", "lamb"}
-        Adam has the L2 form of weight decay; LAMB comes with Lookahead.
-    learning_rate, weight_decay : float
-        Where ``rate`` starts, and the decay of the weights.
-    clip : float, optional
-        Element-wise bound on the gradients.
-
-    Attributes
-    ----------
-    rate : Tensor
-        The learning rate, a single number on the parameters' device.
-    cycle : int
-        Number of distinct kinds of step in a row (1, or Lookahead's 6): a CUDA graph is captured for each kind.
+    Adam has the L2 form of weight decay; LAMB comes with Lookahead. ``rate`` is the learning rate, a single number on
+    that device; ``clip`` is an element-wise bound on the gradients.
     """
 
     def __init__(
@@ -52,10 +38,9 @@ class Optimizer:
         self.clip = clip
         device = self.parameters[0].device
         self.rate = torch.tensor(learning_rate, device=device)
-        self._lookahead: torch.optim.Optimizer | None = None
+        self._lookahead: Any = None
         if kind == "lamb":
-            self._inner = _lamb(self.parameters, learning_rate, weight_decay)
-            self._lookahead = _lookahead(self._inner)
+            self._inner, self._lookahead = _lamb(self.parameters, learning_rate, weight_decay)
             self._inner.param_groups[0]["lr"] = self.rate
         else:
             make = torch.optim.AdamW if kind == "adamw" else torch.optim.Adam
@@ -69,6 +54,7 @@ class Optimizer:
 
     @property
     def cycle(self) -> int:
+        """How many kinds of step follow each other (1, or Lookahead's 6): a CUDA graph is captured for each."""
         return LOOKAHEAD_STEPS if self._lookahead is not None else 1
 
     def step(self, position: int) -> None:
@@ -102,27 +88,20 @@ class Optimizer:
                 value.zero_()
 
 
-def _lamb(parameters: list[nn.Parameter], learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
+def _lamb(parameters: list[nn.Parameter], learning_rate: float, weight_decay: float) -> tuple[Any, Any]:
     try:
-        from pytorch_optimizer import Lamb
+        from pytorch_optimizer import Lamb, Lookahead
     except ImportError as error:
         raise MissingExtraError("pytorch_optimizer", "torch", "The paper's optimiser (optimizer='lamb')") from error
     # NOTE[PAPER-08] betas (0.9, 0.999), eps 1e-6, no bias correction, weight norm clamped to [0, 10]: NPT's settings.
-    optimizer: torch.optim.Optimizer = Lamb(
+    inner = Lamb(
         parameters,
         lr=learning_rate,
         weight_decay=weight_decay,
         foreach=True,
         adam_debias=True,  # the library's name for NO correction, which would also be frozen in a CUDA graph
     )
-    return optimizer
-
-
-def _lookahead(inner: torch.optim.Optimizer) -> torch.optim.Optimizer:
-    from pytorch_optimizer import Lookahead
-
-    optimizer: torch.optim.Optimizer = Lookahead(inner, k=LOOKAHEAD_STEPS, alpha=LOOKAHEAD_RATE)
-    return optimizer
+    return inner, Lookahead(inner, k=LOOKAHEAD_STEPS, alpha=LOOKAHEAD_RATE)
 
 
 def learning_rates(peak: float, n_steps: int, warmup_steps: int) -> NDArray[np.float32]:

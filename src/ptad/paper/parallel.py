@@ -48,11 +48,6 @@ def share_of_batch(batch_size: int, group: Parallel | None) -> int:
     return batch_size if group is None else min(batch_size, max(16, -(-batch_size // group.size)))
 
 
-def average_gradients(parameters: Sequence[torch.Tensor], group: Parallel) -> None:
-    """Average the gradients over the workers."""
-    group.average([parameter.grad for parameter in parameters if parameter.grad is not None])
-
-
 def reseed(generator: torch.Generator, group: Parallel, seed: int, step: int) -> None:
     """Give this worker draws of its own, which depend on the step alone, so that a resumed run draws the same."""
     mixed = torch.randint(2**62, (1,), generator=torch.Generator().manual_seed(seed + 1)).item()

@@ -9,6 +9,10 @@ so that the contributions of a row add up to its score:
 
 - reconstruction and missing belong to a cell by definition;
 - basis and prototype are Euclidean norms; a column's contribution is its share of the squared norm.
+
+Scores are computed in double precision; their user rounds them to single. What remains after the rounding does not
+depend on the order in which a machine adds, so a row has the same score alone, in any batch, chunk or thread count. (In
+single precision, a P-space mask on the edge of its threshold can flip, which moves the score visibly.)
 """
 
 from __future__ import annotations
@@ -18,14 +22,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ptad.arrays import Array
 from ptad.paper.loss import cell_errors
-from ptad.paper.network import Network, Output
+from ptad.paper.network import Context, Network, Output
 from ptad.paper.settings import NetworkSettings
 from ptad.paper.transport import euclidean_cost, matched_cost, scaled_plan, sinkhorn_potentials
 
 #: The parts of the score, in the order of ``Scores.parts``.
-PARTS = ("reconstruction", "basis", "prototype", "missing")
+SCORE_PARTS = ("reconstruction", "basis", "prototype", "missing")
 
 
 @dataclass
@@ -71,7 +74,7 @@ class Scores:
     prototype: Matched
 
     def parts(self) -> Tensor:
-        """Return what each of ``PARTS`` adds to the score, (n, 4)."""
+        """Return what each of ``SCORE_PARTS`` adds to the score, (n, 4)."""
         return torch.stack(
             [self.errors.sum(dim=-1), self.basis.value, self.prototype.value, self.missing.sum(dim=-1)], dim=-1
         )
@@ -89,16 +92,14 @@ class Scores:
         return self.output.reconstructions.mean(dim=0)
 
     def masking_rate(self) -> Tensor:
-        """Return the share of each cell's latent that the P-space masks hide, (n, d)."""
-        return self.masking_rates().mean(dim=0)
-
-    def masking_rates(self) -> Tensor:
-        """Return the same for every branch, (n_branches, n, d)."""
+        """Return the share of each cell's latent that the P-space masks hide, averaged over the branches, (n, d)."""
         masks = self.output.projection_masks
         if masks is None:
-            return torch.zeros_like(self.errors).unsqueeze(0)
+            return torch.zeros_like(self.errors)
         cells = self._per_column(1.0 - masks)
-        return (1.0 - masks).mean(dim=-1, keepdim=True).expand(-1, *self.errors.shape) if cells is None else cells
+        if cells is None:
+            cells = (1.0 - masks).mean(dim=-1, keepdim=True).expand(-1, *self.errors.shape)
+        return cells.mean(dim=0)
 
     def data_mask(self) -> Tensor:
         """Return the soft mask, (n, d); 1 without one."""
@@ -125,17 +126,50 @@ class Scores:
         return self.prototype.value.unsqueeze(-1) * _share(deviation)
 
 
-@dataclass
-class Cells:
-    """What the network makes of rows, per column of the table; arrays of the same kind as the rows."""
+class Scorer:
+    """The frozen network with its reference rows and transport potentials: it scores any encoded row on its own.
 
-    contributions: Array  # (n, n_columns), rows add up to the score
-    missing: Array  # (n, n_columns), the part of it that comes from missing-value indicators
-    masking_rate: Array  # (n, n_columns), share of the column's latent that the P-space masks hide
-    data_mask: Array  # (n, n_columns), the soft mask
-    nearest_basis: Array  # (n,), number of the matched basis vector, -1 where there are none
-    nearest_prototype: Array  # (n,), number of the matched prototype, -1 where there are none
-    expected: Array  # (n, n_features), in the units of the rows
+    NOTE[PAPER-01] Context ``reference``: every row attends to fixed training rows and to itself. Context ``batch``:
+    rows attend to the rows scored beside them, as in the text.
+
+    ``reference`` (n_reference, n_encoded) are the training rows that stand for all, ``indicator_errors`` (n_encoded,)
+    each what an observed and what a missing cell adds to the score.
+    """
+
+    def __init__(self, network: Network, reference: Tensor, indicator_errors: tuple[Tensor, Tensor]) -> None:
+        self.network = network.double().eval().requires_grad_(False)
+        self.indicator_errors = indicator_errors
+        self.reference: Context | None = None
+        self.potentials: Potentials | None = None
+        if network.settings.context == "reference":
+            with torch.no_grad():
+                output = self.network(reference.double())
+                self.reference = output.reference
+                self.potentials = solve_potentials(self.network, output)
+
+    @property
+    def device(self) -> torch.device:
+        return self.indicator_errors[0].device
+
+    @property
+    def chunk_rows(self) -> int:
+        """Rows scored at once: those of a batch, or so many that the largest intermediate stays small."""
+        settings, n_features = self.network.settings, self.network.n_features
+        if settings.context == "batch":
+            return settings.batch_size
+        width = self.network.backbone.latent_dim * settings.feedforward_factor
+        if settings.backbone != "mlp":
+            width = max(width, settings.n_heads * n_features**2)  # the logits between attributes
+        n_cells = 2**20 if self.device.type == "cpu" else 2**25
+        return max(1, min(65536, n_cells // (settings.n_branches * width) + 1))
+
+    def __call__(self, x: Tensor) -> Scores:
+        """Score encoded rows (n, d), a whole chunk or batch; no operation waits for a value."""
+        x = x.double()
+        output = self.network(x, self.reference)
+        # NOTE[PAPER-02] In the batch context the plan is solved over the batch, as in the text.
+        potentials = solve_potentials(self.network, output) if self.potentials is None else self.potentials
+        return score_output(self.network, output, x, potentials, self.indicator_errors)
 
 
 def score_output(

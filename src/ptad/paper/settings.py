@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 from ptad.errors import MissingExtraError, SettingError
 from ptad.settings import setting
@@ -20,12 +20,12 @@ class NetworkSettings(TermSettings):
     name: ClassVar[str] = "network"
 
     # table -> matrix
-    scaling: Literal["standard", "minmax"] = setting("standard", choices=("standard", "minmax"))
+    scaling: str = setting("standard", choices=("standard", "minmax"))
     #: How far beyond the training range a scaled value may lie; None: any distance.
     clip: float | None = setting(None, low=0.0, high=1e9, optional=True)
 
     # network
-    backbone: Literal["npt", "transformer", "mlp"] = setting("npt", choices=("npt", "transformer", "mlp"))
+    backbone: str = setting("npt", choices=("npt", "transformer", "mlp"))
     data_mask: bool = setting(True)  # Eq. 3
     embedding_dim: int = setting(16, low=1, high=1024)  # e
     n_heads: int = setting(4, low=1, high=64)
@@ -37,17 +37,15 @@ class NetworkSettings(TermSettings):
     abd_full_limit: int = setting(2048, low=0, high=65536)
 
     # P-space and prototypes
-    projection_mask: Literal["none", "single", "multiple", "random"] = setting(  # Eq. 4
-        "multiple", choices=("none", "single", "multiple", "random")
-    )
+    projection_mask: str = setting("multiple", choices=("none", "single", "multiple", "random"))  # Eq. 4
     n_basis_vectors: int = setting(5, low=1, high=1000)  # K
     basis_vectors: bool = setting(True)  # Eq. 5
-    basis_distance: Literal["transport", "mse"] = setting("transport", choices=("transport", "mse"))
+    basis_distance: str = setting("transport", choices=("transport", "mse"))
     orthogonality: bool = setting(True)  # Eq. 6
     prototypes: bool = setting(True)  # Eq. 7
     n_prototypes: int = setting(5, low=1, high=1000)  # M
-    prototype_distance: Literal["transport", "mse"] = setting("transport", choices=("transport", "mse"))
-    matching: Literal["nearest", "product_min"] = setting("nearest", choices=("nearest", "product_min"))  # PAPER-04
+    prototype_distance: str = setting("transport", choices=("transport", "mse"))
+    matching: str = setting("nearest", choices=("nearest", "product_min"))  # PAPER-04
     entropy_weight: float = setting(0.1, low=0.0, high=1e6, open_low=True)  # lambda
     sinkhorn_iterations: int = setting(30, low=1, high=100_000)
     plan_gradient: bool = setting(False)  # PAPER-05
@@ -60,7 +58,7 @@ class NetworkSettings(TermSettings):
     prototype_score_weight: float = setting(0.01, low=0.0, high=1e6)  # alpha
 
     # training
-    optimizer: Literal["lamb", "adamw"] = setting("lamb", choices=("lamb", "adamw"))
+    optimizer: str = setting("lamb", choices=("lamb", "adamw"))
     learning_rate: float = setting(0.01, low=0.0, high=1e3, open_low=True)
     weight_decay: float = setting(0.0, low=0.0, high=10.0)
     n_steps: int = setting(500, low=1, high=10_000_000)
@@ -74,7 +72,7 @@ class NetworkSettings(TermSettings):
 
     # scoring
     #: What a row is compared with: fixed training rows, or the rows of its batch, as in the text (PAPER-01).
-    context: Literal["reference", "batch"] = setting("reference", choices=("reference", "batch"))
+    context: str = setting("reference", choices=("reference", "batch"))
     n_reference: int = setting(512, low=1, high=100_000)  # rows that stand for the training set
 
     def __post_init__(self) -> None:

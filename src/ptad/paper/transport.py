@@ -14,12 +14,9 @@ iterations is fixed, so that nothing is read back to the host and the solver fit
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import torch
 from torch import Tensor
-
-Matching = Literal["nearest", "product_min"]
 
 
 def euclidean_cost(squared_distance: Tensor) -> Tensor:
@@ -52,7 +49,7 @@ def scaled_plan(cost: Tensor, g: Tensor, entropy_weight: float) -> Tensor:
     return torch.softmax(g.unsqueeze(-2) - cost / entropy_weight, dim=-1)
 
 
-def matched_cost(cost: Tensor, plan: Tensor, matching: Matching) -> tuple[Tensor, Tensor]:
+def matched_cost(cost: Tensor, plan: Tensor, matching: str) -> tuple[Tensor, Tensor]:
     """Return each row's transported cost at its matched atom, and that atom's index.
 
     NOTE[PAPER-04] The text's min_k T_nk C_nk is smallest where T vanishes, at the farthest atom

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Array, like, on_device
+from ptad.arrays import Array, Matrix, like, on_device
 from ptad.reference.coordinates import Coordinates
 from ptad.reference.neighbours import Neighbours
 from ptad.settings import Settings, setting
@@ -35,15 +35,9 @@ class ReferenceSettings(Settings):
 
 @dataclass(eq=False)
 class Reference:
-    """Reference rows; coordinates and search are made when a term first asks for neighbours.
+    """Reference rows; coordinates and search are made when a term first asks for neighbours."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n_reference, n_features)
-        Encoded, as they came.
-    """
-
-    rows: NDArray[np.float64]
+    rows: Matrix  # (n_reference, n_features), encoded, as they came
     features: Features
     settings: ReferenceSettings
     device: str = "cpu"
@@ -70,12 +64,12 @@ class Reference:
         return Neighbourhood(near[:, 1:], differences[:, 1:])  # the nearest of all is the row itself, or its duplicate
 
     @cached_property
-    def _ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _ends(self) -> tuple[Matrix, Matrix]:
         """The smallest and the largest value of every feature."""
         gone = np.isnan(self.rows)
         return np.where(gone, np.inf, self.rows).min(axis=0), np.where(gone, -np.inf, self.rows).max(axis=0)
 
-    def beyond(self, rows: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def beyond(self, rows: Matrix) -> NDArray[np.bool_]:
         """Return (n, n_columns): whether a number lies outside of all reference rows."""
         low, high = self._ends
         outside = ((rows < low) | (rows > high)) & (self.features.n_categories == 0)
@@ -93,7 +87,7 @@ class Reference:
         steps = np.array([step for _, step in self._steps])
         return replace(self.features, resolution=np.maximum(self.features.resolution, 0.5 * steps))
 
-    def as_recorded(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def as_recorded(self, rows: Matrix) -> Matrix:
         """Return rows whose numbers are as exact as those of the reference rows: days, minutes, few decimals."""
         found = rows.copy()
         for j, (start, step) in enumerate(self._steps):
@@ -146,10 +140,9 @@ class Batch:
         return Neighbourhood(*self.reference.search(self.points))
 
 
-def _step(values: NDArray[np.float64]) -> tuple[float, float]:
-    if (
-        not len(values) or np.abs(values).max() >= 2.0**53
-    ):  # beyond it, a number is whole because it cannot be otherwise
+def _step(values: Matrix) -> tuple[float, float]:
+    # Beyond 2**53 a number is whole because it cannot be otherwise.
+    if not len(values) or np.abs(values).max() >= 2.0**53:
         return 0.0, 0.0
     for step in STEPS:
         if not ((values - values[0]) % step).any():

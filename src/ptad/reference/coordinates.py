@@ -10,17 +10,14 @@ rows  (n, n_features), encoded by the schema; NaN = missing
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ptad.arrays import Array, GroupSum, columns, count_below, floats, is_tensor, like, namespace, on_device
+from ptad.arrays import Array, GroupSum, Indices, Matrix, columns, count_below, floats, like, namespace, on_device
 from ptad.tables.features import Features
-
-Matrix = NDArray[np.float64]
 
 CLIP = 1.0  # how far a value may lie outside the training range, in widths of that range
 COMMON = 0.05  # share of the rows from which on a category is common; numbers in the outer such share are not
@@ -42,30 +39,17 @@ class ColumnSums:
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """The map from encoded rows to points, fitted on reference rows.
-
-    Attributes
-    ----------
-    low, width : (n_numbers,)
-        Range of every number among the reference rows.
-    knots : (n_numbers, n_knots)
-        Their sorted values, in units of the range.
-    middle : (n_numbers,)
-        Median, which stands in for a missing value.
-    corners : (n_known,)
-        Length of the coordinate of every category; 0 for those that no reference row has, which are unseen.
-    common : (n_known,)
-        1 for categories that are common among the reference rows, 0 for the others.
-    """
+    """The map from encoded rows to points, fitted on reference rows."""
 
     features: Features
     rank_weight: float
-    low: Array
-    width: Array
-    knots: Array
-    middle: Array
-    corners: Array
-    common: Array
+    low: Array  # (n_numbers,), the smallest value of every number among the reference rows
+    width: Array  # (n_numbers,), its range
+    knots: Array  # (n_numbers, n_knots), its sorted values, in units of the range
+    middle: Array  # (n_numbers,), its median, which stands in for a missing value
+    corners: Array  # (n_known,), length of every category's coordinate; 0 for one that no reference row has: unseen
+    common: Array  # (n_known,), 1 for categories that are common among the reference rows, 0 for the others
+    device: str = "cpu"
 
     @classmethod
     def fit(cls, rows: Matrix, features: Features, rank_weight: float, category_weight: float) -> Self:
@@ -93,11 +77,11 @@ class Coordinates:
 
     def to(self, device: str) -> Coordinates:
         """Return the same map for rows on that device."""
-        held = (self.low, self.width, self.knots, self.middle, self.corners, self.common)
-        return Coordinates(self.features, self.rank_weight, *(on_device(x, device) for x in held))
+        held = {name: getattr(self, name) for name in ("low", "width", "knots", "middle", "corners", "common")}
+        return replace(self, device=device, **{name: on_device(x, device) for name, x in held.items()})
 
     @cached_property
-    def column(self) -> NDArray[np.int64]:
+    def column(self) -> Indices:
         """The column of the table that each coordinate comes from."""
         features = self.features
         numbers = features.column[features.numbers]
@@ -105,7 +89,7 @@ class Coordinates:
         return np.concatenate([numbers, categories, numbers])
 
     @cached_property
-    def _codes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _codes(self) -> tuple[Indices, Indices]:
         """The feature of every corner, and the category that the corner stands for."""
         widths = self.features.n_categories[self.features.categories]
         return np.repeat(self.features.categories, widths), np.concatenate([np.arange(width) for width in widths])
@@ -115,23 +99,23 @@ class Coordinates:
         """How many coordinates, the first ones, are not ranks."""
         return len(self.column) - len(self.features.numbers)
 
-    def sums(self, device: str) -> ColumnSums:
-        """Return what adds up coordinates, all of them or those by value, by column."""
-        every = GroupSum(self.column, self.features.n_columns, device)
-        by_value = GroupSum(self.column[: self.n_by_value], self.features.n_columns, device)
-        return ColumnSums(self.n_by_value, by_value, every)
+    def _sum(self, start: int, stop: int) -> GroupSum:
+        return GroupSum(self.column[start:stop], self.features.n_columns, self.device)
 
     @cached_property
-    def _sums(self) -> tuple[GroupSum, GroupSum]:
-        device = f"{self.low.device.type}:{self.low.device.index or 0}" if is_tensor(self.low) else "cpu"
-        parts = self.column[self.n_by_value :], self.column[len(self.features.numbers) : self.n_by_value]
-        first, second = (GroupSum(part, self.features.n_columns, device) for part in parts)
-        return first, second
+    def by_column(self) -> ColumnSums:
+        """What adds up coordinates, all of them or those by value, by column."""
+        return ColumnSums(self.n_by_value, self._sum(0, self.n_by_value), self._sum(0, len(self.column)))
+
+    @cached_property
+    def _ranks_and_categories(self) -> tuple[GroupSum, GroupSum]:
+        n_numbers, end = len(self.features.numbers), self.n_by_value
+        return self._sum(end, len(self.column)), self._sum(n_numbers, end)
 
     def is_common(self, points: Array) -> Array:
         """Return (n, n_columns): whether a value alone is a common one: amid the ranks, or a common category."""
         n_numbers, end = len(self.features.numbers), self.n_by_value
-        numbers, categories = self._sums
+        numbers, categories = self._ranks_and_categories
         apart = namespace(points).abs(points[:, end:] - 0.5 * self.rank_weight)
         # a hair beyond the border, so that a rank on it is common whatever the last digit
         border = like(np.array((0.5 - 0.5 * COMMON) * self.rank_weight + 1e-9), points)

@@ -25,14 +25,7 @@ ROUNDING = 2.0**-18  # bound on the relative error of a squared distance in sing
 
 
 class Neighbours:
-    """The reference points, ready to be searched.
-
-    Parameters
-    ----------
-    points : array or tensor of shape (n_reference, n_coordinates)
-    k : int
-        Neighbours to find; at most as many as there are reference points.
-    """
+    """The reference points (n_reference, n_coordinates), ready to be searched for the k nearest ones, or for all."""
 
     def __init__(self, points: Array, k: int) -> None:
         n = len(points)

@@ -21,13 +21,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import columns, like, namespace
+from ptad.arrays import Array, Matrix, columns, like, namespace
 from ptad.layout import ArrayLayout
 from ptad.reference import Batch, Reference
 from ptad.settings import Settings, setting
 from ptad.tables.features import Features
 
-Array = Any  # numpy array or torch tensor: the same code serves both
 State = dict[str, NDArray[Any]]
 Layouts = dict[str, ArrayLayout]  # what every array of a state has to be
 History = list[dict[str, float]]  # what a training loop tells at every interval
@@ -93,14 +92,18 @@ class Term:
     #: None: every row is scored on its own. Otherwise rows are scored together in batches of this size (paper only).
     batch_size: int | None = None
 
-    def __init__(self, reference: Reference, settings: Any) -> None:
-        self.settings, self.features = settings, reference.features
+    def __init__(self, state: State, reference: Reference, settings: Any) -> None:
+        self._state, self.settings, self.features = state, settings, reference.features
         self.history: History = []  # what training said; empty for a term that is not trained
 
     @classmethod
-    def fit(cls, rows: NDArray[np.float64], reference: Reference, settings: Any, context: FitContext) -> Self:
+    def fit(cls, rows: Matrix, reference: Reference, settings: Any, context: FitContext) -> Self:
         """Fit on all training ``rows``; ``reference`` holds the sample of them that the model keeps."""
-        raise NotImplementedError
+        return cls({}, reference, settings)
+
+    def continue_fit(self, rows: Matrix, reference: Reference, context: FitContext) -> Self:
+        """Return the term fitted on further rows; one that is trained goes on from where it stands."""
+        return type(self).fit(rows, reference, self.settings, context)
 
     def value(self, batch: Batch) -> Array:
         """Return (n,): higher is more anomalous."""
@@ -120,7 +123,7 @@ class Term:
 
     def state(self) -> State:
         """Return the arrays that a bundle keeps besides the reference rows."""
-        return {}
+        return self._state
 
     @classmethod
     def layouts(cls, features: Features, settings: Any, n_reference: int) -> Layouts:
@@ -130,7 +133,7 @@ class Term:
     @classmethod
     def from_state(cls, state: State, reference: Reference, settings: Any) -> Self:
         """Return the term that ``state``, which is as its layouts say, was taken from."""
-        raise NotImplementedError
+        return cls(state, reference, settings)
 
 
 def cell_states(rows: Array, features: Features) -> tuple[Array, Array]:

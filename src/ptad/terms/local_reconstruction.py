@@ -49,22 +49,19 @@ class LocalReconstruction(NeighbourTerm):
 
     def value(self, batch: Batch) -> Array:
         """Return (n,): the logarithm of the penalised squared residual."""
-        return self._logarithm(self._factor(batch.neighbourhood, self.settings.ridge))
-
-    def _logarithm(self, factor: Array) -> Array:
-        y = factor[:, -1, :-1]
+        y = self.factor(batch.neighbourhood, self.settings.ridge)[:, -1, :-1]
         return -namespace(y).log((y * y).sum(axis=1))
 
-    def _factor(self, found: Neighbourhood, ridge_share: float) -> Array:
+    def factor(self, found: Neighbourhood, ridge_share: float) -> Array:
         """Return the factor of :func:`bordered_factor`, which other terms may have asked for."""
         key = ridge_share, self.settings.floor
         if key not in found.factors:
             found.factors[key] = bordered_factor(found.differences, *key)
         return found.factors[key]
 
-    def _residual(self, found: Neighbourhood, ridge_share: float) -> tuple[Array, Array]:
+    def reconstructed(self, found: Neighbourhood, ridge_share: float) -> tuple[Array, Array]:
         """Return the weights of the reconstruction, (n, k), and what it misses, (n, c)."""
-        factor, differences = self._factor(found, ridge_share), found.differences
+        factor, differences = self.factor(found, ridge_share), found.differences
         lower, y = factor[:, :-1, :-1], factor[:, -1:, :-1]
         if is_tensor(lower):
             weights = (y @ inverse(lower))[:, 0]
@@ -76,18 +73,13 @@ class LocalReconstruction(NeighbourTerm):
     def explain(self, batch: Batch) -> TermValues:
         """Return the values, the columns of the residual, and the values that the neighbours make likely."""
         found = batch.neighbourhood
-        weights, residual = self._residual(found, FIRM_RIDGE)
-        reason, partner = self._reasons(batch)
-        return TermValues(
-            value=self.value(batch),
-            shares=self._shares(self._by_column(residual**2)),
-            reason=reason,
-            partner=partner,
-            expected=self._expected(weights, self.reference.values[found.near]),
-        )
+        weights, residual = self.reconstructed(found, FIRM_RIDGE)
+        expected = self._expected(weights, self.reference.values[found.near])
+        shares = self._shares(self._by_column(residual**2))
+        return TermValues(self.value(batch), shares, *self._reasons(batch), expected)
 
     def _cells(self, found: Neighbourhood) -> Array:
-        return self._by_column(self._residual(found, FIRM_RIDGE)[1] ** 2)
+        return self._by_column(self.reconstructed(found, FIRM_RIDGE)[1] ** 2)
 
     def _expected(self, weights: Array, values: Array) -> Array:
         """Return the neighbours' weighted mean within their range; for categories the heaviest one.
@@ -116,7 +108,7 @@ class LocalReconstruction(NeighbourTerm):
 
     def transform(self, batch: Batch) -> Array:
         """Return (n, n_columns): how far the reconstruction misses every column, in widths of its range."""
-        residual = self._residual(batch.neighbourhood, self.settings.ridge)[1][:, : self._n_by_value]
+        residual = self.reconstructed(batch.neighbourhood, self.settings.ridge)[1][:, : self._n_by_value]
         return self._by_column(residual**2) ** 0.5
 
     def transform_names(self) -> list[str]:

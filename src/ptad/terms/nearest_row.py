@@ -48,10 +48,5 @@ class NearestRow(NeighbourTerm):
         squared = self._squared(batch)
         place = squared.argmin(axis=1)[:, None]
         difference = pick(batch.neighbourhood.differences, place)[:, 0, : self._n_by_value]
-        reason, partner = self._reasons(batch)
-        return TermValues(
-            value=namespace(squared).log(gather(squared, place)[:, 0] + self.settings.floor),
-            shares=normalised(self._by_column(difference**2)),
-            reason=reason,
-            partner=partner,
-        )
+        value = namespace(squared).log(gather(squared, place)[:, 0] + self.settings.floor)
+        return TermValues(value, normalised(self._by_column(difference**2)), *self._reasons(batch))

@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Self
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from ptad.arrays import Array, namespace
 from ptad.reference import Batch, Neighbourhood, Reference
-from ptad.terms.base import FitContext, Reason, State, Term, normalised, plain_reasons
+from ptad.terms.base import Reason, State, Term, normalised, plain_reasons
 
 LEAST_USUAL = 0.05  # of the average column, added to what is usual in a column
 
 
 class NeighbourTerm(Term):
-    """A term that follows from the reference rows alone: nothing to train, nothing to keep besides them."""
+    """A term that follows from the reference rows: there is nothing to train."""
 
-    def __init__(self, reference: Reference, settings: Any) -> None:
-        super().__init__(reference, settings)
+    def __init__(self, state: State, reference: Reference, settings: Any) -> None:
+        super().__init__(state, reference, settings)
         self.reference = reference
         self._n_by_value = reference.coordinates.n_by_value
-        self._by_column = reference.coordinates.sums(reference.device)
+        self._by_column = reference.coordinates.by_column
         reference.search  # noqa: B018  made here, once, and not by several threads of a scoring
-
-    @classmethod
-    def fit(cls, rows: NDArray[np.float64], reference: Reference, settings: Any, context: FitContext) -> Self:
-        """Look at the reference rows; there is nothing to train."""
-        return cls(reference, settings)
-
-    @classmethod
-    def from_state(cls, state: State, reference: Reference, settings: Any) -> Self:
-        return cls(reference, settings)
 
     def _cells(self, found: Neighbourhood) -> Array:
         """Return (n, n_columns): how much each column has to do with the value, in units of its own."""

@@ -13,19 +13,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ptad.arrays import is_tensor
+from ptad.arrays import Array, Indices, Matrix, is_tensor
 from ptad.devices import resolve_device
 from ptad.errors import DataError, TrainingError
 from ptad.layout import require
 from ptad.paper.encoding import Encoding
 from ptad.paper.network import Network, context_rows, empty_network, network_layouts
-from ptad.paper.scorer import Scorer
-from ptad.paper.scores import PARTS, Cells, Scores
+from ptad.paper.scores import SCORE_PARTS, Scorer, Scores
 from ptad.paper.settings import NetworkSettings
 from ptad.paper.training import train_network
 from ptad.reference import Batch, Reference
 from ptad.tables.features import Features
-from ptad.terms.base import Array, FitContext, History, Layouts, State, Term, TermValues, plain_reasons
+from ptad.terms.base import FitContext, History, Layouts, State, Term, TermValues, plain_reasons
 
 #: Share of the fit's steps and of its learning rate in a continuation: enough to follow, too little to forget.
 STEP_SHARE, RATE_SHARE = 0.25, 0.25
@@ -33,20 +32,7 @@ N_PROBES = 256  # training rows whose scores are checked after a fit
 
 
 class NetworkTerm(Term):
-    """The score of a trained network, higher for anomalies.
-
-    Attributes
-    ----------
-    settings : NetworkSettings
-    encoding : Encoding
-        How rows become what the network sees; ``encoding.column`` names the column of each encoded one.
-    scorer : Scorer
-        The frozen network with its reference rows.
-    reference_index : ndarray
-        The rows of the model's reference that the network attends to.
-    history : list of dict
-        Loss parts per interval.
-    """
+    """The score of a trained network, higher for anomalies; ``history`` holds the parts of its loss per interval."""
 
     standardised = False
     chunked: ClassVar[bool] = False
@@ -57,14 +43,14 @@ class NetworkTerm(Term):
         encoding: Encoding,
         network: Network,
         reference: Reference,
-        reference_index: NDArray[np.int64],
+        reference_index: Indices,
         history: History,
     ) -> None:
-        super().__init__(reference, settings)
+        super().__init__({}, reference, settings)
         self.batch_size = settings.batch_size if settings.context == "batch" else None
         self.encoding = encoding
         self.history = history
-        self.reference_index = reference_index
+        self.reference_index = reference_index  # the rows of the model's reference that the network attends to
         self.reference = encoding.encode(reference.rows[reference_index])
         self.scorer = Scorer(network, self.reference, encoding.indicator_errors())
         column = torch.from_numpy(encoding.column).to(self.device)
@@ -74,7 +60,7 @@ class NetworkTerm(Term):
     # fit ----------------------------------------------------------------------------------------------------------
 
     @classmethod
-    def fit(cls, rows: NDArray[np.float64], reference: Reference, settings: Any, context: FitContext) -> Self:
+    def fit(cls, rows: Matrix, reference: Reference, settings: Any, context: FitContext) -> Self:
         """Train on the rows; an interrupted fit of the same rows resumes from ``context.checkpoint``, a folder."""
         if not len(rows):
             raise DataError("There are 0 rows to train the network on. Give at least one.")
@@ -82,21 +68,10 @@ class NetworkTerm(Term):
         encoding = Encoding.fit(np.asarray(rows, dtype=np.float64), reference.features, settings).to(device)
         return cls._trained(rows, reference, encoding, settings, context)
 
-    def continue_fit(
-        self, rows: NDArray[np.float64], reference: Reference, context: FitContext, n_steps: int | None = None
-    ) -> Self:
-        """Return the term after some more training; this one stays as it is, and so do encoding and device.
+    def continue_fit(self, rows: Matrix, reference: Reference, context: FitContext, n_steps: int | None = None) -> Self:
+        """Return the term after ``n_steps`` more, a quarter of the fit's unless told; this one stays as it is.
 
-        Parameters
-        ----------
-        rows : ndarray
-            Rows to train on: the new ones, and the kept ones that are not to be forgotten.
-        reference : Reference
-            The rows that the model keeps from now on.
-        context : FitContext
-            Generator, progress and checkpoint.
-        n_steps : int, optional
-            A quarter of the fit's unless told.
+        ``rows`` are the new ones, and the kept ones that are not to be forgotten; the encoding stays the same.
         """
         wanted = max(1, round(STEP_SHARE * self.settings.n_steps)) if n_steps is None else n_steps
         rate = RATE_SHARE * self.settings.learning_rate
@@ -110,7 +85,7 @@ class NetworkTerm(Term):
     @classmethod
     def _trained(
         cls,
-        rows: NDArray[np.float64],
+        rows: Matrix,
         reference: Reference,
         encoding: Encoding,
         settings: NetworkSettings,
@@ -134,7 +109,7 @@ class NetworkTerm(Term):
         term._check(rows[:N_PROBES])
         return term
 
-    def _check(self, rows: NDArray[np.float64]) -> None:
+    def _check(self, rows: Matrix) -> None:
         scores = self.value(rows)
         if not np.isfinite(scores).all():
             raise TrainingError("Some scores of training rows are not finite. Try a smaller learning_rate.")
@@ -157,7 +132,9 @@ class NetworkTerm(Term):
 
     def parts(self, batch: Batch | Array) -> dict[str, Array]:
         """Return what reconstruction, basis vectors, prototypes and missing values add to the score, (n,) each."""
-        return dict(zip(PARTS, self._gather(batch, lambda scores: scores.parts().float().unbind(dim=-1)), strict=True))
+        return dict(
+            zip(SCORE_PARTS, self._gather(batch, lambda scores: scores.parts().float().unbind(dim=-1)), strict=True)
+        )
 
     def explain(self, batch: Batch | Array) -> TermValues:
         """Return the values with the columns they come from."""
@@ -172,23 +149,17 @@ class NetworkTerm(Term):
         shares = amounts / (total + (total == 0.0))
         return TermValues(value, shares, *plain_reasons(_rows(batch), self.features), expected)
 
-    def cells(self, batch: Batch | Array) -> Cells:
-        """Return contributions, masks and expected values of every row."""
+    def masks(self, batch: Batch | Array) -> tuple[Array, Array]:
+        """Return (n, n_columns) twice: how much of each column the P-space masks hide, and the soft data mask."""
         size = self._membership.sum(dim=0)
-        return Cells(
-            *self._gather(
-                batch,
-                lambda scores: (
-                    self.per_column(scores.contributions()).float(),
-                    self.per_column(scores.missing).float(),
-                    (self.per_column(scores.masking_rate()) / size).float(),
-                    (self.per_column(scores.data_mask()) / size).float(),
-                    scores.basis.index,
-                    scores.prototype.index,
-                    self._expected(scores),
-                ),
-            )
+        hidden, soft = self._gather(
+            batch,
+            lambda scores: (
+                (self.per_column(scores.masking_rate()) / size).float(),
+                (self.per_column(scores.data_mask()) / size).float(),
+            ),
         )
+        return hidden, soft
 
     def transform(self, batch: Batch | Array) -> Array:
         """Return the P-space representation of every row, (n, latent_dim)."""
@@ -222,17 +193,17 @@ class NetworkTerm(Term):
         return encoded @ self._membership
 
     @property
-    def basis_vectors(self) -> NDArray[np.float64]:
+    def basis_vectors(self) -> Matrix:
         """The basis vectors, (n_basis_vectors, latent_dim)."""
         return self.scorer.network.projection.basis_vectors.cpu().numpy()
 
     @property
-    def basis_strength(self) -> NDArray[np.float64]:
+    def basis_strength(self) -> Matrix:
         """How much of each encoded column a basis vector holds, (n_basis_vectors, n_encoded)."""
         return self.scorer.network.basis_strength().cpu().numpy()
 
     @property
-    def prototypes(self) -> NDArray[np.float64] | None:
+    def prototypes(self) -> Matrix | None:
         """The association prototypes, (n_prototypes, n_encoded), or None without them."""
         found = self.scorer.network.prototypes
         return None if found is None else found.prototypes.cpu().numpy()

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ptad.arrays import count_below
+from ptad.arrays import Indices, Matrix, count_below
 from ptad.tables.features import Features
 
-Matrix = NDArray[np.float64]
-Indices = NDArray[np.int64]
 COARSE_BINS, SAMPLE_ROWS, MOST_COMPARED = 4, 2_000, 100  # for the choice among many pairs
 NO_EDGE = np.finfo(np.float64).max  # fills the list of a feature that has fewer bins than others
 

@@ -21,29 +21,17 @@ from importlib.resources import files
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ptad.arrays import (
-    Array,
-    count_below,
-    floats,
-    largest,
-    like,
-    namespace,
-    on_device,
-    softplus,
-    to_numpy,
-)
+from ptad.arrays import Array, Matrix, count_below, floats, largest, like, namespace, on_device, softplus, to_numpy
 from ptad.layout import ArrayLayout
 from ptad.reference import Batch, Reference
 from ptad.settings import setting
 from ptad.tables.features import Features
-from ptad.terms.base import Layouts, State, TermSettings, TermValues
+from ptad.terms.base import FitContext, Layouts, State, TermSettings, TermValues
 from ptad.terms.local_reconstruction import FIRM_RIDGE, LocalReconstruction, LocalReconstructionSettings
 from ptad.terms.neighbour_term import NeighbourTerm
 from ptad.terms.tail_probability import log_mean_exp
 
-Weights = dict[str, NDArray[np.float64]]
 N_CELL, N_SUMMARY, WIDTH = 10, 13, 32
 SHAPES: dict[str, tuple[int, ...]] = {
     "cell.0": (2 * N_CELL, 2 * WIDTH),
@@ -77,72 +65,74 @@ class Pretrained(NeighbourTerm):
 
     settings: PretrainedSettings
 
-    def __init__(self, reference: Reference, settings: PretrainedSettings, held: Weights | None = None) -> None:
-        super().__init__(reference, settings)
+    def __init__(self, state: State, reference: Reference, settings: PretrainedSettings) -> None:
+        super().__init__(state, reference, settings)
         self._silent = is_silent(reference.features, settings)
         self.standardised = not self._silent  # where it says nothing, it adds nothing
-        self._weights = {} if self._silent else held or weights()
-        self._local = LocalReconstruction(reference, LocalReconstructionSettings())
+        self._local = LocalReconstruction({}, reference, LocalReconstructionSettings())
         if not self._silent:
             self._usual_row  # noqa: B018  made here, once, and not by several threads of a scoring
 
+    @classmethod
+    def fit(cls, rows: Matrix, reference: Reference, settings: Any, context: FitContext) -> Self:
+        """Take the weights of the package; a saved model keeps its scores when the package brings others."""
+        return cls({} if is_silent(reference.features, settings) else weights(), reference, settings)
+
     def _described(self, batch: Batch) -> tuple[Array, Array]:
-        """Return (n, d, N_CELL) and (n, N_SUMMARY), in units that are the same for all tables."""
+        """Return (n, d, N_CELL) and (n, N_SUMMARY): what the network reads, the same for tables of any kind.
+
+        Logarithms have a least amount added that counts as none; factors bring all to the same size.
+        """
         xp: Any = namespace(batch.rows)
-        found, points, coordinates = batch.neighbourhood, batch.points, batch.reference.coordinates
-        differences = found.differences
-        k = differences.shape[1]
-        m = differences.shape[2] // 2  # every feature by value, then every feature by rank
-        apart = differences[:, :, :m]
-        y = self._local._factor(found, self._local.settings.ridge)[:, -1, :-1] ** 2
-        squared = self._local._residual(found, FIRM_RIDGE)[1] ** 2
-        missed = squared[:, :m] + squared[:, m:]
-        knots = coordinates.knots
-        below, up_to = (floats(count) / knots.shape[1] for count in count_below(knots, points[:, :m]))
-        outer = 2.0 * xp.minimum(up_to, 1.0 - below)
-        tail = -xp.log(xp.clip(outer + 1.0 / knots.shape[1], 0.0, 1.0))
+        found, coordinates = batch.neighbourhood, batch.reference.coordinates
+        k, m = found.differences.shape[1], found.differences.shape[2] // 2
+        # A row's differences to its neighbours: every feature by value, then every feature by rank.
+        apart, nearest_by_rank = found.differences[:, :, :m], found.differences[:, 0, m:]
         size = xp.abs(apart)
-        gap = -largest(-size)
-        not_above, not_below = floats(apart <= 0.0).mean(axis=1), floats(apart >= 0.0).mean(axis=1)
-        local = -xp.log(xp.clip(2.0 * xp.minimum(not_above, not_below) + 1.0 / k, 0.0, 1.0))
-        mean = apart.mean(axis=1)
-        spread = ((apart - mean[:, None]) ** 2).mean(axis=1) ** 0.5
-        cells = xp.stack(
-            [
-                tail / 3.0,
-                xp.log(up_to - below + 1e-3) / 3.0,
-                self._agreement + 0.0 * tail,
-                xp.log(gap + 1e-4) / 3.0 + 1.0,
-                xp.log(missed + 1e-6) / 4.0 + 1.0,
-                local,
-                floats(apart == 0.0).mean(axis=1),
-                xp.log(spread + 1e-3) / 3.0 + 1.0,
-                3.0 * size[:, 0],
-                3.0 * xp.abs(differences[:, 0, m:]),
-            ],
-            axis=2,
-        )
-        distances = xp.einsum("nkc,nkc->nk", differences, differences)
+        gap = -largest(-size)  # to the neighbour that is nearest in the column
+        spread = ((apart - apart.mean(axis=1)[:, None]) ** 2).mean(axis=1) ** 0.5
+        distances = xp.einsum("nkc,nkc->nk", found.differences, found.differences)
         by_value = xp.einsum("nkc,nkc->nk", apart, apart)
-        summary = xp.stack(
-            [
-                -xp.log(y.sum(axis=1)),
-                xp.log(1e-6 - largest(-by_value)),
-                xp.log(floats(gap > 0.0).sum(axis=1) + 0.5),
-                log_mean_exp(tail),
-                -xp.log(y[:, :FEW_NEIGHBOURS].sum(axis=1)),
-                xp.log(distances[:, 0] + 1e-6),
-                xp.log(distances[:, min(4, k - 1)] + 1e-6),
-                xp.log(distances[:, k - 1] + 1e-6),
-                log_mean_exp(local),
-                xp.log(missed.sum(axis=1) + 1e-6),
-                xp.log(gap.mean(axis=1) + 1e-4),
-                tail.mean(axis=1),
-                largest(tail),
-            ],
-            axis=1,
-        )
-        return cells, summary
+        # Where the value stands among all reference rows, and among the neighbours.
+        n_knots = coordinates.knots.shape[1]
+        below, up_to = (floats(count) / n_knots for count in count_below(coordinates.knots, batch.points[:, :m]))
+        tail = _surprise(up_to, 1.0 - below, n_knots)
+        local_tail = _surprise(floats(apart <= 0.0).mean(axis=1), floats(apart >= 0.0).mean(axis=1), k)
+        # How well the neighbours rebuild the row: y as in local_reconstruction.py, and what is missed by column.
+        y_squared = self._local.factor(found, self._local.settings.ridge)[:, -1, :-1] ** 2
+        squared = self._local.reconstructed(found, FIRM_RIDGE)[1] ** 2
+        missed = squared[:, :m] + squared[:, m:]
+        cells = {
+            "tail": tail / 3.0,  # how far out the value is in its column
+            "equal rows": xp.log(up_to - below + 1e-3) / 3.0,  # a value that many rows have is not new
+            "agreement": self._agreement + 0.0 * tail,  # where rows usually agree, a new value tells more
+            "gap": xp.log(gap + 1e-4) / 3.0 + 1.0,  # whether any neighbour comes near the value
+            "missed": xp.log(missed + 1e-6) / 4.0 + 1.0,  # what all neighbours together cannot rebuild
+            "local tail": local_tail,  # how far out the value is among the neighbours'
+            "equal neighbours": floats(apart == 0.0).mean(axis=1),  # a code that the neighbours share is usual
+            "spread": xp.log(spread + 1e-3) / 3.0 + 1.0,  # a gap tells more where the neighbours agree
+            "nearest by value": 3.0 * size[:, 0],  # where the row differs from the one most like it
+            "nearest by rank": 3.0 * xp.abs(nearest_by_rank),  # the same, whatever the tails of the column
+        }
+        summary = {
+            "local reconstruction": -xp.log(
+                y_squared.sum(axis=1)
+            ),  # the four strongest terms, for the network to weigh
+            "nearest row": xp.log(1e-6 - largest(-by_value)),
+            "unmatched columns": xp.log(floats(gap > 0.0).sum(axis=1) + 0.5),
+            "tail probability": log_mean_exp(tail),
+            # y is found from the nearest neighbour on: its first entries are those of a fit with the nearest alone
+            "few neighbours": -xp.log(y_squared[:, :FEW_NEIGHBOURS].sum(axis=1)),
+            "nearest": xp.log(distances[:, 0] + 1e-6),  # how dense it is around the row, at three distances
+            "fifth": xp.log(distances[:, min(4, k - 1)] + 1e-6),
+            "farthest": xp.log(distances[:, k - 1] + 1e-6),
+            "local tails": log_mean_exp(local_tail),  # the columns that are farthest out among the neighbours
+            "missed": xp.log(missed.sum(axis=1) + 1e-6),  # what is missed by a firm fit, which cannot follow an anomaly
+            "mean gap": xp.log(gap.mean(axis=1) + 1e-4),  # whether the row is new in most columns
+            "mean tail": tail.mean(axis=1),  # whether all columns are a little out,
+            "largest tail": largest(tail),  # or one is far out
+        }
+        return xp.stack(list(cells.values()), axis=2), xp.stack(list(summary.values()), axis=1)
 
     @cached_property
     def _agreement(self) -> Array:
@@ -178,7 +168,7 @@ class Pretrained(NeighbourTerm):
 
     def _said(self, batch: Batch) -> Array:
         """Return (n, d): what the network says about every feature."""
-        return forward(self._weights, *self.inputs(batch))
+        return forward(self._state, *self.inputs(batch))
 
     def value(self, batch: Batch) -> Array:
         """Return (n,): the logarithm of the mean over the columns."""
@@ -195,10 +185,6 @@ class Pretrained(NeighbourTerm):
         shares = found.shares * 0.0 if self._silent else found.shares
         return TermValues(value=self.value(batch), shares=shares, reason=found.reason, partner=found.partner)
 
-    def state(self) -> State:
-        """Return the weights: a saved model keeps its scores when the package brings others."""
-        return {name: value.astype(np.float32) for name, value in self._weights.items()}
-
     @classmethod
     def layouts(cls, features: Features, settings: PretrainedSettings, n_reference: int) -> Layouts:
         if is_silent(features, settings):
@@ -207,20 +193,22 @@ class Pretrained(NeighbourTerm):
         found |= {f"{name}.bias": shape[1:] for name, shape in SHAPES.items()}
         return {name: ArrayLayout("float32", shape, low=-MOST, high=MOST) for name, shape in found.items()}
 
-    @classmethod
-    def from_state(cls, state: State, reference: Reference, settings: PretrainedSettings) -> Self:
-        return cls(reference, settings, {name: value.astype(np.float64) for name, value in state.items()})
-
 
 def is_silent(features: Features, settings: PretrainedSettings) -> bool:
     """Whether the table is of a kind that the network was not trained on."""
     return len(features) > settings.most_features or len(features.categories) > 0
 
 
-def forward(held: Weights, cells: Array, summary: Array) -> Array:
+def _surprise(lower: Array, upper: Array, n: int) -> Array:
+    """Return minus the logarithm of the two-sided tail probability, of which n rows can tell 1 / n."""
+    xp: Any = namespace(lower)
+    return -xp.log(xp.clip(2.0 * xp.minimum(lower, upper) + 1.0 / n, 0.0, 1.0))
+
+
+def forward(held: State, cells: Array, summary: Array) -> Array:
     """Return (n, d): what the network says about every feature; a row at a time, so that no batch shows."""
     xp: Any = namespace(cells)
-    w = {name: like(value, cells) for name, value in held.items()}
+    w = {name: like(value.astype(np.float64), cells) for name, value in held.items()}
 
     def layer(x: Array, name: str) -> Array:
         return x @ w[f"{name}.weight"] + w[f"{name}.bias"]
@@ -238,9 +226,9 @@ def forward(held: Weights, cells: Array, summary: Array) -> Array:
 
 
 @cache
-def weights() -> Weights:
+def weights() -> State:
     """Return the weights that come with the package."""
     import safetensors.numpy
 
-    content = files("ptad.terms").joinpath("pretrained.safetensors").read_bytes()
-    return {name: value.astype(np.float64) for name, value in safetensors.numpy.load(content).items()}
+    found: State = safetensors.numpy.load(files("ptad.terms").joinpath("pretrained.safetensors").read_bytes())
+    return found

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from ptad.arrays import (
     Array,
+    Indices,
+    Matrix,
     columns,
     count_below,
     gather,
@@ -38,9 +40,6 @@ from ptad.settings import setting
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext, Layouts, Reason, State, Term, TermSettings, TermValues, normalised
 from ptad.terms.pair_choice import MOST_COMPARED, NO_EDGE, bin_edges, choose_pairs
-
-Matrix = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -62,9 +61,8 @@ class RarePair(Term):
     """Surprise at the rarest pair of values."""
 
     def __init__(self, state: State, reference: Reference, settings: RarePairSettings) -> None:
-        super().__init__(reference, settings)
+        super().__init__(state, reference, settings)
         features, device = reference.features, reference.device
-        self._state = state
         self._device = device
         self._edges = on_device(state["edges"], device)
         self._first, self._second = state["pairs"]
@@ -76,7 +74,6 @@ class RarePair(Term):
         counted, whole = state["n_rows"].tolist()
         share = state["counts"] / counted + settings.smoothing / whole
         self._surprise = on_device(-np.log(share), device)
-        self._given: tuple[Array, Array, Array, Array] | None = None  # made when first explained
 
     @classmethod
     def fit(cls, rows: Matrix, reference: Reference, settings: Any, context: FitContext) -> Self:
@@ -124,7 +121,7 @@ class RarePair(Term):
         value = largest(surprise)
         # The rarest pairs decide, and all of them: a wrong value makes rare pairs with many others.
         heed = xp.exp(surprise - value[:, None])
-        first_given, second_given, first_mode, second_mode = self._alternatives()
+        first_given, second_given, first_mode, second_mode = self._alternatives
         # What every pair says about its first feature, then about its second; nothing fills the gaps of ``sides``.
         excess = xp.concatenate([heed * first_given[places], heed * second_given[places], nothing[:, :1]], axis=1)
         sides, beside, has = self._sides
@@ -164,24 +161,20 @@ class RarePair(Term):
         """Return the features of every column."""
         return _listed(self.features.column, self.features.n_columns)
 
-    def _alternatives(self) -> tuple[Array, Array, Array, Array]:
+    @cached_property
+    def _alternatives(self) -> list[Array]:
         """Return for every combination how much likelier the likeliest value of either side is, and which it is."""
-        if self._given is None:
-            logs = -to_numpy(self._surprise)
-            parts: list[list[Any]] = [[], [], [], []]
-            start = 0
-            for rows, columns in self._shapes.T:
-                table = logs[start : start + rows * columns].reshape(rows, columns)
-                start += rows * columns
-                parts[0].append((table.max(axis=0) - table).ravel())
-                parts[1].append((table.max(axis=1, keepdims=True) - table).ravel())
-                parts[2].append(np.broadcast_to(table.argmax(axis=0), table.shape).ravel())
-                parts[3].append(np.broadcast_to(table.argmax(axis=1)[:, None], table.shape).ravel())
-            self._given = tuple(on_device(np.concatenate(part), self._device) for part in parts)  # type: ignore
-        return self._given
-
-    def state(self) -> State:
-        return self._state
+        logs = -to_numpy(self._surprise)
+        parts: list[list[Any]] = [[], [], [], []]
+        start = 0
+        for n_first, n_second in self._shapes.T:
+            table = logs[start : start + n_first * n_second].reshape(n_first, n_second)
+            start += n_first * n_second
+            parts[0].append((table.max(axis=0) - table).ravel())
+            parts[1].append((table.max(axis=1, keepdims=True) - table).ravel())
+            parts[2].append(np.broadcast_to(table.argmax(axis=0), table.shape).ravel())
+            parts[3].append(np.broadcast_to(table.argmax(axis=1)[:, None], table.shape).ravel())
+        return [on_device(np.concatenate(part), self._device) for part in parts]
 
     @classmethod
     def layouts(cls, features: Features, settings: Any, n_reference: int) -> Layouts:

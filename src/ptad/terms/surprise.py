@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ptad.arrays import Array, namespace, on_device
+from ptad.arrays import Array, Matrix, namespace, on_device
 from ptad.reference import Batch, Reference
-from ptad.terms.base import Reason, Term, TermValues
+from ptad.terms.base import Reason, State, Term, TermValues, normalised
 
 
 class Surprise(Term):
@@ -17,9 +16,13 @@ class Surprise(Term):
 
     reason: ClassVar[Reason]
 
-    def __init__(self, chance: NDArray[np.float64], reference: Reference, settings: Any) -> None:
-        super().__init__(reference, settings)
-        self._surprise = on_device(-np.log(chance), reference.device)  # (n_columns,)
+    def __init__(self, state: State, reference: Reference, settings: Any) -> None:
+        super().__init__(state, reference, settings)
+        self._surprise = on_device(-np.log(self.chance()), reference.device)  # (n_columns,)
+
+    def chance(self) -> Matrix:
+        """Return (n_columns,): how likely the event is in each column."""
+        raise NotImplementedError
 
     def happened(self, rows: Array) -> Array:
         """Return (n, n_columns): whether the event happened."""
@@ -33,7 +36,10 @@ class Surprise(Term):
         """Return the values and the columns in which the event happened."""
         xp: Any = namespace(batch.rows)
         cells = self.happened(batch.rows) * self._surprise
-        total = cells.sum(axis=1)
-        reason = xp.zeros_like(cells, dtype=xp.int64) + int(self.reason)
-        shares = cells / xp.where(total > 0.0, total, 1.0)[:, None]
-        return TermValues(value=total, shares=shares, reason=reason, partner=xp.zeros_like(reason) - 1)
+        none = xp.zeros_like(cells, dtype=xp.int64)
+        return TermValues(cells.sum(axis=1), normalised(cells), reason=none + int(self.reason), partner=none - 1)
+
+
+def smoothed(share: Any, n_rows: int) -> Any:
+    """Return a share of n rows as a chance, with half a row added: what never happened may happen yet."""
+    return (share + 0.5 / n_rows) / (1.0 + 0.5 / n_rows)

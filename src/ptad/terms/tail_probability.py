@@ -16,16 +16,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ptad.arrays import Array, GroupSum, count_below, floats, largest, like, namespace, on_device
+from ptad.arrays import Array, GroupSum, Matrix, count_below, floats, largest, like, namespace, on_device
 from ptad.layout import MOST_ROWS, ArrayLayout
 from ptad.reference import Batch, Reference
 from ptad.settings import setting
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext, Layouts, State, Term, TermSettings, TermValues, plain_reasons
 
-Matrix = NDArray[np.float64]
 NO_VALUE = np.finfo(np.float64).max  # fills the list of a feature that has fewer values than others
 
 
@@ -45,10 +43,9 @@ class TailProbabilitySettings(TermSettings):
 class TailProbability(Term):
     """Logarithm of the mean inverse probability of the single values."""
 
-    def __init__(self, reference: Reference, n_rows: int, settings: TailProbabilitySettings) -> None:
-        super().__init__(reference, settings)
-        features, device = reference.features, reference.device
-        self._n_rows = n_rows
+    def __init__(self, state: State, reference: Reference, settings: TailProbabilitySettings) -> None:
+        super().__init__(state, reference, settings)
+        features, device, n_rows = reference.features, reference.device, int(state["n_rows"][0])
         few = int(np.clip(round(n_rows ** (1 / 3)), 2, settings.few))
         columns = [_known(reference.rows[:, j], features.n_categories[j] > 0, few) for j in range(len(features))]
         width = max(1, *(len(values) for values, _, _ in columns))
@@ -67,7 +64,7 @@ class TailProbability(Term):
     def fit(cls, rows: Matrix, reference: Reference, settings: Any, context: FitContext) -> Self:
         """Sort the reference rows; the least probability follows the size of the whole table."""
         n_rows = max(2, round(len(reference.rows) * context.n_rows / len(rows)))
-        return cls(reference, n_rows, settings)
+        return cls({"n_rows": np.array([n_rows])}, reference, settings)
 
     def _surprise(self, rows: Array) -> Array:
         xp: Any = namespace(rows)
@@ -91,16 +88,9 @@ class TailProbability(Term):
         shares = self._by_column(softmax(surprise))
         return TermValues(log_mean_exp(surprise), shares, *plain_reasons(batch.rows, self.features))
 
-    def state(self) -> State:
-        return {"n_rows": np.array([self._n_rows])}
-
     @classmethod
     def layouts(cls, features: Features, settings: Any, n_reference: int) -> Layouts:
         return {"n_rows": ArrayLayout("int64", (1,), low=2, high=MOST_ROWS)}
-
-    @classmethod
-    def from_state(cls, state: State, reference: Reference, settings: Any) -> Self:
-        return cls(reference, int(state["n_rows"][0]), settings)
 
 
 def _known(values: Matrix, category: bool, few: int) -> tuple[Matrix, Matrix, bool]:

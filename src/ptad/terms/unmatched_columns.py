@@ -42,11 +42,4 @@ class UnmatchedColumns(NeighbourTerm):
 
     def explain(self, batch: Batch) -> TermValues:
         """Return the values and the unmatched columns."""
-        unmatched = self._cells(batch.neighbourhood)
-        reason, partner = self._reasons(batch)
-        return TermValues(
-            value=namespace(batch.rows).log(unmatched.sum(axis=1) + 0.5),
-            shares=self._shares(unmatched),
-            reason=reason,
-            partner=partner,
-        )
+        return TermValues(self.value(batch), self._shares(self._cells(batch.neighbourhood)), *self._reasons(batch))

@@ -10,16 +10,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ptad.arrays import Array, columns, floats, integers, like, namespace, on_device
+from ptad.arrays import Array, Indices, Matrix, columns, floats, integers, like, namespace, on_device
 from ptad.layout import MOST_ROWS, ArrayLayout
 from ptad.reference import Reference
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext, Layouts, Reason, State, TermSettings
-from ptad.terms.surprise import Surprise
-
-Matrix = NDArray[np.float64]
+from ptad.terms.surprise import Surprise, smoothed
 
 
 @dataclass(frozen=True)
@@ -38,17 +35,10 @@ class UnseenCategory(Surprise):
 
     reason = Reason.UNSEEN_CATEGORY
 
-    def __init__(self, counts: NDArray[np.int64], n_rows: int, reference: Reference, settings: Any) -> None:
-        features = reference.features
-        groups = np.split(counts, np.cumsum(features.n_categories[features.categories] + 1)[:-1])
-        chance = np.ones(features.n_columns)
-        for j, group in zip(features.categories, groups if len(counts) else [], strict=False):
-            once = (group == 1).sum() / max(group.sum(), 1)
-            chance[features.column[j]] = (once + 0.5 / n_rows) / (1.0 + 0.5 / n_rows)
-        super().__init__(chance, reference, settings)
-        self._counts, self._n_rows = counts, n_rows
-        self._new = on_device(counts == 0, reference.device)
-        self._starts = np.concatenate([[0], np.cumsum(features.n_categories[features.categories] + 1)])[:-1]
+    def __init__(self, state: State, reference: Reference, settings: Any) -> None:
+        super().__init__(state, reference, settings)
+        self._new = on_device(state["counts"] == 0, reference.device)
+        self._starts = _ends(reference.features)[:-1]
 
     @classmethod
     def fit(cls, rows: Matrix, reference: Reference, settings: Any, context: FitContext) -> Self:
@@ -59,7 +49,15 @@ class UnseenCategory(Surprise):
             for j in features.categories
         ]
         together = np.concatenate([*counts, np.empty(0, dtype=np.int64)])
-        return cls(together, context.n_rows, reference, settings)
+        return cls({"counts": together, "n_rows": np.array([context.n_rows])}, reference, settings)
+
+    def chance(self) -> Matrix:
+        features = self.features
+        chance = np.ones(features.n_columns)
+        for j, group in zip(features.categories, np.split(self._state["counts"], _ends(features)[1:-1]), strict=False):
+            once = (group == 1).sum() / max(group.sum(), 1)
+            chance[features.column[j]] = smoothed(once, int(self._state["n_rows"][0]))
+        return chance
 
     def happened(self, rows: Array) -> Array:
         xp: Any = namespace(rows)
@@ -74,17 +72,14 @@ class UnseenCategory(Surprise):
         source[self.features.column[places]] = self.features.n_columns + np.arange(len(places))
         return columns(xp.concatenate([nothing, floats(new)], axis=1), source)
 
-    def state(self) -> State:
-        return {"counts": self._counts, "n_rows": np.array([self._n_rows])}
-
     @classmethod
     def layouts(cls, features: Features, settings: Any, n_reference: int) -> Layouts:
-        n_codes = int((features.n_categories[features.categories] + 1).sum())
         return {
-            "counts": ArrayLayout("int64", (n_codes,), low=0, high=MOST_ROWS),
+            "counts": ArrayLayout("int64", (int(_ends(features)[-1]),), low=0, high=MOST_ROWS),
             "n_rows": ArrayLayout("int64", (1,), low=1, high=MOST_ROWS),
         }
 
-    @classmethod
-    def from_state(cls, state: State, reference: Reference, settings: Any) -> Self:
-        return cls(state["counts"], int(state["n_rows"][0]), reference, settings)
+
+def _ends(features: Features) -> Indices:
+    """Return where the counts of every category begin, and where the last ones end."""
+    return np.concatenate([[0], np.cumsum(features.n_categories[features.categories] + 1)]).astype(np.int64)

@@ -109,8 +109,8 @@ class NetworkPlots:
             What was drawn on, 2 x 2.
         """
         model = self._model
-        cells = network_of(model, "Masks").cells(model.schema_.encode(X))
-        scores, rates = np.asarray(model.anomaly_score(X)), np.asarray(cells.masking_rate)
+        rates, data_mask = network_of(model, "Masks").masks(model.schema_.encode(X))
+        scores = np.asarray(model.anomaly_score(X))
         if len(rates) < 2:
             raise DataError("There is 1 row. Give at least 2: the figure compares a normal row with an anomaly.")
         if anomaly is None:
@@ -132,7 +132,7 @@ class NetworkPlots:
             rate.bar(range(len(names)), rates[row], color=colour, width=0.8)
             rate.axhline(mean, color="black", linewidth=0.8, linestyle=":")
             rate.set_title(f"{title}\n{100.0 * mean:.0f} % of its latent space is masked", fontsize="medium")
-            soft.bar(range(len(names)), np.asarray(cells.data_mask)[row], color=colour, width=0.8, alpha=0.75)
+            soft.bar(range(len(names)), data_mask[row], color=colour, width=0.8, alpha=0.75)
             name_ticks(soft.xaxis, names, rotation=90, fontsize="x-small")
             soft.set_xlim(-0.6, len(names) - 0.4)
             bare(rate, grid="y")

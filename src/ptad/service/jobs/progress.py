@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ptad.messages import Message
-from ptad.reporter import reported_to
+from ptad.progress import reported_to
 from ptad.service.spelling import over_http
 
 FILE = "progress.jsonl"
