@@ -119,10 +119,7 @@ def _table_of_columns(columns: Mapping[Any, Any]) -> pa.Table:
                 f"Column {name!r} of the dict holds {type(cells).__name__}, not a list of cells. Give one list per "
                 "column; one row is a list with one dict."
             )
-        listed = list(cells)
-        values = np.empty(len(listed), dtype=object)
-        values[:] = listed
-        arrays.append(arrow_of_objects(name, values))
+        arrays.append(arrow_of_objects(name, list(cells)))
     lengths = {name: len(array) for name, array in zip(names, arrays, strict=True)}
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{name!r}: {length:,}" for name, length in list(lengths.items())[:10])
@@ -203,17 +200,17 @@ def _arrow_of_series(series: nw.Series[Any], name: str) -> pa.Array:
         return _plain(series.to_arrow())
     except (pa.ArrowException, OverflowError, TypeError):
         pass
-    values = np.empty(len(series), dtype=object)
-    values[:] = series.to_list()  # numpy has no word for some types, such as integers of 128 bits
-    return arrow_of_objects(name, values)
+    return arrow_of_objects(name, series.to_list())  # numpy has no word for some types, such as integers of 128 bits
 
 
-def arrow_of_objects(name: str, values: np.ndarray, *, in_array: bool = False) -> pa.Array:
+def arrow_of_objects(name: str, cells: Sequence[Any] | np.ndarray, *, in_array: bool = False) -> pa.Array:
     """Convert Python objects of any types to one Arrow array; mixed types become text.
 
     Numbers mixed with text, or integers too large for 64 bits, are turned into text, which the column types then read
     as any other text.
     """
+    values = np.empty(len(cells), dtype=object)
+    values[:] = cells  # cell by cell: numpy would turn equal lists into a second dimension
     types = set(map(type, values))
     held = sorted(t.__name__ for t in types if issubclass(t, _CONTAINERS))
     if held and in_array:

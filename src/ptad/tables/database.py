@@ -82,8 +82,6 @@ class Database:
         """Turn what drivers raise into one line that names the database, the reason and the remedy."""
         try:
             yield
-        except (DataError, SettingError, MissingExtraError):
-            raise
         except Exception as error:
             if not _is_driver_error(error):
                 raise

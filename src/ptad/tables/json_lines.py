@@ -7,9 +7,9 @@ import io
 import json
 import re
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.json as pjson
 
@@ -113,12 +113,9 @@ def _parsed(source: Source, block: bytes, line: int, as_text: Collection[str]) -
     if not block.strip():
         return pa.table({})
     if not as_text:
-        try:
-            options = pjson.ReadOptions(use_threads=False, block_size=len(block) + 1)
+        options = pjson.ReadOptions(use_threads=False, block_size=len(block) + 1)
+        with suppress(pa.ArrowInvalid):  # a type that changes, or a line that the slow way names
             return pjson.read_json(io.BytesIO(block), read_options=options)
-        except pa.ArrowInvalid as error:
-            if "changed from" not in str(error):
-                _check_lines(source, block, line)
     rows = _check_lines(source, block, line)
     names = dict.fromkeys(name for row in rows for name in row)
     return pa.table({n: _mixed(n, [row.get(n) for row in rows], n in as_text) for n in names})
@@ -129,9 +126,7 @@ def _mixed(name: str, values: list[Any], as_text: bool) -> pa.Array:
     if as_text or (str in types and len(types) > 1):
         texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
         return pa.array(texts, pa.large_string())
-    objects = np.empty(len(values), dtype=object)
-    objects[:] = values  # cell by cell: numpy would turn equal lists into a second dimension
-    return arrow_of_objects(name, objects)
+    return arrow_of_objects(name, values)
 
 
 def _check_lines(source: Source, block: bytes, line: int) -> list[dict[str, Any]]:
