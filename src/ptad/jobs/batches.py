@@ -14,7 +14,7 @@ from ptad.messages import Message, Option
 from ptad.model import Model
 from ptad.table_model import TableModel, no_threshold
 from ptad.tables import Query, TableScan, scan_table
-from ptad.tables.table_source import as_source
+from ptad.tables.reading import as_source
 
 if TYPE_CHECKING:
     from ptad.estimator import PTAD

@@ -27,7 +27,7 @@ from ptad.sklearn_detector import check_parameters
 from ptad.storage import MANIFEST
 from ptad.tables import BadCellsWarning
 from ptad.tables.places import Places, located
-from ptad.tables.table_source import as_source
+from ptad.tables.reading import as_source
 
 logger = logging.getLogger("ptad")
 

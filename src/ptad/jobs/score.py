@@ -23,7 +23,7 @@ from ptad.messages import Option
 from ptad.table_model import TableModel
 from ptad.tables import TableWriter
 from ptad.tables.places import located
-from ptad.tables.table_source import as_source
+from ptad.tables.reading import as_source
 
 logger = logging.getLogger("ptad")
 

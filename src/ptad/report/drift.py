@@ -19,8 +19,7 @@ from scipy.stats import chi2
 
 from ptad.report.numbers import different_texts, value_text, whole_text
 from ptad.tables import Schema
-from ptad.tables.categorical_column import CategoricalColumn
-from ptad.tables.text_column import TextColumn
+from ptad.tables.text_columns import CategoricalColumn, TextColumn
 
 Rows = NDArray[np.float64]
 

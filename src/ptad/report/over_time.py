@@ -14,8 +14,8 @@ from ptad.errors import DataError
 from ptad.messages import Option
 from ptad.report.score_histogram import ScoreScale
 from ptad.tables import BadCells, Schema, fit_schema
-from ptad.tables.encoding import read_column
-from ptad.tables.moments import FIRST_SECOND, LAST_SECOND
+from ptad.tables.datetime_column import FIRST_SECOND, LAST_SECOND
+from ptad.tables.encoding import read_cells
 from ptad.tables.values import without_missing
 
 Array = NDArray[np.float64]
@@ -111,7 +111,7 @@ class TimeColumn:
         # not clipped to the training rows: what is new lies after them
         reader = replace(self._reader, first=FIRST_SECOND, last=LAST_SECOND, cycles=())
         # a cell that cannot be read counts as missing here too
-        seconds = read_column(reader, array, 0, BadCells())[0][:, 0] + FIRST_SECOND
+        seconds = read_cells(reader.raw, array, BadCells())[0][:, 0] + FIRST_SECOND
         missing = np.isnan(seconds)
         return np.where(missing, 0, seconds).astype(np.int64), missing
 

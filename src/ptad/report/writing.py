@@ -33,7 +33,7 @@ from ptad.report.survey import Label, Progress, Survey
 from ptad.tables import TableSource, scan_table
 from ptad.tables.conversion import as_frame
 from ptad.tables.places import IN_MEMORY
-from ptad.tables.table_source import as_source
+from ptad.tables.reading import as_source
 
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 

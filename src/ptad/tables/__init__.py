@@ -3,10 +3,9 @@
 from ptad.tables.bad_cells import BadCells, BadCellsWarning
 from ptad.tables.database import Query
 from ptad.tables.libraries import same_kind, same_series
-from ptad.tables.reading import TableScan, read_table, scan_table
+from ptad.tables.reading import TableScan, TableSource, read_table, scan_table
 from ptad.tables.schema import Schema
 from ptad.tables.schema_fit import fit_schema
-from ptad.tables.table_source import TableSource
 from ptad.tables.writing import TableWriter, write_table
 
 __all__ = [

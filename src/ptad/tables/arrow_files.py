@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -14,41 +14,38 @@ from ptad.tables.sources import DAMAGE, Source, check_distinct
 
 def arrow_shape(source: Source) -> tuple[int, pa.Schema]:
     """Number of rows, and columns with their types."""
-    try:
-        with ExitStack() as stack:
-            path = stack.enter_context(source.open_random())
-            if source.format == "parquet":
-                file = stack.enter_context(pq.ParquetFile(path, pre_buffer=False))
-                rows, schema = file.metadata.num_rows, file.schema_arrow
-            else:
-                reader = stack.enter_context(_ipc_reader(stack, path))
-                rows, schema = sum(b.num_rows for b in _ipc_batches(reader)), reader.schema
-    except DAMAGE as error:
-        raise source.damaged(error) from error
+    with _opened(source) as file:
+        if isinstance(file, pq.ParquetFile):
+            rows, schema = file.metadata.num_rows, file.schema_arrow
+        else:
+            rows, schema = sum(batch.num_rows for batch in _ipc_batches(file)), file.schema
     check_distinct(source.label, schema.names)
     return rows, schema
 
 
 def arrow_batches(source: Source, rows: int) -> Iterator[pa.RecordBatch]:
     """The rows as they are; those of Parquet in batches of ``rows``."""
+    with _opened(source) as file:
+        if isinstance(file, pq.ParquetFile):
+            yield from file.iter_batches(batch_size=rows, use_threads=False)
+        else:
+            yield from _ipc_batches(file)
+
+
+@contextmanager
+def _opened(source: Source) -> Iterator[Any]:
     try:
         with ExitStack() as stack:
             path = stack.enter_context(source.open_random())
             if source.format == "parquet":
-                yield from stack.enter_context(pq.ParquetFile(path, pre_buffer=False)).iter_batches(
-                    batch_size=rows, use_threads=False
-                )
+                yield stack.enter_context(pq.ParquetFile(path, pre_buffer=False))
             else:
-                yield from _ipc_batches(stack.enter_context(_ipc_reader(stack, path)))
+                file = stack.enter_context(pa.OSFile(str(path)))
+                start = file.read(6)
+                file.seek(0)
+                yield stack.enter_context(pa.ipc.open_file(file) if start == b"ARROW1" else pa.ipc.open_stream(file))
     except DAMAGE as error:
         raise source.damaged(error) from error
-
-
-def _ipc_reader(stack: ExitStack, path: Any) -> Any:
-    file = stack.enter_context(pa.OSFile(str(path)))
-    start = file.read(6)
-    file.seek(0)
-    return pa.ipc.open_file(file) if start == b"ARROW1" else pa.ipc.open_stream(file)
 
 
 def _ipc_batches(reader: Any) -> Iterator[pa.RecordBatch]:

@@ -30,18 +30,7 @@ class BadCellsWarning(UserWarning):
 class UnreadableCells(DataError):
     """Cells of one column that are not what the column holds; raised by whatever reads a column.
 
-    Attributes
-    ----------
-    column : str
-        The column.
-    bad : ndarray of bool
-        Which cells of ``array`` cannot be read.
-    array : pyarrow.Array
-        The cells.
-    what : str
-        What they should be: "a number", "a date".
-    form : str
-        An example of how that is written, or nothing.
+    Those of ``array`` that are ``bad`` should be ``what``, such as "a date", written like the example ``form``.
     """
 
     def __init__(self, column: str, bad: NDArray[np.bool_], array: pa.Array, what: str, form: str = "") -> None:
@@ -61,25 +50,13 @@ class UnreadableCells(DataError):
 
 @dataclass(frozen=True)
 class BadCell:
-    """One cell that could not be read.
+    """One cell that could not be read."""
 
-    Attributes
-    ----------
-    row : int
-        Its row, counted from 0.
-    column, value : str
-        Its column, and what it holds.
-    shown : str
-        The value as a message shows it.
-    what : str
-        What it should be: "a number", "a date".
-    """
-
-    row: int
+    row: int  # counted from 0
     column: str
     value: str
-    shown: str
-    what: str
+    shown: str  # the value as a message shows it
+    what: str  # it should be: "a number", "a date"
 
     @classmethod
     def of(cls, row: int, column: str, value: Any, what: str) -> BadCell:
@@ -103,13 +80,7 @@ class BadCell:
 
 
 class BadCells:
-    """Collects the cells of a table that cannot be read.
-
-    Parameters
-    ----------
-    strict : bool
-        Whether the first such cell is an error instead.
-    """
+    """Collects the cells of a table that cannot be read; if it is strict, the first one is an error instead."""
 
     def __init__(self, *, strict: bool = False) -> None:
         self.strict = strict

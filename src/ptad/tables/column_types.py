@@ -15,6 +15,9 @@ duration    differences of times
 =========== ==================================================================================================
 
 Nested columns (lists, structs, maps) and binary ones are refused.
+
+An encoder is fitted to the training cells of one column (``fit``). It turns cells into features (``raw``), which have
+names (``labels``), and back (``decode``). A schema keeps it as plain types (``to_json``, ``from_json``, ``layout``).
 """
 
 from __future__ import annotations
@@ -25,11 +28,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ptad.tables.categorical_column import CategoricalColumn
 from ptad.tables.datetime_column import DatetimeColumn
 from ptad.tables.number_format import PLAIN, WHOLE_TEXT, NumberFormat
 from ptad.tables.numeric_column import NumericColumn
-from ptad.tables.text_column import TextColumn
+from ptad.tables.text_columns import CategoricalColumn, TextColumn
 from ptad.tables.values import decoded, is_text, looks_like, refused
 
 Column = NumericColumn | CategoricalColumn | TextColumn | DatetimeColumn

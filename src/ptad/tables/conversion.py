@@ -1,4 +1,4 @@
-"""The border: any table of any library in, one internal :class:`Frame` of Arrow columns out.
+"""The border: any table of any library in, one record batch of plain Arrow columns out.
 
 Only narwhals knows which library a table came from; nothing behind this file does. The way back is in
 :mod:`ptad.tables.libraries`.
@@ -19,8 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import DataError
-from ptad.tables.bad_cells import UnreadableCells
-from ptad.tables.frame import Frame
 from ptad.tables.values import numbers, refused
 
 # Python objects that hold other values: no single cell of a table may be one of them.
@@ -31,29 +29,27 @@ class CellTypeError(DataError, TypeError):
     """A cell of an array holds an object that is neither text nor a number (scikit-learn asks for a TypeError)."""
 
 
-def as_frame(table: Any, *, typed: bool = False, wanted: Callable[[str], bool] = lambda name: True) -> Frame:
-    """Turn everything that :func:`as_table` takes into a :class:`Frame`.
+def as_frame(table: Any, *, typed: bool = False, wanted: Callable[[str], bool] = lambda name: True) -> pa.RecordBatch:
+    """Turn everything that :func:`as_table` takes into a batch of Arrow columns; those of an array are x0, x1, ...
 
     An array of objects must hold numbers, unless ``typed``: then every column keeps its own type. Columns of a table
     that are not ``wanted`` are never looked at and come out as nulls.
     """
     table = as_table(table)
-    if isinstance(table, pa.Table):
-        names = _checked_names(table.column_names)
-        columns = tuple(
-            _plain(c) if wanted(n) else pa.nulls(table.num_rows) for n, c in zip(names, table.columns, strict=True)
-        )
-        return Frame(names, columns, None, table.num_rows)
     if isinstance(table, np.ndarray):
-        return _frame_of_array(table, typed)
-    native = narwhals_frame(table)
-    assert native is not None  # what is no table does not get here
-    names = _checked_names(native.columns)
-    columns = tuple(
-        _arrow_of_series(n, s) if wanted(n) else pa.nulls(len(native))
-        for n, s in zip(names, native.iter_columns(), strict=True)
-    )
-    return Frame(names, columns, None, len(native))
+        names = tuple(f"x{i}" for i in range(table.shape[1]))
+        return pa.RecordBatch.from_arrays(_columns_of_array(names, table, typed), names=names)
+    columns: Iterable[Any]
+    convert: Callable[[Any, str], pa.Array]
+    if isinstance(table, pa.Table):
+        given, columns, convert = table.column_names, table.columns, _plain
+    else:
+        native = narwhals_frame(table)
+        assert native is not None  # what is no table does not get here
+        given, columns, convert = native.columns, native.iter_columns(), _arrow_of_series
+    names = _checked_names(given)
+    cells = [convert(c, n) if wanted(n) else pa.nulls(len(table)) for n, c in zip(names, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(cells, names=names)
 
 
 def narwhals_frame(table: Any) -> nw.DataFrame[Any] | None:
@@ -123,10 +119,7 @@ def _table_of_columns(columns: Mapping[Any, Any]) -> pa.Table:
                 f"Column {name!r} of the dict holds {type(cells).__name__}, not a list of cells. Give one list per "
                 "column; one row is a list with one dict."
             )
-        listed = list(cells)
-        values = np.empty(len(listed), dtype=object)
-        values[:] = listed
-        arrays.append(arrow_of_objects(name, values))
+        arrays.append(arrow_of_objects(name, list(cells)))
     lengths = {name: len(array) for name, array in zip(names, arrays, strict=True)}
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{name!r}: {length:,}" for name, length in list(lengths.items())[:10])
@@ -178,53 +171,46 @@ def _array_of(table: Any) -> np.ndarray:
     return array
 
 
-def _frame_of_array(array: np.ndarray, typed: bool) -> Frame:
+def _columns_of_array(names: Sequence[str], array: np.ndarray, typed: bool) -> list[pa.Array]:
     if array.dtype.kind in "mM":
         raise DataError("An array of dates has no column names or types. Pass a pandas, polars or Arrow table instead.")
-    names = tuple(f"x{i}" for i in range(array.shape[1]))
-    if array.dtype.kind in "OUSTV" and typed:
-        columns = tuple(arrow_of_objects(n, array[:, j].astype(object)) for j, n in enumerate(names))
-        return Frame(names, columns, None, array.shape[0], positional=True)
     if array.dtype.kind in "OUSTV":
-        array = _numeric_block(names, array)
-    elif array.dtype.kind == "b" or (array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8)):
+        convert = arrow_of_objects if typed else _numbers_of_objects
+        return [convert(name, array[:, j].astype(object)) for j, name in enumerate(names)]
+    if array.dtype.kind == "b" or (array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8)):
         array = array.astype(np.float64)
-    return Frame(names, None, array, array.shape[0], positional=True)
+    return [pa.array(array[:, j], from_pandas=True) for j in range(len(names))]
 
 
-def _numeric_block(names: Sequence[str], array: np.ndarray) -> np.ndarray:
-    block = np.empty(array.shape, dtype=np.float64)
-    for j, name in enumerate(names):
-        cells = arrow_of_objects(name, array[:, j].astype(object), in_array=True)
-        try:
-            block[:, j] = numbers(cells, name)
-        except UnreadableCells:  # some cells, which may count as missing; what else is wrong concerns the column
-            raise
-        except DataError as error:
-            raise DataError(
-                f"{error.message.problem} An array takes numbers only; for text pass a table or records."
-            ) from error
-    return block
+def _numbers_of_objects(name: str, values: np.ndarray) -> pa.Array:
+    try:
+        return pa.array(numbers(arrow_of_objects(name, values, in_array=True), name), from_pandas=True)
+    except CellTypeError:
+        raise
+    except DataError as error:
+        raise DataError(
+            f"{error.message.problem} An array takes numbers only; for text pass a table or records."
+        ) from error
 
 
-def _arrow_of_series(name: str, series: nw.Series[Any]) -> pa.Array:
+def _arrow_of_series(series: nw.Series[Any], name: str) -> pa.Array:
     try:
         if series.dtype == nw.Object:
             return arrow_of_objects(name, series.to_numpy())
         return _plain(series.to_arrow())
     except (pa.ArrowException, OverflowError, TypeError):
         pass
-    values = np.empty(len(series), dtype=object)
-    values[:] = series.to_list()  # numpy has no word for some types, such as integers of 128 bits
-    return arrow_of_objects(name, values)
+    return arrow_of_objects(name, series.to_list())  # numpy has no word for some types, such as integers of 128 bits
 
 
-def arrow_of_objects(name: str, values: np.ndarray, *, in_array: bool = False) -> pa.Array:
+def arrow_of_objects(name: str, cells: Sequence[Any] | np.ndarray, *, in_array: bool = False) -> pa.Array:
     """Convert Python objects of any types to one Arrow array; mixed types become text.
 
     Numbers mixed with text, or integers too large for 64 bits, are turned into text, which the column types then read
     as any other text.
     """
+    values = np.empty(len(cells), dtype=object)
+    values[:] = cells  # cell by cell: numpy would turn equal lists into a second dimension
     types = set(map(type, values))
     held = sorted(t.__name__ for t in types if issubclass(t, _CONTAINERS))
     if held and in_array:
@@ -251,7 +237,7 @@ def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
-def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _plain(column: pa.Array | pa.ChunkedArray, name: str = "") -> pa.Array:
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):  # combining zero chunks, or more text than fits one array
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], type=array.type)

@@ -35,23 +35,12 @@ _PATIENCE = {"connect_timeout": "15", "keepalives_idle": "30", "keepalives_inter
 
 @dataclass(frozen=True)
 class Database:
-    """A database, found from its address.
+    """A database, found from its address."""
 
-    Attributes
-    ----------
-    kind : {"sqlite", "duckdb", "postgresql"}
-    path : Path or None
-        The file, if it is one.
-    address : str
-        What the driver is given; it may hold a password.
-    label : str
-        What messages call it.
-    """
-
-    kind: str
-    path: Path | None
-    address: str = field(repr=False)
-    label: str
+    kind: str  # one of those of _SCHEMES
+    path: Path | None  # the file, if it is one
+    address: str = field(repr=False)  # what the driver is given; it may hold a password
+    label: str  # what messages call it
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
@@ -93,8 +82,6 @@ class Database:
         """Turn what drivers raise into one line that names the database, the reason and the remedy."""
         try:
             yield
-        except (DataError, SettingError, MissingExtraError):
-            raise
         except Exception as error:
             if not _is_driver_error(error):
                 raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -10,42 +11,34 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ptad.errors import SettingError
+from ptad.errors import DataError, SettingError
 from ptad.layout import Listed, Record, Text, Truth, Whole, damaged
-from ptad.tables.date_format import ISO_ZONED, MOST_FORMATS, check_format, fits, has_zone
-from ptad.tables.moments import DAY, FIRST_SECOND, LAST_SECOND, day_times, moments
-from ptad.tables.values import decoded, is_text
+from ptad.tables.date_format import CLOCK, ISO, ISO_ZONED, MOST_FORMATS, check_format, example, fits, has_zone, parsed
+from ptad.tables.values import changed, decoded, is_text, refuse, ticks, without_missing
 
+DAY = 86_400
+# 0001-01-01 and 9999-12-31 in seconds from 1970: what every library can show as a date.
+FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
 _STEPS = {"day": DAY, "week": 7, "year": 366}  # seconds of a day, days of a week, days of a year
 _YEAR = 366 * DAY
 
 
 @dataclass(frozen=True)
 class DatetimeColumn:
-    """A point in time.
-
-    Attributes
-    ----------
-    first, last : int
-        Seconds since 1970 between which the linear coordinate runs; anything outside is moved to the border. They are
-        the 1 % and 99 % quantiles of the training rows, widened on both sides by the distance between them, so that a
-        stray 9999-12-31 neither stretches the scale nor breaks it.
-    cycles : tuple of str
-        "day" (the time of day varied), "week" (the weekday varied), "year" (the training rows span more than a year),
-        each as a sine and a cosine.
-    zoned : bool
-        Whether the column has a time zone; its cycles are then those of UTC.
-    formats : tuple of str
-        How text is read: the first format that fits; ISO 8601 if there is none.
-    """
+    """A point in time."""
 
     name: str
     type: str
+    # Seconds since 1970 between which the linear coordinate runs; anything outside is moved to the border. They are the
+    # 1 % and 99 % quantiles of the training rows, widened on both sides by the distance between them, so that a stray
+    # 9999-12-31 neither stretches the scale nor breaks it.
     first: int
     last: int
+    # "day" (the time of day varied), "week" (the weekday varied), "year" (the training rows span more than a year):
+    # each is a sine and a cosine
     cycles: tuple[str, ...]
-    zoned: bool = False
-    formats: tuple[str, ...] = ()
+    zoned: bool = False  # whether the column has a time zone; its cycles are then those of UTC
+    formats: tuple[str, ...] = ()  # how text is read: the first format that fits; ISO 8601 if there is none
 
     @classmethod
     def fit(cls, name: str, type: str, array: pa.Array, formats: tuple[str, ...] = ()) -> DatetimeColumn:
@@ -68,7 +61,6 @@ class DatetimeColumn:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of the encoded columns."""
         waves = [f"{self.name}: {wave} of {cycle}" for cycle in self.cycles for wave in ("sine", "cosine")]
         return (f"{self.name}: time", *waves)
 
@@ -113,13 +105,11 @@ class DatetimeColumn:
         return np.asarray(seconds.astype("datetime64[s]"))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain types for the schema file."""
         state = {"first": self.first, "last": self.last, "cycles": list(self.cycles), "zoned": self.zoned}
         return state | ({"formats": list(self.formats)} if self.formats else {})
 
     @classmethod
     def layout(cls, type: str) -> Record:
-        """What :meth:`to_json` writes."""
         moment = Whole(0, DAY) if type == "time" else Whole(FIRST_SECOND, LAST_SECOND)
         cycles = Listed(Text(tuple(_STEPS)), distinct=True)
         formats = {} if type == "time" else {"formats": Listed(Text(), low=1, high=MOST_FORMATS, distinct=True)}
@@ -127,7 +117,6 @@ class DatetimeColumn:
 
     @classmethod
     def from_json(cls, name: str, type: str, state: dict[str, Any]) -> DatetimeColumn:
-        """Read back what :meth:`to_json` wrote."""
         span, formats = (int(state["first"]), int(state["last"])), tuple(state.get("formats", ()))
         if span[0] > span[1]:
             raise damaged("the range of a column of dates", "in order")
@@ -149,6 +138,76 @@ def is_zoned(array: pa.Array, formats: tuple[str, ...] = ()) -> bool:
         text = pc.utf8_trim_whitespace(array.drop_null())
         return bool(2 * fits(text, ISO_ZONED).sum() > len(text))  # the others cannot be read
     return pa.types.is_timestamp(array.type) and array.type.tz is not None
+
+
+def moments(
+    array: pa.Array, name: str, *, zoned: bool, formats: Sequence[str] = ()
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Dates as whole seconds since 1970 (UTC for zoned ones), the rest of a second, and a mask of missing ones.
+
+    Text, and whole numbers such as 20141017, are read by the first of the ``formats`` that fits, or as ISO 8601.
+    Moments before year 1 or after 9999 are moved to that border.
+    """
+    array = moment_array(array, name, zoned=zoned, formats=formats)
+    kind = array.type
+    if pa.types.is_date(kind):
+        array = array.cast(pa.date32(), safe=False).cast(pa.timestamp("s"))
+    elif pa.types.is_null(kind):
+        array = array.cast(pa.timestamp("s"))
+    elif not pa.types.is_timestamp(kind):
+        raise changed(name, kind, "dates")
+    elif (kind.tz is not None) != zoned and array.null_count < len(array):
+        had, has = ("a time zone", "none") if zoned else ("no time zone", f"the zone {kind.tz}")
+        raise DataError(
+            f"Column {name!r} had {had} in training and has {has} now, so its hours cannot be compared. "
+            "Convert it to the form used in training."
+        )
+    whole, rest, missing = ticks(array)
+    return np.clip(whole, FIRST_SECOND, LAST_SECOND), rest, missing
+
+
+def moment_array(array: pa.Array, name: str, *, zoned: bool, formats: Sequence[str]) -> pa.Array:
+    """A column of dates with its text turned into timestamps."""
+    array = decoded(array)
+    if formats and (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
+        array = whole_text(array)
+    if not is_text(array.type):
+        return array
+    text = pc.utf8_trim_whitespace(array)
+    found = pa.nulls(len(text), pa.timestamp("us", "UTC" if zoned else None))
+    for form in (*formats, ISO_ZONED if zoned else ISO):  # the last is always understood: it cannot mean anything else
+        if found.null_count > text.null_count:
+            found = pc.coalesce(found, parsed(text, form))
+    iso = "2024-01-31T12:00Z (with a zone)" if zoned else "2024-01-31 or 2024-01-31T12:00"
+    refuse(_unread(found, text), array, name, "a date", " or ".join(map(example, formats)) or iso)
+    return found
+
+
+def whole_text(array: pa.Array) -> pa.Array:
+    """Numbers as text, whole ones without a fraction: a column of days such as 20141017 with gaps may hold floats."""
+    array = without_missing(array, ())
+    if pa.types.is_floating(array.type) and pc.all(pc.equal(array, pc.floor(array)), min_count=0).as_py():
+        array = array.cast(pa.int64(), safe=False)
+    return array.cast(pa.large_string())
+
+
+def day_times(array: pa.Array, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Times of day as whole seconds since midnight, the rest of a second, and a mask of missing ones."""
+    array = decoded(array)
+    if is_text(array.type):
+        text = pc.utf8_trim_whitespace(array)
+        found = parsed(text, CLOCK)  # on the first day of 1970
+        refuse(_unread(found, text), array, name, "a time of day", "12:30")
+        return ticks(found)
+    if pa.types.is_null(array.type):
+        array = array.cast(pa.time32("s"))
+    elif not pa.types.is_time(array.type):
+        raise changed(name, array.type, "times of day")
+    return ticks(array)
+
+
+def _unread(found: pa.Array, text: pa.Array) -> np.ndarray:
+    return np.asarray(pc.and_(found.is_null(), text.is_valid()))
 
 
 @cache

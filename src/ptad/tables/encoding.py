@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,63 +12,54 @@ import pyarrow.compute as pc
 
 from ptad.tables.bad_cells import BadCells, UnreadableCells
 from ptad.tables.column_types import Column
-from ptad.tables.datetime_column import DatetimeColumn
-from ptad.tables.frame import Frame
-from ptad.tables.moments import moment_array
+from ptad.tables.datetime_column import DatetimeColumn, moment_array
 from ptad.tables.numeric_column import NumericColumn
 from ptad.tables.places import RowError
-from ptad.tables.text_column import TextColumn
-from ptad.tables.values import decoded, is_text, numbers, shifted, without_named
+from ptad.tables.text_columns import TextColumn
+from ptad.tables.values import decoded, is_text, numbers, without_named
 
 if TYPE_CHECKING:
     from ptad.tables.schema import Schema
 
+Result = TypeVar("Result")
 
-def read_column(column: Column, array: pa.Array, offset: int, bad: BadCells) -> tuple[np.ndarray, pa.Array]:
-    """The features of one column that begins at row ``offset``, and its cells; those that cannot be read go to ``bad``.
 
-    They are NaN among the features and null among the cells.
+def read_cells(
+    read: Callable[[pa.Array], Result], array: pa.Array, bad: BadCells, offset: int = 0
+) -> tuple[Result, pa.Array]:
+    """What ``read`` makes of the cells of a column that begins at row ``offset``, and the cells.
+
+    Those that cannot be read go to ``bad``, and are null among the cells.
     """
     while True:  # a reader may look at its cells in several ways, one after the other
         try:
-            return column.raw(array), array
+            return read(array), array
         except UnreadableCells as error:
             bad.add(error, offset)
             array = error.without()
 
 
-def raw_block(columns: tuple[Column, ...], frame: Frame, missing: tuple[str, ...], bad: BadCells) -> np.ndarray:
-    """Unscaled features of all columns, float64 of shape (n_rows, n_encoded); infinite numbers are an error.
+def raw_block(
+    columns: tuple[Column, ...], frame: pa.RecordBatch, missing: tuple[str, ...], bad: BadCells, offset: int = 0
+) -> np.ndarray:
+    """Unscaled features of these columns, float64 of shape (n_rows, n_encoded); infinite numbers are an error.
 
     Cells that cannot be read go to ``bad`` and come out as NaN.
     """
-    numeric = [c for c in columns if isinstance(c, NumericColumn) and c.type == "numeric"]
-    if frame.array is not None and len(numeric) == len(columns):
-        block = _array_block(numeric, frame.array)
-    else:
-        places = list(spans(columns))
-        block = np.empty((frame.n_rows, places[-1].stop if places else 0))
-        for i, (column, span) in enumerate(zip(columns, places, strict=True)):
-            block[:, span] = read_column(column, without_named(frame.column(i), missing), frame.offset, bad)[0]
+    places = list(spans(columns))
+    block = np.empty((frame.num_rows, places[-1].stop if places else 0))
+    for column, span in zip(columns, places, strict=True):
+        block[:, span] = read_cells(column.raw, without_named(frame.column(column.name), missing), bad, offset)[0]
     infinite = np.isinf(block)
     if infinite.any():
         row, place = (int(i) for i in np.argwhere(infinite)[0])
         name = [c.name for c in columns for _ in c.labels][place]
         raise RowError(
             f"Input X contains infinity or a value too large: column {name!r}, ",
-            frame.offset + row,
+            offset + row,
             ". Replace it by a finite number or by a missing value.",
         )
     return block
-
-
-def _array_block(columns: list[NumericColumn], array: np.ndarray) -> np.ndarray:
-    origins = [c.origin for c in columns]
-    if not any(origins):
-        return array.astype(np.float64)
-    if array.dtype.kind in "iu":
-        return shifted(array, origins)
-    return array.astype(np.float64) - np.array(origins, dtype=np.float64)
 
 
 def spans(columns: tuple[Column, ...]) -> Iterator[slice]:
@@ -87,7 +78,7 @@ def shown_values(column: Column, array: pa.Array) -> list[Any]:
     """
     values = decoded(array)
     if (is_text(values.type) or column.type == "boolean") and isinstance(column, NumericColumn | DatetimeColumn):
-        values = array = read_column(column, values, 0, BadCells())[1]
+        values = array = read_cells(column.raw, values, BadCells())[1]
     if isinstance(column, DatetimeColumn) and column.formats:
         found = moment_array(values, column.name, zoned=column.zoned, formats=column.formats)
         if column.type == "date" and pa.types.is_timestamp(found.type):

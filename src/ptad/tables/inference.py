@@ -10,24 +10,13 @@ import pyarrow.compute as pc
 from ptad.errors import SettingError
 from ptad.messages import Option
 from ptad.tables.column_types import TYPES, Reading, few_or_many, type_of_array
-from ptad.tables.date_format import ISO, ISO_ZONED, check_format, fits, parsed
-from ptad.tables.date_inference import COMPACT, DateFormats, are_days, infer_dates
-from ptad.tables.moments import whole_text
+from ptad.tables.date_format import COMPACT, DateFormats, are_days, check_format, infer_dates, iso_zone
+from ptad.tables.datetime_column import whole_text
 from ptad.tables.notes import Note
-from ptad.tables.number_format import (
-    DECIMALS,
-    MOST_BAD,
-    PLAIN,
-    NumberFormat,
-    NumberSigns,
-    NumberTally,
-    check_signs,
-    decide_signs,
-)
+from ptad.tables.number_format import MOST_BAD, PLAIN, NumberFormat, NumberSigns, NumberTally, decide_signs
 from ptad.tables.values import CODE_TEXT, decoded, is_text, looks_like, without_missing
 
 MOST_NAMES = 10
-_SIGN_NAMES = {**DECIMALS, " ": "space", "'": "apostrophe"}
 
 
 def check_types(types: Mapping[str, str]) -> None:
@@ -50,22 +39,11 @@ def read_columns(
     *,
     semicolons: bool = False,
 ) -> tuple[dict[str, Reading], list[Note]]:
-    """Decide how each column of a training table is read, from all its values.
+    """Decide how each column of a training table is read, from all its values, and what there is to say about that.
 
-    Parameters
-    ----------
-    columns : mapping of column to Arrow array
-        The columns; missing text is null.
-    types : mapping of column to type
-        Types that the user chose, such as "numeric" or "date:%d/%m/%Y".
-    decimal, thousands, semicolons
-        As for :func:`ptad.tables.number_format.decide_signs`.
-
-    Returns
-    -------
-    dict of column to Reading, and what there is to say about them
+    Missing text is null in ``columns``. The user chose ``types`` such as "numeric" or "date:%d/%m/%Y". The other
+    parameters are those of :func:`ptad.tables.number_format.decide_signs`.
     """
-    check_signs(decimal, thousands)
     check_types(types)
     texts = {name: pc.utf8_trim_whitespace(array.drop_null()) for name, array in columns.items() if is_text(array.type)}
     signs = _signs(
@@ -122,7 +100,7 @@ def _chosen(name: str, array: pa.Array, given: str, signs: NumberSigns, notes: l
         values = decoded(array)
         if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
             return Reading(type_, (COMPACT,))
-        if is_text(values.type) and _iso_zone(values) is None:
+        if is_text(values.type) and iso_zone(values) is None:
             found = infer_dates(name, pc.utf8_trim_whitespace(values))
             if found is not None:
                 notes += _date_notes(name, found)
@@ -146,7 +124,7 @@ def _of_text(name: str, array: pa.Array, text: pa.Array, signs: NumberSigns, not
     form = signs.columns.get(name, PLAIN)
     if form.fits(text).mean() >= 1.0 - MOST_BAD and not pc.any(pc.match_substring_regex(text, CODE_TEXT)).as_py():
         return Reading("numeric", numbers=_number_format(name, array, signs))
-    if _iso_zone(array) is not None:
+    if iso_zone(array) is not None:
         return Reading("datetime")
     found = infer_dates(name, text)
     if found is not None and found.share >= 1.0 - MOST_BAD:
@@ -169,16 +147,6 @@ def _number_format(name: str, array: pa.Array, signs: NumberSigns) -> NumberForm
     values = decoded(array)
     pointed = pa.types.is_floating(values.type) or (is_text(values.type) and not looks_like(values, r"^[+-]?\d+$"))
     return PLAIN if pointed and signs.table.decimal != "." else signs.table
-
-
-def _iso_zone(array: pa.Array) -> bool | None:
-    """Whether ISO 8601 dates have a time zone; None if the text holds no such dates."""
-    text = pc.utf8_trim_whitespace(array.drop_null())
-    for form in (ISO, ISO_ZONED):
-        read = parsed(text.filter(pa.array(fits(text, form))), form)
-        if len(read) and len(read) - read.null_count >= (1.0 - MOST_BAD) * len(text):
-            return form == ISO_ZONED
-    return None
 
 
 def _are_days(name: str, array: pa.Array) -> bool:
@@ -215,8 +183,7 @@ def _sign_notes(
     notes = []
     for form in dict.fromkeys(own.values() if decimal is None else ()):
         names = [name for name, f in own.items() if f == form and name not in signs.guessed]
-        group = f" and a thousands {_SIGN_NAMES[form.thousands]}" if form.thousands else ""
-        text = f"Numbers have a decimal {_SIGN_NAMES[form.decimal]}{group}, such as {form.example()}: {_listed(names)}"
+        text = f"Numbers have {form.words()}, such as {form.example()}: {_listed(names)}"
         if names and form.decimal == "," and points:
             text += f"; but {_listed(points)} {'has' if len(points) == 1 else 'have'} a decimal point"
         if names:

@@ -7,9 +7,9 @@ import io
 import json
 import re
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.json as pjson
 
@@ -31,8 +31,8 @@ def json_batches(
 
     A file with more different keys than ``most_columns`` is refused before anything is made of them.
     """
-    line, keys = 1, _Keys(source.label, most_columns or MOST_COLUMNS)
-    for block in _narrow(_blocks(source, encoding), keys):
+    line = 1
+    for block in _narrow(_blocks(source, encoding), source.label, most_columns or MOST_COLUMNS):
         table = _parsed(source, block, line, as_text)
         line += block.count(b"\n")
         yield from table.combine_chunks().to_batches()
@@ -65,45 +65,37 @@ def _blocks(source: Source, encoding: str) -> Iterator[bytes]:
         raise source.damaged(error) from error
 
 
-class _Keys:
-    """The different keys of a file at all depths, counted in its bytes before anything is parsed."""
+def _narrow(blocks: Iterator[bytes], label: str, most: int) -> Iterator[bytes]:
+    """Blocks so short that a table of all their keys is of bounded size: keys that few lines have are mostly gaps.
 
-    def __init__(self, label: str, most: int) -> None:
-        self._label, self._most = label, most
-        self._seen: set[bytes] = set()
-
-    def count(self, block: bytes) -> int:
-        """Return how many keys a block may have; raise if the file now has too many."""
-        if not self._seen:
-            self._seen = set(_KEY.findall(block[:FIRST_BYTES]))
-        if self._are_known(block):
-            return len(self._seen)
-        found = set(_KEY.findall(block))
-        self._seen |= found
-        if len(self._seen) > self._most:
-            raise DataError(
-                f"{self._label} has more than {self._most:,} columns: so many different keys are in its lines. Give a "
-                "table with fewer."
-            )
-        return len(found)
-
-    def _are_known(self, block: bytes) -> bool:
-        """Whether a few keys are all that a block has: counting them is much faster than finding each."""
-        return len(self._seen) <= FEW_KEYS and sum(block.count(k + b":") for k in self._seen) == block.count(b'":')
-
-
-def _narrow(blocks: Iterator[bytes], keys: _Keys) -> Iterator[bytes]:
-    """Blocks so short that a table of all their keys is of bounded size: keys that few lines have are mostly gaps."""
+    A file that has more than ``most`` different keys is refused.
+    """
+    seen: set[bytes] = set()
     for block in blocks:
         parts = [block]
         while parts:
             part = parts.pop()
-            n_cells = keys.count(part) * part.count(b"\n")
+            keys = _keys(part, seen)
+            seen |= keys
+            if len(seen) > most:
+                raise DataError(
+                    f"{label} has more than {most:,} columns: so many different keys are in its lines. Give a table "
+                    "with fewer."
+                )
             middle = part.find(b"\n", len(part) // 2) + 1
-            if n_cells > BLOCK_CELLS and 0 < middle < len(part):
+            if len(keys) * part.count(b"\n") > BLOCK_CELLS and 0 < middle < len(part):
                 parts += [part[middle:], part[:middle]]
             else:
                 yield part
+
+
+def _keys(block: bytes, seen: set[bytes]) -> set[bytes]:
+    """The different keys of a block at all depths, found in its bytes before anything is parsed."""
+    known = seen or set(_KEY.findall(block[:FIRST_BYTES]))
+    # whether a few known keys are all that it has: counting them is much faster than finding each
+    if len(known) <= FEW_KEYS and sum(block.count(key + b":") for key in known) == block.count(b'":'):
+        return known
+    return set(_KEY.findall(block))
 
 
 def _recoded(raw: Any, encoding: str) -> Any:
@@ -121,12 +113,9 @@ def _parsed(source: Source, block: bytes, line: int, as_text: Collection[str]) -
     if not block.strip():
         return pa.table({})
     if not as_text:
-        try:
-            options = pjson.ReadOptions(use_threads=False, block_size=len(block) + 1)
+        options = pjson.ReadOptions(use_threads=False, block_size=len(block) + 1)
+        with suppress(pa.ArrowInvalid):  # a type that changes, or a line that the slow way names
             return pjson.read_json(io.BytesIO(block), read_options=options)
-        except pa.ArrowInvalid as error:
-            if "changed from" not in str(error):
-                _check_lines(source, block, line)
     rows = _check_lines(source, block, line)
     names = dict.fromkeys(name for row in rows for name in row)
     return pa.table({n: _mixed(n, [row.get(n) for row in rows], n in as_text) for n in names})
@@ -137,9 +126,7 @@ def _mixed(name: str, values: list[Any], as_text: bool) -> pa.Array:
     if as_text or (str in types and len(types) > 1):
         texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
         return pa.array(texts, pa.large_string())
-    objects = np.empty(len(values), dtype=object)
-    objects[:] = values  # cell by cell: numpy would turn equal lists into a second dimension
-    return arrow_of_objects(name, objects)
+    return arrow_of_objects(name, values)
 
 
 def _check_lines(source: Source, block: bytes, line: int) -> list[dict[str, Any]]:

@@ -22,21 +22,11 @@ _PLURALS = {"numeric": "numbers", "boolean": "true or false", "datetime": "dates
 
 @dataclass(frozen=True)
 class Note:
-    """How a part of a table is read, and what to fit with if that is wrong.
+    """How a part of a table is read, and what to fit with if that is wrong."""
 
-    Attributes
-    ----------
-    text : str
-        What was found: a sentence without its full stop.
-    options : tuple of Option
-        What to fit with instead.
-    doubtful : bool
-        Whether it is a guess, or may be a mistake.
-    """
-
-    text: str
-    options: tuple[Option, ...]
-    doubtful: bool = False
+    text: str  # what was found: a sentence without its full stop
+    options: tuple[Option, ...]  # what to fit with instead
+    doubtful: bool = False  # whether it is a guess, or may be a mistake
 
     layout = Record({"text": Text(), "options": Listed(Listed(Text(), 1, 3), low=1), "doubtful": Truth()})
 
@@ -78,20 +68,10 @@ def unread(name: str, type_: str, n: int) -> Message:
 
 
 def doubt_of(name: str, reading: Reading, array: pa.Array, readable: pa.Array, *, chosen: bool = False) -> Note | None:
-    """Return what is questionable about a training column, or None.
+    """Return what is questionable about a training column that is read so, or None.
 
-    Parameters
-    ----------
-    name : str
-        The column.
-    reading : Reading
-        How it is read.
-    array : pyarrow.Array
-        Its cells.
-    readable : pyarrow.Array
-        The same with nulls in place of cells that cannot be read so.
-    chosen : bool
-        Whether the user has chosen its type.
+    ``readable`` are its cells with nulls in place of those that cannot be read; ``chosen`` says that the user has
+    chosen its type.
     """
     array = decoded(array)
     present = len(array) - array.null_count

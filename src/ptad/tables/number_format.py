@@ -7,7 +7,7 @@ what none of them decides is a guess that is said.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -29,18 +29,10 @@ THOUSANDS = {"": "", ".": r"\.", ",": ",", " ": "[ \u00a0\u202f]", "'": "['’]"
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """The signs in a number.
+    """The signs in a number."""
 
-    Attributes
-    ----------
-    decimal : {".", ","}
-        Sign before the fraction.
-    thousands : {"", ".", ",", " ", "'"}
-        Sign between groups of three digits; a number may do without it.
-    """
-
-    decimal: str = "."
-    thousands: str = ""
+    decimal: str = "."  # one of DECIMALS, before the fraction
+    thousands: str = ""  # one of THOUSANDS, between groups of three digits; a number may do without it
 
     @property
     def is_plain(self) -> bool:
@@ -73,6 +65,13 @@ class NumberFormat:
         if point == group:
             point, group = (point, "") if decimal is not None else ("," if group == "." else ".", group)
         return NumberFormat(point, group)
+
+    def words(self) -> str:
+        """What the signs are."""
+        names = {**DECIMALS, " ": "space", "'": "apostrophe"}
+        return f"a decimal {names[self.decimal]}" + (
+            f" and a thousands {names[self.thousands]}" if self.thousands else ""
+        )
 
     def example(self) -> str:
         """A number in this format."""
@@ -161,21 +160,11 @@ class NumberTally:
 
 @dataclass(frozen=True)
 class NumberSigns:
-    """How the numbers of a table are written.
+    """How the numbers of a table are written."""
 
-    Attributes
-    ----------
-    table : NumberFormat
-        The format of the table; plain where columns contradict each other.
-    columns : dict
-        Column to the format that reads it, where that is not the plain one.
-    guessed : tuple of str
-        Columns whose decimal sign no value decides.
-    """
-
-    table: NumberFormat = PLAIN
-    columns: dict[str, NumberFormat] = field(default_factory=dict)
-    guessed: tuple[str, ...] = ()
+    table: NumberFormat  # plain where columns contradict each other
+    columns: dict[str, NumberFormat]  # of the columns that are not plain
+    guessed: tuple[str, ...]  # columns whose decimal sign no value decides
 
 
 def decide_signs(
@@ -185,18 +174,13 @@ def decide_signs(
     *,
     semicolons: bool = False,
 ) -> NumberSigns:
-    """Decide the format of every column.
+    """Decide the format of every column by what its values fit.
 
-    Parameters
-    ----------
-    tallies : mapping of column to NumberTally
-        What the values of the columns fit.
-    decimal, thousands : str, optional
-        Signs that the user chose. A column that fits them in no way, but is plain, stays plain.
-    semicolons : bool
-        Whether semicolons separate the cells, as in files from where the comma is the decimal sign: that is the guess
-        for a column such as 1,234 where nothing else decides.
+    A column that fits the signs that the user chose in no way, but is plain, stays plain. ``semicolons`` separate the
+    cells in files from where the comma is the decimal sign: that is the guess for a column such as 1,234 where nothing
+    else decides.
     """
+    check_signs(decimal, thousands)
     if decimal is None and thousands in DECIMALS:  # the other of the two signs is left
         decimal = "," if thousands == "." else "."
     possible = {name: found for name, tally in tallies.items() if (found := tally.possible())}

@@ -18,26 +18,15 @@ EXACT = 2**53  # beyond it float64 skips integers
 
 @dataclass(frozen=True)
 class NumericColumn:
-    """A column that is one number per cell.
-
-    Attributes
-    ----------
-    name, type : str
-        Type is "numeric", "boolean" (0 and 1) or "duration" (seconds).
-    integer : bool
-        Whether all training values were whole numbers of an integer type: decoded values are rounded.
-    origin : int
-        Subtracted exactly before the conversion to float64. It is 0 unless the training integers went beyond 2**53;
-        then it is their smallest value, so that neighbouring identifiers or nanosecond stamps stay distinct.
-    form : NumberFormat
-        Decimal and thousands sign of numbers that come as text.
-    """
+    """A column that is one number per cell."""
 
     name: str
-    type: str
-    integer: bool = False
+    type: str  # "numeric", "boolean" (0 and 1) or "duration" (seconds)
+    integer: bool = False  # whether all training values were whole numbers of an integer type: decoded ones are rounded
+    # Subtracted exactly before the conversion to float64. It is 0 unless the training integers went beyond 2**53; then
+    # it is their smallest value, so that neighbouring identifiers or nanosecond stamps stay distinct.
     origin: int = 0
-    form: NumberFormat = PLAIN
+    form: NumberFormat = PLAIN  # of numbers that come as text
 
     @classmethod
     def fit(cls, name: str, type: str, array: pa.Array, form: NumberFormat = PLAIN) -> NumericColumn:
@@ -49,11 +38,12 @@ class NumericColumn:
             return cls(name, type, integer=looks_like(form.plain(values), WHOLE_TEXT), form=form)
         if not pa.types.is_integer(values.type):
             return cls(name, type, form=form)
-        return cls(name, type, True, origin_of(*pc.min_max(values).as_py().values()), form)
+        low, high = pc.min_max(values).as_py().values()
+        wide = low is not None and max(abs(low), abs(high)) > EXACT
+        return cls(name, type, True, low if wide else 0, form)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of the encoded columns."""
         return (self.name,)
 
     @property
@@ -86,14 +76,12 @@ class NumericColumn:
         return np.asarray(rounded.astype(object) + self.origin)  # Python integers: the sum may leave 64 bits
 
     def to_json(self) -> dict[str, Any]:
-        """Plain types for the schema file."""
         if self.type != "numeric":
             return {}
         return {"integer": self.integer} | ({"origin": self.origin} if self.origin else {}) | self.form.to_json()
 
     @classmethod
     def layout(cls, type: str) -> Record:
-        """What :meth:`to_json` writes."""
         if type != "numeric":
             return Record({})
         signs = {"decimal": Text(tuple(DECIMALS)), "thousands": Text(tuple(THOUSANDS))}
@@ -101,13 +89,5 @@ class NumericColumn:
 
     @classmethod
     def from_json(cls, name: str, type: str, state: dict[str, Any]) -> NumericColumn:
-        """Read back what :meth:`to_json` wrote."""
         form = NumberFormat.from_json(state)
         return cls(name, type, bool(state.get("integer", False)), int(state.get("origin", 0)), form)
-
-
-def origin_of(smallest: int | None, largest: int | None) -> int:
-    """What to subtract from integers of this range so that float64 tells them apart."""
-    if smallest is None or largest is None:
-        return 0
-    return int(smallest) if max(abs(smallest), abs(largest)) > EXACT else 0

@@ -22,24 +22,12 @@ from ptad.messages import Option
 
 @dataclass(frozen=True)
 class Counting:
-    """How people count the rows of a file.
+    """How people count the rows of a file."""
 
-    Attributes
-    ----------
-    first : int
-        The number of the first row.
-    words : str
-        What stands around a number.
-    note : str
-        The same for a whole table of numbers.
-    empty : tuple of int
-        Numbers of rows after the first one that hold nothing and are no rows of the table.
-    """
-
-    first: int
-    words: str
-    note: str
-    empty: tuple[int, ...] = ()
+    first: int  # the number of the first row
+    words: str  # what stands around a number
+    note: str  # the same for a whole table of numbers
+    empty: tuple[int, ...] = ()  # numbers of rows after the first one that hold nothing and are no rows of the table
 
     @classmethod
     def below_header(cls, header: int, empty: Sequence[int] = ()) -> Counting:
@@ -99,20 +87,12 @@ class Place:
 
 @dataclass(frozen=True)
 class Places:
-    """The places of the rows of a table.
+    """The places of the rows of a table."""
 
-    Attributes
-    ----------
-    files : tuple of (label, number of rows, counting)
-        The files that the table is made of, in order; the last one takes all further rows.
-    start : int
-        Row of the whole table that the rows at hand begin with.
-    rows : ndarray, optional
-        The row of the whole table for each row at hand, if they do not follow each other.
-    """
-
+    # label, number of rows and counting of the files that it is made of, in order; the last takes all further rows
     files: tuple[tuple[str, int, Counting], ...] = (("", 0, POSITIONS),)
-    start: int = 0
+    start: int = 0  # row of the whole table that the rows at hand begin with
+    # the row of the whole table for each row at hand, if they do not follow each other
     rows: NDArray[np.int64] | None = field(default=None, compare=False)
 
     def of(self, row: int) -> Place:
@@ -136,18 +116,9 @@ IN_MEMORY = Places()
 
 
 class RowError(DataError):
-    """Something is wrong in one row of a table.
+    """Something is wrong in one row of a table: ``row``, counted from 0 in the rows at hand.
 
-    Parameters
-    ----------
-    before, after : str
-        What the message says before and after the place.
-    row : int
-        The row, counted from 0 in the rows at hand.
-    remedy, options
-        What to do, as for :class:`ptad.errors.PtadError`.
-    places : Places
-        Where the reader finds the rows.
+    Its message says ``before``, where the reader finds the row among the ``places``, and ``after``.
     """
 
     def __init__(

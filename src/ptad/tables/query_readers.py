@@ -6,9 +6,10 @@ transaction. Columns of a type that means nothing to a detector are refused befo
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
@@ -27,58 +28,54 @@ _EXACT = 2.0**53  # whole numbers up to here are themselves as floating numbers
 _PG_TEXT = ("uuid", "inet", "cidr", "macaddr", "macaddr8", "citext")
 
 
+Opened = tuple[pa.Schema, Iterator[pa.RecordBatch], int | None]
+
+
 @dataclass
 class OpenQuery:
-    """A query that is under way.
+    """A query that is under way."""
 
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        Of every batch.
-    batches : iterator of RecordBatch
-        The rows.
-    n_rows : int or None
-        How many there are, if the database said so.
-    """
-
-    schema: pa.Schema
+    schema: pa.Schema  # what the batches are to be cast to
     batches: Iterator[pa.RecordBatch]
-    n_rows: int | None
-    _closers: list[Callable[[], Any]] = field(default_factory=list)
-
-    def close(self) -> None:
-        """End the connection; a second time does nothing."""
-        while self._closers:
-            with contextlib.suppress(Exception):  # a connection that is lost cannot be closed either
-                self._closers.pop()()
+    n_rows: int | None  # None if the database does not say
+    close: Callable[[], None]  # ends the connection; a second time it does nothing
 
 
-def open_query(query: Query, batch_rows: int) -> OpenQuery:
-    """Start a query and look at its types."""
+def open_query(query: Query, label: str, batch_rows: int) -> OpenQuery:
+    """Start a query, look at its types, and see that it gives rows."""
     database = query.database
     opener = {"sqlite": _open_sqlite, "duckdb": _open_duckdb, "postgresql": _open_postgresql}[database.kind]
-    closers: list[Callable[[], Any]] = []
-    try:
-        return opener(database, query.statement, batch_rows, closers)
-    except BaseException:
-        OpenQuery(pa.schema([]), iter(()), None, closers).close()
-        raise
+    with ExitStack() as stack:
+        schema, batches, n_rows = opener(database, query.statement, batch_rows, stack)
+        first = next(batches, None)
+        if first is None:
+            raise DataError(f"{label} gives no rows. Check its conditions.")
+        return OpenQuery(schema, chain([first], batches), n_rows, stack.pop_all().close)
+
+
+def _kept(stack: ExitStack, resource: Any) -> Any:
+    """A connection or cursor that the stack closes; one that is lost cannot be closed either."""
+
+    def close() -> None:
+        with suppress(Exception):
+            resource.close()
+
+    stack.callback(close)
+    return resource
 
 
 # SQLite --------------------------------------------------------------------------------------------------------------
 
 
-def _open_sqlite(database: Database, sql: str, batch_rows: int, closers: list[Callable[[], Any]]) -> OpenQuery:
+def _open_sqlite(database: Database, sql: str, batch_rows: int, stack: ExitStack) -> Opened:
     """Look at the type of every value, then read: a column of SQLite may hold values of several types.
 
     The driver takes the types of its first rows for those of all, so a row of witnesses goes first, and is cut off.
     """
     path = database.existing().resolve()
     with database.errors("cannot be opened", "Check that it is an SQLite database."):
-        connection = driver("sqlite").connect(f"file:{quote(str(path))}?mode=ro")
-        closers.append(connection.close)
-        cursor = connection.cursor()
-        closers.append(cursor.close)
+        connection = _kept(stack, driver("sqlite").connect(f"file:{quote(str(path))}?mode=ro"))
+        cursor = _kept(stack, connection.cursor())
     with database.errors("the query cannot be run", _WRONG):
         cursor.execute(sql)
         names = cursor.fetch_record_batch().schema.names
@@ -97,13 +94,13 @@ def _open_sqlite(database: Database, sql: str, batch_rows: int, closers: list[Ca
         reader = cursor.fetch_record_batch()
 
     def rows() -> Iterator[pa.RecordBatch]:
-        first = True
+        skipped = 1
         for batch in _read(database, reader):
-            batch, first = batch.slice(1) if first else batch, False
-            if batch.num_rows:
-                yield _cast(batch, schema)
+            if batch.num_rows > skipped:
+                yield batch.slice(skipped)
+            skipped = 0
 
-    return OpenQuery(schema, rows(), int(count), closers)
+    return schema, rows(), int(count)
 
 
 _SQLITE_TYPES = ("integer", "real", "text", "blob")
@@ -126,14 +123,11 @@ def _sqlite_cast(name: str, bits: int) -> tuple[pa.DataType, str, str]:
 # DuckDB --------------------------------------------------------------------------------------------------------------
 
 
-def _open_duckdb(database: Database, sql: str, batch_rows: int, closers: list[Callable[[], Any]]) -> OpenQuery:
+def _open_duckdb(database: Database, sql: str, batch_rows: int, stack: ExitStack) -> Opened:
     duckdb = driver("duckdb")
     with database.errors("cannot be opened", "Check that it is a DuckDB file which no other program writes to."):
-        if database.path is None:
-            connection = duckdb.connect()
-        else:
-            connection = duckdb.connect(str(database.existing()), read_only=True)
-        closers.append(connection.close)
+        file = None if database.path is None else str(database.existing())
+        connection = _kept(stack, duckdb.connect(file or ":memory:", read_only=file is not None))
     with database.errors("the query cannot be run", _WRONG):
         statements = connection.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
@@ -144,8 +138,7 @@ def _open_duckdb(database: Database, sql: str, batch_rows: int, closers: list[Ca
             if kind.id in _DUCK_REFUSED or str(kind) == "JSON":
                 raise _meaningless(name, str(kind), f"{quoted(name)}::VARCHAR")
         reader = relation.to_arrow_reader(batch_rows)
-    schema = _plain(reader.schema)
-    return OpenQuery(schema, (_cast(b, schema) for b in _read(database, reader)), None, closers)
+    return _plain(reader.schema), _read(database, reader), None
 
 
 _DUCK_REFUSED = ("blob", "bit", "interval", "list", "array", "struct", "map", "union", "time with time zone")
@@ -154,12 +147,10 @@ _DUCK_REFUSED = ("blob", "bit", "interval", "list", "array", "struct", "map", "u
 # PostgreSQL ----------------------------------------------------------------------------------------------------------
 
 
-def _open_postgresql(database: Database, sql: str, batch_rows: int, closers: list[Callable[[], Any]]) -> OpenQuery:
+def _open_postgresql(database: Database, sql: str, batch_rows: int, stack: ExitStack) -> Opened:
     with database.errors("no connection", _REACH):
-        connection = driver("postgresql").connect(database.address)
-        closers.append(connection.close)
-        cursor = connection.cursor()
-        closers.append(cursor.close)
+        connection = _kept(stack, driver("postgresql").connect(database.address))
+        cursor = _kept(stack, connection.cursor())
         cursor.execute("SET TRANSACTION READ ONLY")
     with database.errors("the query cannot be run", _WRONG):
         found = cursor.adbc_execute_schema(sql)
@@ -185,9 +176,9 @@ def _open_postgresql(database: Database, sql: str, batch_rows: int, closers: lis
                 _from_numeric(c, f.name) if _pg_type(f) == "numeric" else c
                 for c, f in zip(batch.columns, batch.schema, strict=True)
             ]
-            yield _cast(pa.RecordBatch.from_arrays(columns, names=batch.schema.names), schema)
+            yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
-    return OpenQuery(schema, rows(), None, closers)
+    return schema, rows(), None
 
 
 def _pg_type(f: pa.Field) -> str:
@@ -261,11 +252,3 @@ def _plain(schema: pa.Schema) -> pa.Schema:
         if not _is_plain(f.type):
             raise _meaningless(f.name, str(f.type), f"a cast of {quoted(f.name)}")
     return pa.schema([(f.name, f.type) for f in schema])
-
-
-def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    columns = [
-        pa.nulls(batch.num_rows) if pa.types.is_null(f.type) else c.cast(f.type)
-        for c, f in zip(batch.columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)

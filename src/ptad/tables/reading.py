@@ -2,32 +2,60 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ptad.errors import DataError
-from ptad.messages import Message, Option
-from ptad.tables import delimited
 from ptad.tables.arrow_files import arrow_batches, arrow_shape
-from ptad.tables.column_types import is_foreign
-from ptad.tables.database import Query
+from ptad.tables.delimited import DELIMITER, DelimitedFile
 from ptad.tables.json_lines import json_batches
 from ptad.tables.names import did_you_mean
 from ptad.tables.number_format import check_signs
 from ptad.tables.places import Counting, Places, counting_of
+from ptad.tables.query_readers import OpenQuery, open_query
 from ptad.tables.sources import Source, find_sources
 from ptad.tables.spreadsheet import read_sheet
-from ptad.tables.table_source import as_source
-from ptad.tables.values import cleaned, is_text
+from ptad.tables.type_finder import TypeFinder, converted
+from ptad.tables.values import cleaned
 
 if TYPE_CHECKING:
     from ptad.tables.schema import Schema
 
 
-logger = logging.getLogger("ptad")
+@dataclass(frozen=True)
+class TableSource:
+    """A table with what its reader cannot know: ``scan_table(TableSource("sales.xlsx", sheet="2014"))``.
+
+    Attributes
+    ----------
+    source : path, folder, glob, "-", a list of those, or Query
+        Where the rows are.
+    sheet : str, optional
+        Sheet of a workbook, by name or by number from 1.
+    decimal, thousands : str, optional
+        Signs in numbers that are written as text; by default those of the model, or what the values show.
+    label : str, optional
+        What messages call the table; by default its path.
+    """
+
+    source: Any
+    sheet: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    label: str | None = None
+
+    def __str__(self) -> str:
+        return str(self.source)
+
+
+def as_source(source: Any) -> TableSource:
+    """A table with its wishes, or without any."""
+    return source if isinstance(source, TableSource) else TableSource(source)
 
 
 def read_table(
@@ -92,10 +120,6 @@ def scan_table(
         An iterator over record batches with an attribute ``schema``.
     """
     wish = as_source(source)
-    if isinstance(wish.source, Query):
-        from ptad.tables.query_scan import QueryScan  # it builds on the scan below
-
-        return QueryScan(wish.source, batch_rows, tuple(missing), schema, wish.label)
     check_signs(wish.decimal, wish.thousands)
     signs = (wish.decimal, wish.thousands)
     sources = find_sources(wish.source, wish.sheet, wish.label)
@@ -123,17 +147,16 @@ class TableScan(Iterator[pa.RecordBatch]):
         self.sources = sources
         self.label = sources[0].label if len(sources) == 1 else f"{sources[0].label} and {len(sources) - 1} more files"
         self._missing, self._encoding, self._batch_rows = missing, encoding, max(int(batch_rows), 1)
-        self._types = fitted.types if fitted is not None else {}
-        self._text = tuple(name for name, type_ in self._types.items() if type_ in ("text", "categorical"))
-        self._fitted, self._signs = fitted, signs
+        self._finder, self._most_columns = TypeFinder(fitted, *signs), most_columns
         self._sheets: dict[Source, pa.Table] = {}  # a workbook is read once, as a whole
-        self._counts: list[int] = []  # rows of every file
+        self._queries: dict[Source, OpenQuery] = {}  # so are the rows of a database, in batches
+        self._counts: list[int | None] = []  # rows of every file, None where a database does not say
         self._countings: list[Counting] = []  # how they are counted
-        self._most_columns = most_columns
-        self._mixed: set[str] = set()  # columns that are taken as text, since no other type holds all their values
-        self.schema, rows = self._look()
-        self.n_rows = rows
-        if rows == 0:
+        self._look()
+        metadata = {DELIMITER: b";"} if self._finder.semicolons else None
+        self.schema = self._finder.found(self.label).with_metadata(metadata)
+        self.n_rows = None if None in self._counts else sum(n for n in self._counts if n)
+        if self.n_rows == 0:
             raise DataError(f"{self.label} has a header but no rows. Give a file with rows.")
         self._batches = self._rechunked(self._batch_rows)
 
@@ -143,91 +166,53 @@ class TableScan(Iterator[pa.RecordBatch]):
     @property
     def places(self) -> Places:
         """Where the rows are in their files."""
-        counts = self._counts or [0] * len(self.sources)
-        countings = self._countings or [counting_of(source.format) for source in self.sources]
-        return Places(tuple(zip([s.label for s in self.sources], counts, countings, strict=True)))
+        counts = [n or 0 for n in self._counts]
+        return Places(tuple(zip([s.label for s in self.sources], counts, self._countings, strict=True)))
 
-    def _look(self) -> tuple[pa.Schema, int | None]:
-        """First pass: the types that hold every value of every file, and whether there are rows at all."""
-        formatted = () if self._fitted is None else self._fitted.formatted
-        finder = delimited.TypeFinder((*self._text, *formatted), *self._signs)
-        fields: dict[str, list[pa.DataType]] = {}
+    def _look(self) -> None:
+        """First pass: the types that hold every value of every file; how many rows each file has."""
         first: set[str] = set()
         for source in self.sources:
-            own, n_rows, metadata = self._look_at(source, finder)
+            names, n_rows, metadata = self._look_at(source)
             source.check_unchanged()
             self._counts.append(n_rows)
             self._countings.append(counting_of(source.format, metadata))
-            first = first or set(own)
-            if source.format != "jsonl" and (odd := sorted(set(own) ^ first)):
+            first = first or set(names)
+            if source.format != "jsonl" and (odd := sorted(set(names) ^ first)):
                 raise DataError(
                     f"{source.label} and {self.sources[0].label} do not have the same columns: "
                     f"{', '.join(map(repr, odd))} is only in one of them. Give files of one table."
                 )
-            for name, kind in own.items():
-                fields.setdefault(name, []).append(kind)
-        for name, kind in finder.types().items():  # only now it has seen all files
-            fields[name].append(pa.large_string() if is_foreign(self._types.get(name), kind) else kind)
-        self._warn_of_signs(finder)
-        schema = pa.schema([(name, self._common(name, kinds)) for name, kinds in fields.items()])
-        return schema.with_metadata({delimited.DELIMITER: b";"} if finder.semicolons else None), sum(self._counts)
 
-    def _look_at(
-        self, source: Source, finder: delimited.TypeFinder
-    ) -> tuple[dict[str, pa.DataType], int, Mapping[bytes, bytes] | None]:
-        """The types of a file's columns as far as they are known, its number of rows, and its metadata."""
-        rows = 0
+    def _look_at(self, source: Source) -> tuple[Iterable[str], int | None, Mapping[bytes, bytes] | None]:
+        """The columns of a file, whose types go to the finder, its number of rows, and its metadata."""
+        n_rows: int | None = 0
         if source.format in ("csv", "tsv"):
-            finder.semicolons |= delimited.delimiter(source, self._encoding) == ";"
-            for batch in delimited.text_batches(source, self._encoding, self._missing):
-                finder.look(batch)
-                rows += batch.num_rows
-            return dict.fromkeys(delimited.header(source, self._encoding), pa.null()), rows, None
+            file = DelimitedFile(source, self._encoding)
+            self._finder.semicolons |= file.delimiter == ";"
+            self._finder.add(pa.schema([(name, pa.null()) for name in file.header]))
+            for batch in file.batches():
+                self._finder.add_text(cleaned(batch, self._missing))
+                n_rows += batch.num_rows
+            return file.header, n_rows, None
         if source.format == "jsonl":
-            own: dict[str, pa.DataType] = {}
+            keys: dict[str, None] = {}
             for batch in json_batches(source, self._encoding, (), self._most_columns):
-                rows += batch.num_rows
-                for f in batch.schema:
-                    own[f.name] = self._common(f.name, [own.get(f.name, pa.null()), f.type])
-                    self._keep_text(f)
-            return own, rows, None
+                self._finder.add_json(batch.schema)
+                keys |= dict.fromkeys(batch.schema.names)
+                n_rows += batch.num_rows
+            return keys, n_rows, None
         if source.format == "excel":
             table = self._sheets[source] = read_sheet(source)
-            rows, schema = table.num_rows, table.schema
+            n_rows, schema = table.num_rows, table.schema
+        elif source.query is not None:
+            opened = self._queries[source] = open_query(source.query, source.label, self._batch_rows)
+            weakref.finalize(self, opened.close)  # a scan that is given up leaves no connection open
+            n_rows, schema = opened.n_rows, opened.schema
         else:
-            rows, schema = arrow_shape(source)
-        return {f.name: f.type for f in schema}, rows, schema.metadata
-
-    def _warn_of_signs(self, finder: delimited.TypeFinder) -> None:
-        """Say that numbers of the model have another decimal sign here: they would all be unreadable."""
-        if self._fitted is None:
-            return
-        known = self._fitted.types
-        odd = [n for n, form in finder.signs().columns.items() if known.get(n) == "numeric" and form.decimal == ","]
-        if odd:
-            names = ", ".join(map(repr, odd[:10]))
-            text = f"{self.label}: numbers of {names} have a decimal comma, and the model's have a decimal point."
-            logger.warning(Message(text, "Give {}.", (Option("decimal", ","),), "Write them with a decimal point."))
-
-    def _common(self, name: str, kinds: list[pa.DataType]) -> pa.DataType:
-        """One type for a column that has several in different files or blocks."""
-        if name in self._mixed:
-            return pa.large_string()
-        distinct = [k for k in dict.fromkeys(kinds) if not pa.types.is_null(k)]
-        if len(distinct) < 2:
-            return distinct[0] if distinct else pa.null()
-        parts = [pa.schema([(name, _unpacked(k))]) for k in distinct]
-        try:
-            return pa.unify_schemas(parts, promote_options="permissive").field(0).type
-        except pa.ArrowException:
-            self._mixed.add(name)
-            return pa.large_string()
-
-    def _keep_text(self, field: pa.Field) -> None:
-        """A text column of the model that JSON shows as a number or a date is taken as it stands in the file."""
-        text = field.name in self._text and not (is_text(field.type) or pa.types.is_null(field.type))
-        if text or is_foreign(self._types.get(field.name), field.type):
-            self._mixed.add(field.name)
+            n_rows, schema = arrow_shape(source)
+        self._finder.add(schema)
+        return schema.names, n_rows, schema.metadata
 
     def _rechunked(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Second pass: batches of equal size."""
@@ -253,19 +238,16 @@ class TableScan(Iterator[pa.RecordBatch]):
 
     def _of(self, source: Source) -> Iterator[pa.RecordBatch]:
         if source.format in ("csv", "tsv"):
-            for batch in delimited.text_batches(source, self._encoding, self._missing):
-                yield delimited.typed(batch, pa.schema([self.schema.field(n) for n in batch.schema.names]))
+            yield from DelimitedFile(source, self._encoding).batches()
         elif source.format == "jsonl":
-            yield from json_batches(source, self._encoding, self._mixed, self._most_columns)
+            yield from json_batches(source, self._encoding, self._finder.mixed, self._most_columns)
         elif source.format == "excel":
             yield from self._sheets[source].to_batches()
+        elif source in self._queries:
+            with closing(self._queries[source]) as opened:
+                yield from opened.batches
         else:
             yield from arrow_batches(source, self._batch_rows)
-
-
-def _unpacked(kind: pa.DataType) -> pa.DataType:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return pa.large_string() if pa.types.is_string(kind) else kind
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
@@ -279,9 +261,8 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema, source: Source) -> pa.Record
         if place < 0:  # a JSON line may leave a key out
             columns.append(pa.nulls(batch.num_rows, f.type))
             continue
-        array = batch.column(place)
         try:
-            columns.append(array if array.type == f.type else array.cast(f.type))
+            columns.append(converted(batch.column(place), f.type))
         except pa.ArrowException as error:
             raise DataError(f"{source.label}, column {f.name!r}: {error}. Give it one type in all files.") from error
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -15,19 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import DataError
-from ptad.tables.bad_cells import BadCells, UnreadableCells, levels_to_caller
+from ptad.tables.bad_cells import BadCells, levels_to_caller
 from ptad.tables.column_types import CONSTANT, TYPES, Column
-from ptad.tables.conversion import as_frame
+from ptad.tables.conversion import as_frame, as_table
 from ptad.tables.datetime_column import DatetimeColumn
-from ptad.tables.encoding import CountedText, raw_block, read_column, shown_values, spans
+from ptad.tables.encoding import CountedText, raw_block, read_cells, shown_values, spans
 from ptad.tables.features import Features
-from ptad.tables.frame import Frame
 from ptad.tables.names import did_you_mean
 from ptad.tables.notes import Note, unread
 from ptad.tables.number_format import check_signs
 from ptad.tables.numeric_column import NumericColumn
 from ptad.tables.schema_layout import FORMAT, VERSION, check_schema
-from ptad.tables.text_column import TextColumn
+from ptad.tables.text_columns import TextColumn
 from ptad.tables.values import decoded, without_missing, without_named
 
 CELLS_AT_ONCE = 2**24  # encoded cells held as float64 at one time
@@ -128,11 +127,11 @@ class Schema:
         """
         found = BadCells() if bad is None else bad
         frame = self._matched(table)
-        x = np.empty((frame.n_rows, len(self.features)))
+        x = np.empty((frame.num_rows, len(self.features)))
         step = max(CELLS_AT_ONCE // max(len(self.features), 1), 1)
-        for start in range(0, frame.n_rows, step):
-            part = frame.slice(start, start + step)
-            x[start : start + part.n_rows] = raw_block(self.columns, part, self.missing, found)
+        for start in range(0, frame.num_rows, step):
+            part = frame.slice(start, step)
+            x[start : start + step] = raw_block(self.columns, part, self.missing, found, start)
         counts = found.counts
         for column, span in zip(self.columns, spans(self.columns), strict=True) if counts else ():
             n = counts.get(column.name, 0)
@@ -148,7 +147,7 @@ class Schema:
             return None
         frame = self._matched(table)
         codes = {
-            i: c.codes(without_named(frame.column(i), self.missing))
+            i: c.codes(without_named(frame.column(c.name), self.missing))
             for i, c in enumerate(self.columns)
             if isinstance(c, TextColumn)
         }
@@ -158,16 +157,15 @@ class Schema:
         """Return the cells of a table that cannot be read, at the memory of one column."""
         found = BadCells()
         frame = self._matched(table)
-        for i, column in enumerate(self.columns):
+        for column in self.columns:
             if isinstance(column, NumericColumn | DatetimeColumn):  # text of any kind can be read
-                read_column(column, without_named(frame.column(i), self.missing), 0, found)
+                read_cells(column.raw, without_named(frame.column(column.name), self.missing), found)
         return found
 
     def observed(self, table: Any) -> dict[str, list[Any]]:
         """The value of every row per used column, as plain Python objects, None where missing or not to be read."""
         frame = self._matched(table)
-        cells = (without_missing(frame.column(i), self.missing) for i in range(len(self.columns)))
-        return {c.name: shown_values(c, array) for c, array in zip(self.columns, cells, strict=True)}
+        return {c.name: shown_values(c, without_missing(frame.column(c.name), self.missing)) for c in self.columns}
 
     def changed_constants(self, table: Any) -> dict[str, Any]:
         """Columns that were excluded since they never varied, and do now: column to a value unlike the one known."""
@@ -176,13 +174,12 @@ class Schema:
             return {}
         frame = as_frame(table, typed=True, wanted=known.__contains__)
         changed: dict[str, Any] = {}
-        for i, name in enumerate(frame.names):
-            if name in known:
-                cells = without_missing(decoded(frame.column(i)), self.missing).drop_null()
-                with suppress(pa.ArrowNotImplementedError):  # nested values cannot be compared
-                    cells = pc.unique(cells)
-                others = [v for v in cells[:2].to_pylist() if not _reads_as(v, known[name])]
-                changed |= {name: others[0]} if others else {}
+        for name in filter(known.__contains__, frame.schema.names):
+            cells = without_missing(decoded(frame.column(name)), self.missing).drop_null()
+            with suppress(pa.ArrowNotImplementedError):  # nested values cannot be compared
+                cells = pc.unique(cells)
+            others = [v for v in cells[:2].to_pylist() if not _reads_as(v, known[name])]
+            changed |= {name: others[0]} if others else {}
         return changed
 
     def decode(self, rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -224,29 +221,21 @@ class Schema:
             tuple(map(Note.from_json, state["notes"])),
         )
 
-    def _matched(self, table: Any) -> Frame:
+    def _matched(self, table: Any) -> pa.RecordBatch:
         """The used columns of ``table``, in the schema's order."""
+        table = as_table(table)
+        by_place = self.from_array or isinstance(table, np.ndarray)
         used = set(self.names)
-        try:
-            frame = as_frame(table, typed=not self.from_array, wanted=lambda name: self.from_array or name in used)
-        except UnreadableCells:  # an array of objects that are not all numbers: column by column
-            frame = as_frame(table, typed=True)
-        if frame.positional or self.from_array:
-            if len(frame.names) != len(self.inputs):
-                raise DataError(
-                    f"X has {len(frame.names)} features, but PTAD is expecting {len(self.inputs)} features as input: "
-                    "those it was fitted with, in the same order."
-                )
-            place = {name: i for i, name in enumerate(self.inputs)}
-        else:
-            place = {name: i for i, name in enumerate(frame.names)}
-            self._check_names(place)
-        wanted = [place[name] for name in self.names]
-        if frame.array is not None:
-            array = frame.array if wanted == list(range(frame.array.shape[1])) else frame.array[:, wanted]
-            return Frame(self.names, None, array, frame.n_rows)
-        assert frame.columns is not None
-        return Frame(self.names, tuple(frame.columns[i] for i in wanted), None, frame.n_rows)
+        frame = as_frame(table, typed=True, wanted=lambda name: self.from_array or name in used)
+        names = frame.schema.names
+        if not by_place:
+            self._check_names(names)
+        elif len(names) != len(self.inputs):
+            raise DataError(
+                f"X has {len(names)} features, but PTAD is expecting {len(self.inputs)} features as input: those it "
+                "was fitted with, in the same order."
+            )
+        return (frame.rename_columns(self.inputs) if by_place else frame).select(self.names)
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Raise if one of the columns of a table with these names is missing; an array's are known by place."""
@@ -260,10 +249,10 @@ class Schema:
                 f"{', '.join(map(repr, names[:30]))}. Add or rename."
             )
 
-    def _check_names(self, place: dict[str, int]) -> None:
-        self.check_columns(list(place))
+    def _check_names(self, names: Sequence[str]) -> None:
+        self.check_columns(names)
         known = set(self.inputs)
-        extra = [n for n in place if n not in known]
+        extra = [n for n in names if n not in known]
         if extra:
             warnings.warn(
                 f"Columns that were not there in training are ignored: {', '.join(map(repr, extra))}",

@@ -10,16 +10,15 @@ import pyarrow as pa
 
 from ptad.errors import DataError, SettingError
 from ptad.messages import Option
-from ptad.tables.bad_cells import BadCells, UnreadableCells, quoted
+from ptad.tables.bad_cells import BadCells, quoted
 from ptad.tables.column_types import Column, Reading, reason_to_exclude
-from ptad.tables.conversion import as_frame
+from ptad.tables.conversion import as_frame, as_table
 from ptad.tables.delimited import DELIMITER
-from ptad.tables.encoding import raw_block
-from ptad.tables.frame import Frame
+from ptad.tables.encoding import raw_block, read_cells
 from ptad.tables.inference import read_columns
 from ptad.tables.names import did_you_mean
 from ptad.tables.notes import Note, doubt_of
-from ptad.tables.numeric_column import NumericColumn, origin_of
+from ptad.tables.numeric_column import NumericColumn
 from ptad.tables.schema import Schema
 from ptad.tables.values import decoded, is_text, without_missing, without_named
 
@@ -72,49 +71,37 @@ def fit_schema(
             raise SettingError(f"The '{parameter}' parameter must be a list of text. Got {given!r} instead.")
     chosen = dict(types or {})
     dropped, only = tuple(drop), None if only is None else tuple(only)
-    try:
-        frame = as_frame(table, wanted=lambda name: name not in dropped and (only is None or name in only))
-    except UnreadableCells as error:
-        row = int(np.flatnonzero(error.bad)[0])
-        raise DataError(
-            f"Column {error.column!r}, row {row} (counted from 0): {quoted(error.array[row].as_py())} is not "
-            f"{error.what}. An array takes numbers only; for text pass a table or records."
-        ) from error
-    _check_size(frame)
-    _check_names(frame.names, {"types": tuple(chosen), "drop": dropped, "only": only or ()})
+    table = as_table(table)
+    from_array = isinstance(table, np.ndarray)
+    frame = as_frame(table, wanted=lambda name: name not in dropped and (only is None or name in only))
+    names = tuple(frame.schema.names)
+    _check_size(len(table), len(names))
+    _check_names(names, {"types": tuple(chosen), "drop": dropped, "only": only or ()})
     texts = tuple(missing)
-    unused = {n for n in frame.names if n in dropped or (only is not None and n not in only)}
-    read = [n for n in frame.names if n not in unused and (frame.array is None or n in chosen)]
-    place = {name: i for i, name in enumerate(frame.names)}
-    cells = {name: without_named(frame.column(place[name]), texts) for name in read}
+    excluded = {
+        name: "dropped by the user" if name in dropped else "not among the columns chosen by the user"
+        for name in names
+        if name in dropped or (only is not None and name not in only)
+    }
+    cells = {name: without_named(frame.column(name), texts) for name in names if name not in excluded}
     readings, notes = read_columns(
-        cells,
-        {name: type_ for name, type_ in chosen.items() if name not in unused},
+        {name: array for name, array in cells.items() if not from_array or name in chosen},
+        {name: type_ for name, type_ in chosen.items() if name not in excluded},
         decimal,
         thousands,
         semicolons=has_semicolons(table),
     )
     found = BadCells() if bad is None else bad
-    excluded = {
-        name: "dropped by the user" if name in dropped else "not among the columns chosen by the user"
-        for name in frame.names
-        if name in unused
-    }
     columns: list[Column] = []
-    places: list[int] = []
-    for i, name in enumerate(frame.names):
-        if name in excluded:
-            continue
-        if name not in readings:
-            assert frame.array is not None
-            fitted: Column | str = _array_column(name, frame.array[:, i])
+    for name, array in cells.items():
+        if name in readings:
+            fitted = _fitted(name, readings[name], array, chosen.get(name), found, notes)
         else:
-            fitted = _fitted(name, readings[name], cells[name], chosen.get(name), found, notes)
+            fitted = NumericColumn.fit(name, "numeric", array)
         if isinstance(fitted, str):
             excluded[name] = fitted
         else:
             columns.append(fitted)
-            places.append(i)
     if not columns:
         reasons = "; ".join(f"{name!r} ({reason})" for name, reason in list(excluded.items())[:30])
         raise DataError(
@@ -123,11 +110,10 @@ def fit_schema(
             (Option("types"),),
         )
     # column by column: one of them fits into memory; this checks all cells, and the bad ones are known already
-    raw = (raw_block((c,), _chosen(frame, [i]), texts, BadCells()) for c, i in zip(columns, places, strict=True))
-    rate = np.array([np.isnan(block[:, 0]).mean() for block in raw])
+    rate = np.array([np.isnan(raw_block((c,), frame, texts, BadCells())[:, 0]).mean() for c in columns])
     if bad is None:
         found.warn()
-    return Schema(frame.names, tuple(columns), rate, texts, excluded, frame.array is not None, tuple(notes))
+    return Schema(names, tuple(columns), rate, texts, excluded, from_array, tuple(notes))
 
 
 def has_semicolons(table: Any) -> bool:
@@ -136,14 +122,13 @@ def has_semicolons(table: Any) -> bool:
     return (metadata or {}).get(DELIMITER) == b";"
 
 
-def _check_size(frame: Frame) -> None:
-    shape = f"(shape=({frame.n_rows}, {len(frame.names)}))"
-    if not frame.names:
+def _check_size(n_rows: int, n_columns: int) -> None:
+    shape = f"(shape=({n_rows}, {n_columns}))"
+    if not n_columns:
         raise DataError(f"0 feature(s) {shape} while a minimum of 1 is required. The table has no columns.")
-    if frame.n_rows == 0:
-        raise DataError(f"The table has 0 rows {shape}. At least 2 rows are needed to fit a model.")
-    if frame.n_rows == 1:
-        raise DataError(f"The table has 1 row (1 sample, {shape}). At least 2 rows are needed to fit a model.")
+    if n_rows < 2:
+        found = f"0 rows {shape}" if n_rows == 0 else f"1 row (1 sample, {shape})"
+        raise DataError(f"The table has {found}. At least 2 rows are needed to fit a model.")
 
 
 def _check_names(names: tuple[str, ...], given: dict[str, tuple[str, ...]]) -> None:
@@ -156,12 +141,6 @@ def _check_names(names: tuple[str, ...], given: dict[str, tuple[str, ...]]) -> N
                 "Correct the name in {}.",
                 (Option(parameter),),
             )
-
-
-def _array_column(name: str, values: np.ndarray) -> NumericColumn:
-    if values.dtype.kind not in "iu":
-        return NumericColumn(name, "numeric")
-    return NumericColumn(name, "numeric", True, origin_of(int(values.min()), int(values.max())))
 
 
 def _fitted(
@@ -188,20 +167,9 @@ def _readable(name: str, reading: Reading, array: pa.Array, bad: BadCells) -> pa
         is_text(decoded(array).type) or reading.type in ("boolean", "date", "datetime")
     ):
         return array
-    while array.null_count < len(array):
-        try:
-            reading.fit(name, array).raw(array)
-            break
-        except UnreadableCells as error:
-            bad.add(error)
-            array = error.without()
-    return array
 
+    def read(cells: pa.Array) -> None:
+        if cells.null_count < len(cells):
+            reading.fit(name, cells).raw(cells)
 
-def _chosen(frame: Frame, places: list[int]) -> Frame:
-    names = tuple(frame.names[i] for i in places)
-    if frame.array is not None:
-        array = frame.array if len(places) == frame.array.shape[1] else frame.array[:, places]
-        return Frame(names, None, array, frame.n_rows)
-    assert frame.columns is not None
-    return Frame(names, tuple(frame.columns[i] for i in places), None, frame.n_rows)
+    return read_cells(read, array, bad)[1]

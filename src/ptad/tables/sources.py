@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import bz2
 import glob
-import gzip
 import lzma
 import shutil
 import sys
 import tempfile
 import weakref
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +20,7 @@ import pyarrow as pa
 
 from ptad.errors import DataError
 from ptad.messages import Option
+from ptad.tables.database import Query
 
 FORMATS = {
     ".csv": "csv",
@@ -49,35 +47,20 @@ _MAGIC = {
 _ZIP, _OLE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # new and old workbooks
 TEXT_FORMATS = ("csv", "tsv", "jsonl")
 LONGEST_LINE = 1 << 24
-DAMAGE = (pa.ArrowException, OSError, EOFError, lzma.LZMAError, zlib.error)
+DAMAGE = (pa.ArrowException, OSError, EOFError, lzma.LZMAError)
 
 
 @dataclass(frozen=True)
 class Source:
-    """One file to read.
+    """One file to read, or a query on a database."""
 
-    Attributes
-    ----------
-    path : Path
-        Where the bytes are; for standard input a temporary copy.
-    label : str
-        What errors call it.
-    format : {"csv", "tsv", "parquet", "arrow", "jsonl", "excel", "query"}
-        Format of the content.
-    compression : str or None
-        Compression around it.
-    state : tuple of int
-        Size and time of change when it was found.
-    sheet : str or None
-        Sheet of a workbook.
-    """
-
-    path: Path
-    label: str
-    format: str
-    compression: str | None
-    state: tuple[int, int]
-    sheet: str | None = None
+    path: Path  # where the bytes are; for standard input a temporary copy
+    label: str  # what errors call it
+    format: str  # one of those of FORMATS, "excel" or "query"
+    compression: str | None  # around it
+    state: tuple[int, int]  # size and time of change when it was found
+    sheet: str | None = None  # of a workbook
+    query: Query | None = None
 
     def check_unchanged(self) -> None:
         """Raise if the file is not the one that was found at the start."""
@@ -88,21 +71,15 @@ class Source:
         if not same:
             raise DataError(f"{self.label} changed while it was read. Wait until it is complete, or read a copy of it.")
 
-    @contextmanager
-    def open(self, *, native: bool = False) -> Iterator[IO[bytes]]:
-        """The decompressed content as a stream of bytes.
+    def open(self) -> Any:
+        """The decompressed content as a stream of bytes, to be closed.
 
-        ``native`` is for readers with threads of their own, which may be at work when the process ends: a thread that
-        asks for Python's lock then brings the process down, so that plain files are opened without Python.
+        Arrow opens it without Python: a reader's threads may be at work when the process ends, and one that asks for
+        Python's lock then brings the process down. Only xz, which Arrow does not know, is read by Python.
         """
-        if self.compression is None:
-            stream: Any = pa.OSFile(str(self.path)) if native else self.path.open("rb")
-        elif self.compression in _OPENERS:
-            stream = _OPENERS[self.compression](self.path, "rb")
-        else:
-            stream = pa.CompressedInputStream(pa.OSFile(str(self.path)), self.compression)
-        with stream:
-            yield stream
+        if self.compression == "xz":
+            return lzma.open(self.path)
+        return pa.input_stream(str(self.path), compression=self.compression)
 
     @contextmanager
     def open_random(self) -> Iterator[Path]:
@@ -145,12 +122,8 @@ def endless_line(label: str, line: str = "the first line") -> DataError:
     return DataError(f"{label}: {line} is longer than {LONGEST_LINE:,} bytes. This is not a table; check its format.")
 
 
-# The standard library's readers raise on a truncated end and join concatenated members
-_OPENERS: dict[str, Any] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
-
-
 def find_sources(source: Any, sheet: str | None = None, label: str | None = None) -> list[Source]:
-    """All files that ``source`` stands for: a path, a folder, a glob, "-" (standard input), or a list of those.
+    """What ``source`` stands for: a path, a folder, a glob, "-" (standard input), a query, or a list of those.
 
     ``sheet`` is that of workbooks; it is refused where no file is one. ``label`` is what messages call the table.
 
@@ -167,6 +140,10 @@ def find_sources(source: Any, sheet: str | None = None, label: str | None = None
 
 
 def _found(source: Any, label: str | None) -> list[Source]:
+    if isinstance(source, Query):
+        database = source.database
+        path, label = database.path or Path(database.kind), label or f"The query on {database.label}"
+        return [Source(path, label, "query", None, (0, 0), query=source)]
     if isinstance(source, Sequence) and not isinstance(source, str | bytes):
         return [found for part in source for found in _found(part, label and f"{label}: {Path(part).name}")]
     if str(source) == "-":

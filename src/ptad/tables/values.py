@@ -7,7 +7,6 @@ are an error with the cells as a field: whoever encodes decides whether they cou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -94,7 +93,7 @@ def numbers(
     if pa.types.is_boolean(kind):
         array = array.cast(pa.int8())
     elif pa.types.is_integer(kind) and origin:
-        return shifted(array.fill_null(0).to_numpy(zero_copy_only=False), origin, np.asarray(array.is_null()))
+        return _shifted(array, origin)
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         raise changed(name, kind, "numbers")
     values = np.asarray(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
@@ -109,16 +108,13 @@ def _exact(text: pa.Array) -> pa.Array:
         return pc.cast(text, pa.float64())
 
 
-def shifted(values: np.ndarray, origin: Any, missing: np.ndarray | None = None) -> np.ndarray:
-    """``values - origin`` for 64-bit integers, rounded once and never overflowing."""
-    origin = np.asarray(origin, dtype=object)
+def _shifted(array: pa.Array, origin: int) -> np.ndarray:
+    """``array - origin`` for integers of 64 bits, rounded once and never overflowing."""
+    values = array.fill_null(0).to_numpy(zero_copy_only=False)
     values = values.astype(np.uint64 if values.dtype.kind == "u" else np.int64)
-    high = (values >> 32).astype(np.int64) - np.asarray(origin >> 32, dtype=np.int64)
-    low = (values & 0xFFFFFFFF).astype(np.int64) - np.asarray(origin & 0xFFFFFFFF, dtype=np.int64)
-    result = np.asarray(high.astype(np.float64) * 2.0**32 + low.astype(np.float64))
-    if missing is not None:
-        result[missing] = np.nan
-    return result
+    high = (values >> 32).astype(np.int64) - (origin >> 32)
+    low = (values & 0xFFFFFFFF).astype(np.int64) - (origin & 0xFFFFFFFF)
+    return np.where(array.is_null(), np.nan, high.astype(np.float64) * 2.0**32 + low.astype(np.float64))
 
 
 def truths(array: pa.Array, name: str) -> np.ndarray:

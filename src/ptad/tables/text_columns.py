@@ -1,4 +1,4 @@
-"""Text with many values: a fixed number of features, whatever the vocabulary."""
+"""Text: with few values a code for each, with many a fixed number of features, whatever the vocabulary."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ptad.layout import MOST_ROWS, Mapped, Record, Whole
+from ptad.layout import MOST_ROWS, Listed, Mapped, Record, Text, Whole
 from ptad.tables.values import texts
 
 KEPT_VALUES = 1000  # repeated values that the schema remembers
@@ -18,6 +18,53 @@ N_BUCKETS = 8  # hashed character trigrams
 READ_CHARACTERS = 256  # letters and trigrams are counted over the beginning only
 TYPICAL_LENGTH = 16.0  # length l is encoded as l / (l + 16): bounded and finest for short texts
 _SHARES = {"digits": r"\d", "letters": r"\p{L}", "spaces": r"\s"}
+
+
+@dataclass(frozen=True)
+class CategoricalColumn:
+    """Codes of the values that occurred in training, in sorted order; the next code is that of unseen values."""
+
+    name: str
+    values: tuple[str, ...]
+    type: str = "categorical"
+
+    @classmethod
+    def fit(cls, name: str, type: str, array: pa.Array) -> CategoricalColumn:
+        """Learn the known values."""
+        return cls(name, tuple(sorted(v for v in pc.unique(texts(array, name)).to_pylist() if v is not None)), type)
+
+    @property
+    def n_categories(self) -> int:
+        return len(self.values)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def raw(self, array: pa.Array) -> np.ndarray:
+        """Codes of shape (n_rows, 1), NaN where missing."""
+        text = texts(array, self.name)
+        known = pc.index_in(text, value_set=pa.array(self.values, pa.large_string()))
+        codes = known.fill_null(len(self.values)).to_numpy(zero_copy_only=False).astype(np.float64)
+        codes[np.asarray(text.is_null())] = np.nan
+        return np.asarray(codes[:, None])
+
+    def decode(self, rows: np.ndarray) -> np.ndarray:
+        """The value of every code, None where there is none."""
+        values = np.array([*self.values, None], dtype=object)
+        codes = np.nan_to_num(rows[:, 0], nan=len(self.values))
+        return np.asarray(values[np.clip(np.rint(codes), 0, len(self.values)).astype(np.int64)])
+
+    def to_json(self) -> dict[str, Any]:
+        return {"values": list(self.values)}
+
+    @classmethod
+    def layout(cls, type: str) -> Record:
+        return Record({"values": Listed(Text(), low=1, distinct=True)})
+
+    @classmethod
+    def from_json(cls, name: str, type: str, state: dict[str, Any]) -> CategoricalColumn:
+        return cls(name, tuple(state["values"]), type)
 
 
 @dataclass(frozen=True)
@@ -47,7 +94,6 @@ class TextColumn:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of the encoded columns."""
         parts = ("log frequency", "new", "length", *_SHARES, *(f"trigrams {i}" for i in range(N_BUCKETS)))
         return tuple(f"{self.name}: {part}" for part in parts)
 
@@ -96,28 +142,24 @@ class TextColumn:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """Plain types for the schema file."""
         return {"n_rows": self.n_rows, "counts": self.counts}
 
     @classmethod
     def layout(cls, type: str) -> Record:
-        """What :meth:`to_json` writes."""
         return Record({"n_rows": Whole(0, MOST_ROWS), "counts": Mapped(Whole(1, MOST_ROWS))})
 
     @classmethod
     def from_json(cls, name: str, type: str, state: dict[str, Any]) -> TextColumn:
-        """Read back what :meth:`to_json` wrote."""
         return cls(name, {str(k): int(v) for k, v in state["counts"].items()}, int(state["n_rows"]), type)
 
     def _encode(self, text: pa.Array) -> np.ndarray:
         # Only look-ups and + - * / on cells: the same bits in any batch, which vectorised logarithms do not promise.
-        position = pc.index_in(text, value_set=pa.array(list(self.counts), pa.large_string()))
-        codes = position.fill_null(len(self.counts)).to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = self.codes(text)
         rows = max(self.n_rows, 1)
-        frequency = np.array([math.log(c / rows) for c in self.counts.values()] + [math.log(1 / rows)])
+        frequency = np.array([math.log(c / rows) for c in (*self.counts.values(), 1)])  # the last is that of code -1
         block = np.empty((len(text), 6 + N_BUCKETS))
         block[:, 0] = frequency[codes]
-        block[:, 1] = codes == len(self.counts)
+        block[:, 1] = codes < 0
         length = _floats(pc.utf8_length(text))
         block[:, 2] = length / (length + TYPICAL_LENGTH)
         start = pc.utf8_slice_codeunits(text, 0, READ_CHARACTERS)
