@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ptad.benchmark.catalogue import dataset_title
-from ptad.benchmark.metrics import TITLES
-from ptad.benchmark.statistics import compare
+from ptad.benchmark.collections import dataset_title
+from ptad.benchmark.metrics import TITLES, compare
 from ptad.benchmark.store import Results, Row
 from ptad.benchmark.summary import METRICS, Board, Summary, make_board
 from ptad.errors import MissingExtraError

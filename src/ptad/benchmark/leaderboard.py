@@ -10,9 +10,8 @@ import numpy as np
 from ptad.benchmark.collections import COLLECTIONS, Collection, fixed_sample, group_of
 from ptad.benchmark.encoding import SCALINGS
 from ptad.benchmark.markdown import Table, emphasise, to_markdown
-from ptad.benchmark.metrics import RATES, TITLES
+from ptad.benchmark.metrics import RATES, TITLES, bootstrap_interval, elo_ratings, mean_ranks, win_rates
 from ptad.benchmark.peers import DEEP_PEERS
-from ptad.benchmark.statistics import bootstrap_interval, elo_ratings, mean_ranks, win_rates
 from ptad.benchmark.store import ALARM_COLUMNS, MEASURED, Row
 from ptad.benchmark.summary import METRICS, Board, by_variant, experiment_rows, make_board, scaling_means
 from ptad.benchmark.tables import coverage_table

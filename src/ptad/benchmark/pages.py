@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ptad.benchmark.catalogue import catalogue
+from ptad.benchmark.collections import catalogue
 from ptad.benchmark.experiments import EXPERIMENTS, MEASUREMENTS, variant_order
 from ptad.benchmark.figures import draw_all, save_critical_difference
 from ptad.benchmark.headline import headline

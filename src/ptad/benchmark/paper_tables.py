@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ptad.benchmark.catalogue import catalogue, dataset_title
+from ptad.benchmark.collections import catalogue, dataset_title
 from ptad.benchmark.experiments import EXPERIMENTS, variant_order
 from ptad.benchmark.experiments.paper_grid import smallest_tables
 from ptad.benchmark.experiments.variants import FOUR_TABLES

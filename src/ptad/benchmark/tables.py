@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptad.benchmark.catalogue import catalogue, dataset_title
+from ptad.benchmark.collections import catalogue, dataset_title
 from ptad.benchmark.markdown import Notes, Table, emphasise
-from ptad.benchmark.metrics import TITLES
-from ptad.benchmark.statistics import mean_ranks
+from ptad.benchmark.metrics import TITLES, mean_ranks
 from ptad.benchmark.store import MEASURED, STATUSES, Row
 from ptad.benchmark.summary import METRICS, Summary, by_variant, complete, experiment_rows, short_reason
 from ptad.errors import DataError

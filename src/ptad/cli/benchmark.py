@@ -77,27 +77,22 @@ def run(
 
     Example: ptad benchmark run --data DIR --collection macro --methods cheap --jobs 2
     """
+    from ptad.benchmark import plan
     from ptad.benchmark.collections import open_collection
-    from ptad.benchmark.plan import RunSettings
     from ptad.benchmark.ray_workers import cluster_executor
-    from ptad.benchmark.selection import compare_methods
+    from ptad.benchmark.runner import run_grid
+    from ptad.benchmark.store import ResultStore
     from ptad.benchmark.workers import run_tasks
     from ptad.cli.settings import on_cluster
 
     tables = open_collection(collection, data, label, normal or ())
     path = out or RESULTS / f"{tables.name}.csv"
-    rows = compare_methods(
-        tables,
-        path,
-        RunSettings(device, jobs, threads, time_limit, max_train, max_test, cells_per_worker, retry, budget),
-        methods=methods,
-        datasets=datasets,
-        sample=sample,
-        seeds=seeds,
-        scalings=scalings,
-        on_row=_announce,
-        execute=cluster_executor(address, workers) if on_cluster(engine, address, workers) else run_tasks,
-    )
+    settings = plan.RunSettings(device, jobs, threads, time_limit, max_train, max_test, cells_per_worker, retry, budget)
+    chosen, numbers = tables.select(datasets, sample), plan.parse_seeds(seeds or tables.seeds)
+    names, ways = plan.parse_methods(methods), plan.parse_scalings(scalings)
+    grid = plan.make_grid(names, chosen, numbers, ways, tables.settings)
+    execute = cluster_executor(address, workers) if on_cluster(engine, address, workers) else run_tasks
+    rows = run_grid(grid, ResultStore(path), tables.load, settings, _announce, execute)
     counts = ", ".join(f"{n} {status}" for status, n in sorted(Counter(row["status"] for row in rows).items()))
     typer.echo(f"{len(rows)} new cells in {path}" + (f": {counts}" if rows else "; nothing was left to do"), err=True)
 

@@ -20,8 +20,7 @@ from ptad.benchmark.experiments.typed_tables import TYPED_TABLES
 from ptad.benchmark.experiments.variants import Experiment, Measurement
 from ptad.benchmark.leaderboard import means_table
 from ptad.benchmark.markdown import Table
-from ptad.benchmark.plan import RunSettings, make_cells
-from ptad.benchmark.selection import parse_seeds
+from ptad.benchmark.plan import RunSettings, make_cells, parse_seeds
 from ptad.benchmark.store import ResultStore, Row
 from ptad.benchmark.summary import make_board
 from ptad.benchmark.tables import experiment_tables

@@ -19,10 +19,10 @@ import numpy.typing as npt
 from ptad.benchmark.collections import load_dataset
 from ptad.benchmark.encoding import scale_columns
 from ptad.benchmark.experiments.variants import Measurement
+from ptad.benchmark.loading import half_split
 from ptad.benchmark.markdown import Table
 from ptad.benchmark.peers import Peer, make_peer
 from ptad.benchmark.plan import RunSettings
-from ptad.benchmark.split import half_split
 from ptad.benchmark.store import Results
 
 BATCH = 512

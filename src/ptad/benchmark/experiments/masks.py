@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from ptad.benchmark.collections import load_dataset
 from ptad.benchmark.experiments.variants import Measurement
+from ptad.benchmark.loading import half_split
 from ptad.benchmark.peers.protocol import FloatArray
 from ptad.benchmark.plan import RunSettings
-from ptad.benchmark.split import half_split
 from ptad.errors import MissingExtraError
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ptad.benchmark.catalogue import catalogue, dataset_title
+from ptad.benchmark.collections import catalogue, dataset_title
 from ptad.benchmark.encoding import SCALINGS
 from ptad.benchmark.experiments.variants import Experiment, paper_variant
 from ptad.benchmark.leaderboard import means_table
