@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Table:
-    """A titled table with numbered notes.
-
-    Attributes
-    ----------
-    title : str
-        Caption.
-    header : sequence of str
-        Column heads; the first is that of the row names.
-    rows : sequence of sequences
-        Body: text, or what is written as text.
-    notes : sequence of str
-        Note 1 is the first.
-    """
+    """A titled table: column heads (the first is that of the row names), a body of cells, numbered notes."""
 
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[Any]]
-    notes: Sequence[str] = field(default_factory=list)
+    notes: Sequence[str] = ()
 
     @classmethod
     def of_columns(cls, title: str, columns: Mapping[str, Sequence[Any]], notes: Sequence[str] = ()) -> Table:

@@ -24,10 +24,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ptad.benchmark.peers.deep import DeepPeer
-from ptad.benchmark.peers.layers import linear
+from ptad.benchmark.peers.deep import DeepPeer, TrainingSettings, linear
 from ptad.benchmark.peers.protocol import check_choice
-from ptad.benchmark.peers.training import TrainingSettings
 from ptad.errors import DataError
 
 
@@ -56,7 +54,7 @@ class Icl(DeepPeer):
         super().__post_init__()
         check_choice(self.normalise, ("runs", "each"), "normalise", self.name)
 
-    def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
+    def _build(self, n_features: int, generator: torch.Generator) -> nn.Module:
         if n_features < 2:
             raise DataError("icl needs at least two columns: it predicts some from the others.")
         length = self.run_length or run_length(n_features)

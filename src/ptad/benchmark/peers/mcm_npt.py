@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ptad.benchmark.peers.mcm import MaskGenerators, diversity_loss, reconstruction_error
+from ptad.benchmark.peers.deep import TrainingSettings
+from ptad.benchmark.peers.mcm import MaskGenerators, Mcm, reconstruction_error
 from ptad.benchmark.peers.nptad import ATTENTION_CELLS, NptPeer
-from ptad.benchmark.peers.training import TrainingSettings
 from ptad.paper.attention import KeysValues
 from ptad.paper.embedding import FeatureEmbedding, FeatureReadout
 from ptad.paper.layers import Noise
@@ -34,37 +34,25 @@ Reference = tuple[KeysValues | None, KeysValues | None]
 
 
 @dataclass(eq=False, kw_only=True)
-class McmNpt(NptPeer):
+class McmNpt(NptPeer, Mcm):
     """Mean reconstruction error over learned masks, restored by NPT layers.
 
     Parameters
     ----------
-    n_masks : int
-        Mask generators.
-    diversity_weight, temperature : float
-        Of the term that keeps the masks apart.
     n_reference : int
         Training rows that a scored row can see.
     """
 
     default_training = TrainingSettings(steps=500, batch_size=512, learning_rate=0.01)
 
-    n_masks: int = 15
-    diversity_weight: float = 5.0
-    temperature: float = 0.1
     n_reference: int = 512
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.n_branches = self.n_masks
 
-    def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
+    def _build(self, n_features: int, generator: torch.Generator) -> nn.Module:
         return _MaskedNpt(n_features, self.n_masks, self._settings, self._noise, generator)
-
-    def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
-        reconstructions, raw_masks, _ = self._module(batch)
-        diversity = diversity_loss(raw_masks, self.temperature).mean()
-        return reconstruction_error(batch, reconstructions).mean() + self.diversity_weight * diversity
 
     def _after_training(self, rows: Tensor) -> None:
         generator = torch.Generator().manual_seed(self.random_state)

@@ -19,9 +19,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ptad.benchmark.peers.deep import DeepPeer
-from ptad.benchmark.peers.layers import mlp, stacked_weight
-from ptad.benchmark.peers.training import TrainingSettings
+from ptad.benchmark.peers.deep import DeepPeer, TrainingSettings, mlp, stacked_weight
 
 
 @dataclass(eq=False, kw_only=True)
@@ -44,7 +42,7 @@ class NeutralAD(DeepPeer):
     hidden: int = 50
     temperature: float = 0.1
 
-    def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
+    def _build(self, n_features: int, generator: torch.Generator) -> nn.Module:
         return _Views(n_features, self.n_views, self.hidden, generator)
 
     def _score_batch(self, batch: Tensor) -> Tensor:

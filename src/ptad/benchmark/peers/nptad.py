@@ -26,8 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ptad.benchmark.peers.deep import DeepPeer
-from ptad.benchmark.peers.training import TrainingSettings
+from ptad.benchmark.peers.deep import DeepPeer, TrainingSettings
 from ptad.paper.attention import KeysValues
 from ptad.paper.embedding import FeatureEmbedding, FeatureReadout
 from ptad.paper.layers import Noise
@@ -85,7 +84,7 @@ class NptAD(NptPeer):
     n_context: int = 1024
     max_subsets: int = 64
 
-    def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
+    def _build(self, n_features: int, generator: torch.Generator) -> nn.Module:
         return _Npt(n_features, self.n_layers, self._settings, self._noise, generator)
 
     def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
