@@ -31,24 +31,12 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A labelled table.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    X : ndarray of shape (n_rows, n_features), float32
-        The columns; NaN is a missing cell.
-    y : ndarray of shape (n_rows,), bool
-        True for an anomaly.
-    n_train : int, optional
-        Where the split is fixed: that many first rows train.
-    """
+    """A labelled table."""
 
     name: str
-    X: npt.NDArray[np.float32]
-    y: npt.NDArray[np.bool_]
-    n_train: int | None = None
+    X: npt.NDArray[np.float32]  # (n_rows, n_features); NaN is a missing cell
+    y: npt.NDArray[np.bool_]  # (n_rows,), True for an anomaly
+    n_train: int | None = None  # where the split is fixed: that many first rows train
 
     def split(self, seed: int) -> Split:
         """The fixed split, or a random half of the normal rows."""
@@ -108,16 +96,8 @@ def _row_keys(rows: npt.NDArray[np.float32]) -> list[bytes]:
 def load_file(path: Path, name: str | None = None, label: str = "label", normal: Sequence[str] = ()) -> Dataset:
     """Load and check one labelled file.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    name : str, optional
-        The name of the table; that of the file unless told otherwise.
-    label : str
-        The label column of a CSV or Parquet file.
-    normal : sequence of str
-        Label values of normal rows; 0 and false unless told otherwise.
+    ``label`` is the label column of a CSV or Parquet file, ``normal`` are its values in normal rows: 0 and false unless
+    told otherwise.
     """
     name = name or path.stem
     if path.suffix in TABLES:

@@ -106,13 +106,7 @@ def elo_ratings(values: FloatArray, anchor: int = 0) -> FloatArray:
     """Elo ratings of all methods, the anchor at 1000: 400 points are odds of ten to one.
 
     A Bradley-Terry model of all pairs of methods on all tables, fitted as a logistic regression; ties count half.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_datasets, n_methods)
-        Higher is better.
-    anchor : int
-        The method that has 1000 points.
+    (n_datasets, n_methods) -> (n_methods,).
     """
     from sklearn.linear_model import LogisticRegression
 

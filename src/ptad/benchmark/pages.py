@@ -60,18 +60,7 @@ def write_leaderboard(results: Path, out: Path, collection: str | None = None) -
 
 
 def render_pages(results: Path, docs: Path, readme: Path) -> dict[Path, str]:
-    """Return the text of every page with generated parts, as the results say; nothing is written.
-
-    Parameters
-    ----------
-    results : Path
-        Folder of results.
-    docs : Path
-        Folder of the documentation: ``benchmark.md``, ``typed-tables.md``, ``experiments/*.md`` have blocks;
-        ``macro.md`` is generated as a whole.
-    readme : Path
-        Has the block ``figures``.
-    """
+    """Return the text of every page with generated parts, as the results say; nothing is written."""
     found = Results(results)
     image = f"images/{LEADERBOARD}_critical_difference.png"
     pages = {

@@ -12,7 +12,7 @@ import numpy as np
 
 from ptad.benchmark.collections import group_of
 from ptad.benchmark.peers import PEERS
-from ptad.benchmark.store import MEASURED, Row
+from ptad.benchmark.store import MEASURED, Row, precedence
 from ptad.errors import DataError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -29,10 +29,6 @@ def current(rows: Iterable[Row]) -> list[Row]:
     A cell may stand in the file under several configurations (another row cap, an older release); averaging over them
     would mix different things.
     """
-
-    def precedence(row: Row) -> tuple[bool, str]:
-        return row["status"] in MEASURED, str(row.get("finished_at") or "")
-
     chosen: dict[tuple[object, ...], Row] = {}
     for row in rows:
         key = tuple(row[name] for name in ("experiment", "variant", "dataset", "seed", "scaling"))

@@ -64,7 +64,12 @@ run_parts = partial(run_grid, execute=measure_parts, adopt=False)
 
 def part_scores(train: Any, test: Any, seed: int, device: str = "cpu") -> dict[str, FloatArray]:
     """What every term of the default adds to the scores of the test rows."""
-    table = PTAD(random_state=seed, device=device, verbose=0).fit(train).term_scores(test)
+    return terms_of(PTAD(random_state=seed, device=device, verbose=0).fit(train), test)
+
+
+def terms_of(detector: PTAD, rows: Any) -> dict[str, FloatArray]:
+    """What every term of a detector adds to the scores of rows."""
+    table = detector.term_scores(rows)
     return {name: table.column(name).to_numpy() for name in table.column_names}
 
 
