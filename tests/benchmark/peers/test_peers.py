@@ -236,10 +236,10 @@ def test_mcm_npt_score_by_hand() -> None:
         def of_mask(part: Any) -> Any:
             return None if part is None else KeysValues(part.keys[mask : mask + 1], part.values[mask : mask + 1])
 
-        cells = net.embedding(shown, torch.zeros_like(shown)).unsqueeze(0)
-        for layer, part in zip((net.encoder, net.decoder), seen, strict=True):
+        cells = net.npt.embedding(shown, torch.zeros_like(shown)).unsqueeze(0)
+        for layer, part in zip(net.npt.layers, seen, strict=True):
             cells = layer(cells, of_mask(part))[0]
-        return net.readout(cells)[0]
+        return net.npt.readout(cells)[0]
 
     rows = torch.tensor(TEST[:6], dtype=torch.float32)
     with torch.no_grad():

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ptad.benchmark.peers.deep import DeepPeer, TrainingSettings, linear, mlp
+from ptad.benchmark.peers.deep import DeepPeer, linear, mlp
 
 _OWN_MAP = 1e6  # pushes a view's own centre out of the search for the nearest other one
 
@@ -41,7 +41,6 @@ class Goad(DeepPeer):
         Of the triplet-centre loss beside the cross-entropy of the map prediction.
     """
 
-    default_training = TrainingSettings(epochs=100, batch_size=64, learning_rate=1e-3)
     chunk_rows = 256
 
     n_maps: int = 256

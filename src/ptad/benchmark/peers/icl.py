@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ptad.benchmark.peers.deep import DeepPeer, TrainingSettings, linear
+from ptad.benchmark.peers.deep import DeepPeer, linear
 from ptad.benchmark.peers.protocol import check_choice
 from ptad.errors import DataError
 
@@ -43,7 +43,6 @@ class Icl(DeepPeer):
         Along the axis of the runs, or every representation to length 1.
     """
 
-    default_training = TrainingSettings(epochs=100, batch_size=64, learning_rate=1e-3)
     chunk_rows = 256
 
     temperature: float = 0.01

@@ -23,14 +23,12 @@ from torch import Tensor, nn
 
 from ptad.benchmark.peers.deep import TrainingSettings
 from ptad.benchmark.peers.mcm import MaskGenerators, Mcm, reconstruction_error
-from ptad.benchmark.peers.nptad import ATTENTION_CELLS, NptPeer
+from ptad.benchmark.peers.nptad import ATTENTION_CELLS, Npt, NptPeer
 from ptad.paper.attention import KeysValues
-from ptad.paper.embedding import FeatureEmbedding, FeatureReadout
 from ptad.paper.layers import Noise
-from ptad.paper.npt import NPTLayer
 from ptad.paper.settings import NetworkSettings
 
-Reference = tuple[KeysValues | None, KeysValues | None]
+Reference = list[KeysValues | None] | None
 
 
 @dataclass(eq=False, kw_only=True)
@@ -66,23 +64,18 @@ class McmNpt(NptPeer, Mcm):
 
 
 class _MaskedNpt(nn.Module):
-    """Masks, embedding, NPT encoder, NPT decoder, readout; every mask is a branch."""
+    """Masks, then an NPT of two layers, encoder and decoder; every mask is a branch."""
 
     def __init__(
         self, n_features: int, n_masks: int, settings: NetworkSettings, noise: Noise, generator: torch.Generator
     ) -> None:
         super().__init__()
         self.masks = MaskGenerators(n_features, n_masks, generator)
-        self.embedding = FeatureEmbedding(generator, n_features, settings.embedding_dim, settings.dropout, noise)
-        self.encoder = NPTLayer(generator, n_features, settings, noise)
-        self.decoder = NPTLayer(generator, n_features, settings, noise)
-        self.readout = FeatureReadout(generator, n_features, settings.embedding_dim)
+        self.npt = Npt(n_features, 2, settings, noise, generator)
 
-    def forward(self, x: Tensor, reference: Reference = (None, None)) -> tuple[Tensor, Tensor, Reference]:
+    def forward(self, x: Tensor, reference: Reference = None) -> tuple[Tensor, Tensor, Reference]:
         """(n, d) -> reconstructions and raw masks, both (n, n_masks, d), and what other rows may look at."""
         raw_masks = self.masks(x)
         branches = (x.unsqueeze(1) * raw_masks.sigmoid()).transpose(0, 1)
-        cells = self.embedding(branches, torch.zeros_like(branches))
-        cells, encoder_seen, _ = self.encoder(cells, reference[0])
-        cells, decoder_seen, _ = self.decoder(cells, reference[1])
-        return self.readout(cells).transpose(0, 1), raw_masks, (encoder_seen, decoder_seen)
+        restored, seen = self.npt(branches, torch.zeros_like(branches), reference)
+        return restored.transpose(0, 1), raw_masks, seen

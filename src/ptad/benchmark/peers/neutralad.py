@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ptad.benchmark.peers.deep import DeepPeer, TrainingSettings, mlp, stacked_weight
+from ptad.benchmark.peers.deep import DeepPeer, mlp, stacked_weight
 
 
 @dataclass(eq=False, kw_only=True)
@@ -35,8 +35,6 @@ class NeutralAD(DeepPeer):
     temperature : float
         Of the contrastive loss.
     """
-
-    default_training = TrainingSettings(epochs=100, batch_size=64, learning_rate=1e-3)
 
     n_views: int = 11
     hidden: int = 50
