@@ -53,7 +53,7 @@ def leaderboard_page(rows: Sequence[Row], collection: str, image: str = "") -> s
     ]
     if image:
         parts.insert(3, f"![Mean ranks by AUC-PR; joined methods are not told apart]({image})")
-    parts += [to_markdown(table) for table in class_tables(board, main)]
+    parts.append(to_markdown(*class_tables(board, main)))
     if sample := sample_rows(main):
         few = make_board(sample, collection)
         parts += [
@@ -65,7 +65,7 @@ def leaderboard_page(rows: Sequence[Row], collection: str, image: str = "") -> s
             "## Thresholds, scalings, cost, coverage",
         ]
     tables = [alarm_table(rows, collection), scaling_table(main), cost_table(main), coverage_table(main)]
-    parts += [to_markdown(table) for table in tables if table.rows]
+    parts.append(to_markdown(*(table for table in tables if table.rows)))
     return "\n\n".join(parts) + "\n"
 
 
@@ -87,7 +87,7 @@ def _scalings(rows: Sequence[Row]) -> str:
 def board_tables(board: Board) -> list[str]:
     """Means of all methods, and their gains over the first neighbour."""
     found = [means_table(board), *([baseline_table(board)] if BASELINE in board.methods else [])]
-    return [to_markdown(table) for table in found]
+    return list(map(to_markdown, found))
 
 
 def means_table(board: Board, title: str = "Means over tables") -> Table:

@@ -46,8 +46,12 @@ def emphasise(texts: Sequence[str], keys: Iterable[float], second: bool = False)
     return [f"{signs.get(key, '')}{text}{signs.get(key, '')}" for text, key in zip(texts, keys, strict=True)]
 
 
-def to_markdown(table: Table) -> str:
+def to_markdown(*tables: Table) -> str:
     """GitHub-flavoured Markdown."""
+    return "\n\n".join(map(_markdown, tables))
+
+
+def _markdown(table: Table) -> str:
     lines = [f"### {table.title}", ""] if table.title else []
     for number, row in enumerate((table.header, *table.rows)):
         lines.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |")

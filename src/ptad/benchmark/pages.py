@@ -156,7 +156,7 @@ def variant_block(rows: Sequence[Row], name: str, order: Sequence[str], planned:
 def _measured(results: Results, name: str) -> str:
     """The tables of a measurement with a file of its own."""
     rows = results.measurement(name) if name in MEASUREMENTS else []
-    return "\n\n".join(map(to_markdown, MEASUREMENTS[name].tables(rows))) if rows else ""
+    return to_markdown(*MEASUREMENTS[name].tables(rows)) if rows else ""
 
 
 def headline(results: Results) -> str:

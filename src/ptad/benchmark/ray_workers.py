@@ -77,7 +77,7 @@ class ClusterWorker(Worker):
                 reason = f"{type(error).__name__}: {str(error).splitlines()[0]}"
                 if isinstance(error, ray.exceptions.RayTaskError):
                     break
-                logger.info("a cell lost its worker and is run again: %s", reason)
+                logger.info("a cell of %s lost its worker and is run again: %s", task.method, reason)
             else:
                 return outcome, status
         return Outcome(error=reason), "failed"

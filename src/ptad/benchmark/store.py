@@ -107,11 +107,7 @@ class ResultStore:
         A cell that both have keeps the row that was finished last, but a measured row is never replaced by a failure.
         """
         known = {cell_key(row): row for row in self.read()}
-        new = []
-        for row in other.existing():
-            here = known.get(cell_key(row))
-            if here is None or precedence(row) > precedence(here):
-                new.append(row)
+        new = [row for row in other.existing() if precedence(row) > precedence(known.get(cell_key(row)))]
         for row in new:
             self.append(row)
         return len(new)
@@ -163,9 +159,9 @@ def cell_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(int(row[name]) if name == "seed" else str(row[name]) for name in KEY_COLUMNS)
 
 
-def precedence(row: Row) -> tuple[bool, str]:
-    """Of two rows of a cell the larger one counts: a measured one before a failure, then the later one."""
-    return row["status"] in MEASURED, str(row.get("finished_at") or "")
+def precedence(row: Row | None) -> tuple[Any, ...]:
+    """Of two rows of a cell the larger one counts: a measured one before a failure before none, the later one."""
+    return () if row is None else (row["status"] in MEASURED, str(row.get("finished_at") or ""))
 
 
 def _header() -> bytes:

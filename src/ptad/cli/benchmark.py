@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -125,10 +124,12 @@ def tables(
     Example: ptad benchmark tables results.csv --experiment ablation
     """
     from ptad.benchmark.experiments import variant_order
+    from ptad.benchmark.markdown import to_markdown
     from ptad.benchmark.store import ResultStore
     from ptad.benchmark.tables import experiment_tables
 
-    _print(experiment_tables(ResultStore(results).existing(), experiment, variant_order(experiment)))
+    rows = ResultStore(results).existing()
+    typer.echo(to_markdown(*experiment_tables(rows, experiment, variant_order(experiment))))
 
 
 @app.command()
@@ -186,13 +187,14 @@ def experiment(
     """
     from ptad.benchmark.collections import open_collection
     from ptad.benchmark.experiments import run_experiment
+    from ptad.benchmark.markdown import to_markdown
     from ptad.benchmark.plan import RunSettings
 
     found = open_collection(collection, data)
     settings = RunSettings(device, jobs, threads, time_limit, max_train, max_test, cells_per_worker, retry)
     path = out or RESULTS / f"{found.name}.csv"
     made = run_experiment(name, found, path, settings, datasets=datasets, sample=sample, seeds=seeds, on_row=_announce)
-    _print(made)
+    typer.echo(to_markdown(*made))
 
 
 @app.command()
@@ -221,12 +223,6 @@ def data(
         unusable |= bad
     if unusable:
         raise typer.Exit(2)
-
-
-def _print(made: Sequence[Any]) -> None:
-    from ptad.benchmark.markdown import to_markdown
-
-    typer.echo("\n\n".join(map(to_markdown, made)))
 
 
 def _announce(row: dict[str, Any]) -> None:

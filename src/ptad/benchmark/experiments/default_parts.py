@@ -88,7 +88,7 @@ def parts_page(results: Results) -> str:
     title = "Change of the mean over tables without a term (95 % intervals, tables drawn with replacement)"
     tables = [gain_table(boards, DEFAULT, title), _overall(boards), *map(means_table, boards, MEANS_TITLES.values())]
     typed = results.measurement("typed-tables")
-    return "\n\n".join(to_markdown(table) for table in (*tables, *([_typed(typed)] if typed else [])))
+    return to_markdown(*tables, *([_typed(typed)] if typed else []))
 
 
 def _overall(boards: Sequence[Board]) -> Table:

@@ -68,12 +68,12 @@ def grid_page(results: Results) -> str:
     means = [wanted.mean(axis=1), *(values.mean(axis=1) for values in picks.values())]
     body.append(["Mean", *map(_pair, means)])
     header = ["Table", "printed", *picks]
-    parts = [
+    tables = (
         Table(f"AUC-PR / AUC-ROC, seeds {seeds[0]} to {seeds[-1]}", header, body),
         means_table(board, "All settings, best mean AUC-PR first"),
         coverage_table(rows),
-    ]
-    return "\n\n".join([verdict(board, means), *map(to_markdown, parts)])
+    )
+    return f"{verdict(board, means)}\n\n{to_markdown(*tables)}"
 
 
 def pick_settings(board: Board, rows: Sequence[Row]) -> dict[str, FloatArray]:
