@@ -32,15 +32,13 @@ from typing import Any
 
 import numpy as np
 
-from ptad.benchmark.catalogue import DatasetInfo, catalogue
-from ptad.benchmark.collections import load_dataset, open_collection
+from ptad.benchmark.collections import DatasetInfo, catalogue, load_dataset, open_collection
 from ptad.benchmark.experiments import EXPERIMENTS, run_measurement
 from ptad.benchmark.experiments.paper import synthetic_loader
 from ptad.benchmark.loading import Dataset, load_file
 from ptad.benchmark.peers import make_peer
-from ptad.benchmark.plan import Cell, RunSettings, make_cells, make_grid
+from ptad.benchmark.plan import Cell, RunSettings, make_cells, make_grid, parse_seeds
 from ptad.benchmark.runner import Loader, run_grid
-from ptad.benchmark.selection import parse_seeds
 from ptad.benchmark.store import ResultStore, Row
 from ptad.benchmark.summary import better_scaling
 

@@ -20,7 +20,7 @@ from sklearn.metrics import roc_auc_score
 
 from ptad import PTAD
 from ptad.benchmark.collections import load_dataset
-from ptad.benchmark.split import half_split
+from ptad.benchmark.loading import half_split
 from ptad.jobs.ray.training import TorchGroup
 from ptad.paper.parallel import data_parallel
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from ptad.benchmark.catalogue import dataset_info
+from ptad.benchmark.collections import dataset_info
 from ptad.benchmark.store import ResultStore
 from ptad.cli import app
 

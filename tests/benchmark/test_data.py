@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from ptad.benchmark.catalogue import catalogue, dataset_info
 from ptad.benchmark.collections import (
     COLLECTIONS,
     Collection,
+    PaperCollection,
+    catalogue,
+    dataset_info,
     fixed_sample,
     group_of,
     load_dataset,
     open_collection,
 )
-from ptad.benchmark.loading import load_file
-from ptad.benchmark.paper_collection import PaperCollection
-from ptad.benchmark.selection import parse_methods, parse_scalings, parse_seeds
-from ptad.benchmark.split import duplicate_share, half_split
+from ptad.benchmark.loading import duplicate_share, half_split, load_file
+from ptad.benchmark.plan import parse_methods, parse_scalings, parse_seeds
 from ptad.benchmark.tables import published
 from ptad.errors import DataError, SettingError
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ptad.benchmark.collections import PaperCollection
 from ptad.benchmark.experiments import EXPERIMENTS, MEASUREMENTS, run_experiment, run_measurement
 from ptad.benchmark.experiments.cost import measure_cost, read_cost
 from ptad.benchmark.experiments.default_parts import part_scores, run_parts, without
@@ -17,7 +18,6 @@ from ptad.benchmark.experiments.paper_grid import PRESET, smallest_tables
 from ptad.benchmark.experiments.variants import Measurement
 from ptad.benchmark.loading import Dataset
 from ptad.benchmark.metrics import evaluate
-from ptad.benchmark.paper_collection import PaperCollection
 from ptad.benchmark.peers import make_peer
 from ptad.benchmark.plan import RunSettings, make_cells
 from ptad.benchmark.store import ResultStore

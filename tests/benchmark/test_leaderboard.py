@@ -24,7 +24,7 @@ from ptad.benchmark.leaderboard import (
     scaling_table,
 )
 from ptad.benchmark.markdown import Table
-from ptad.benchmark.statistics import bootstrap_interval
+from ptad.benchmark.metrics import bootstrap_interval
 from ptad.benchmark.summary import make_board
 from ptad.errors import DataError
 

@@ -13,7 +13,7 @@ from ptad.benchmark.experiments import EXPERIMENTS, MEASUREMENTS, variant_order
 from ptad.benchmark.experiments.default_parts import parts_page
 from ptad.benchmark.experiments.paper_grid import PRESET, grid_page
 from ptad.benchmark.pages import NOT_YET, experiment_block, fill, main_blocks, render_pages
-from ptad.benchmark.paper_tables import CLAIMS, claim_table, full_size_table, gap_table
+from ptad.benchmark.paper_tables import claim_table, claims, full_size_table, gap_table
 from ptad.benchmark.store import Results, ResultStore
 from ptad.benchmark.tables import averages_table, published
 from ptad.errors import DataError
@@ -66,7 +66,7 @@ def test_published_experiments_name_real_variants() -> None:
 
 
 def test_claims_name_real_variants_and_get_a_verdict() -> None:
-    for _, experiment, better, worse in CLAIMS:
+    for _, experiment, better, worse in claims():
         if experiment != "main":
             assert {better, worse} <= set(variant_order(experiment)), (better, worse)
     found = {cells[0]: cells for cells in claim_table(grid()).rows}

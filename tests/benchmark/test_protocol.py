@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ptad.benchmark.encoding import fill_gaps, one_hot, one_hot_columns, scale_columns
+from ptad.benchmark.loading import cap_split, duplicate_share, half_split
 from ptad.benchmark.metrics import average_precision_at, evaluate, observed_false_alarms
-from ptad.benchmark.split import cap_split, duplicate_share, half_split
 from ptad.errors import DataError, SettingError
 from ptad.tables.features import Features
 

@@ -9,7 +9,7 @@ import pytest
 
 from ptad.benchmark.figures import sweep_figure
 from ptad.benchmark.markdown import Table, emphasise, to_markdown
-from ptad.benchmark.statistics import compare, elo_ratings, mean_ranks, win_rates
+from ptad.benchmark.metrics import compare, elo_ratings, mean_ranks, win_rates
 from ptad.benchmark.summary import Summary, complete
 from ptad.benchmark.tables import coverage_table, experiment_tables, published_table, value_table
 from ptad.errors import DataError

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ptad.benchmark.catalogue import dataset_title
-from ptad.benchmark.metrics import TITLES
-from ptad.benchmark.statistics import compare
+from ptad.benchmark.collections import dataset_title
+from ptad.benchmark.metrics import TITLES, compare
 from ptad.benchmark.store import Results, Row
 from ptad.benchmark.summary import METRICS, Board, Summary, make_board
 from ptad.errors import MissingExtraError
@@ -39,7 +38,7 @@ def draw_all(results: Path, directory: Path) -> list[Path]:
         swept = [row for row in found.experiment("paper", experiment) if str(row["variant"]).startswith(prefix)]
         if swept:
             written.append(directory / f"{experiment}_{label.split()[0].lower()}.png")
-            _save(sweep_figure(swept, prefix, label), written[-1])
+            save(sweep_figure(swept, prefix, label), written[-1])
     return written
 
 
@@ -49,20 +48,21 @@ def save_critical_difference(rows: Sequence[Row], collection: str, path: Path, m
     if len(board.methods) < 2 or len(board.datasets) < 6:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    _save(critical_difference_figure(board, metric), path)
+    save(critical_difference_figure(board, metric), path)
     return True
 
 
-def _save(figure: Any, path: Path) -> None:
+def save(figure: Any, path: Path) -> None:
+    """Write a figure, the same bytes every time, and forget it."""
     figure.savefig(path, dpi=150, bbox_inches="tight", metadata={"Software": None})
-    _pyplot().close(figure)
+    pyplot().close(figure)
 
 
 def sweep_figure(rows: Sequence[Row], prefix: str, label: str) -> Any:
     """AUC-PR and AUC-ROC of every table over the swept setting, at equal steps: the values grow in multiples."""
     summary = Summary(rows)
     names = sorted(summary.methods, key=lambda name: float(name.removeprefix(prefix)))
-    figure, axes = _pyplot().subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+    figure, axes = pyplot().subplots(1, 2, figsize=(9, 3.2), layout="constrained")
     for axis, metric in zip(axes, METRICS, strict=True):
         for dataset, heights in summary.values(metric)[names].iterrows():
             axis.plot(range(len(names)), heights, marker="o", ms=4, label=dataset_title(dataset))
@@ -79,7 +79,7 @@ def critical_difference_figure(board: Board, metric: str) -> Any:
     ranks, p_values = compare(board.methods, board.values[metric])
     import scikit_posthocs
 
-    figure, axes = _pyplot().subplots(figsize=(9, 1.2 + 0.2 * len(ranks)))
+    figure, axes = pyplot().subplots(figsize=(9, 1.2 + 0.2 * len(ranks)))
     # Numbers stand for the methods: sets of text have another order in every process, and so would the lines drawn.
     methods, names = list(ranks.index), range(len(ranks))
     scikit_posthocs.critical_difference_diagram(
@@ -104,12 +104,13 @@ def _colour(name: str) -> str:
     return _OURS if name.startswith("ptad") else _OTHERS
 
 
-def _pyplot() -> Any:
+def pyplot() -> Any:
+    """Matplotlib's pyplot, for files only."""
     try:
         import matplotlib
 
-        matplotlib.use("Agg")  # files only: no window, no display needed
-        from matplotlib import pyplot
+        matplotlib.use("Agg")  # no window, no display needed
+        from matplotlib import pyplot as loaded
     except ImportError as error:
         raise MissingExtraError("matplotlib", "plot", "Drawing figures") from error
-    return pyplot
+    return loaded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,10 @@ import numpy as np
 from ptad.benchmark.collections import COLLECTIONS, Collection, fixed_sample, group_of
 from ptad.benchmark.encoding import SCALINGS
 from ptad.benchmark.markdown import Table, emphasise, to_markdown
-from ptad.benchmark.metrics import RATES, TITLES
+from ptad.benchmark.metrics import RATES, TITLES, bootstrap_interval, elo_ratings, mean_ranks, win_rates
 from ptad.benchmark.peers import DEEP_PEERS
-from ptad.benchmark.statistics import bootstrap_interval, elo_ratings, mean_ranks, win_rates
 from ptad.benchmark.store import ALARM_COLUMNS, MEASURED, Row
-from ptad.benchmark.summary import METRICS, Board, by_variant, experiment_rows, make_board, scaling_means
+from ptad.benchmark.summary import METRICS, Board, experiment_rows, grouped, make_board, scaling_means
 from ptad.benchmark.tables import coverage_table
 
 #: The first neighbour in clipped min-max columns: the method to beat.
@@ -53,7 +53,7 @@ def leaderboard_page(rows: Sequence[Row], collection: str, image: str = "") -> s
     ]
     if image:
         parts.insert(3, f"![Mean ranks by AUC-PR; joined methods are not told apart]({image})")
-    parts += [to_markdown(table) for table in class_tables(board, main)]
+    parts.append(to_markdown(*class_tables(board, main)))
     if sample := sample_rows(main):
         few = make_board(sample, collection)
         parts += [
@@ -65,7 +65,7 @@ def leaderboard_page(rows: Sequence[Row], collection: str, image: str = "") -> s
             "## Thresholds, scalings, cost, coverage",
         ]
     tables = [alarm_table(rows, collection), scaling_table(main), cost_table(main), coverage_table(main)]
-    parts += [to_markdown(table) for table in tables if table.rows]
+    parts.append(to_markdown(*(table for table in tables if table.rows)))
     return "\n\n".join(parts) + "\n"
 
 
@@ -87,7 +87,7 @@ def _scalings(rows: Sequence[Row]) -> str:
 def board_tables(board: Board) -> list[str]:
     """Means of all methods, and their gains over the first neighbour."""
     found = [means_table(board), *([baseline_table(board)] if BASELINE in board.methods else [])]
-    return [to_markdown(table) for table in found]
+    return list(map(to_markdown, found))
 
 
 def means_table(board: Board, title: str = "Means over tables") -> Table:
@@ -173,11 +173,8 @@ def alarm_table(rows: Sequence[Row], collection: str) -> Table:
     calibrated = [row for row in rows if any(row.get(name) is not None for name in ALARM_COLUMNS)]
     body = []
     for experiment, ending in (("main", ""), ("false-alarms", ", calibrated")):
-        for variant, own in by_variant(experiment_rows(calibrated, experiment)).items():
-            groups: dict[str, list[Row]] = {}
-            for row in own:
-                groups.setdefault(group_of(collection, str(row["dataset"])), []).append(row)
-            for group, members in sorted(groups.items()):
+        for variant, own in grouped(experiment_rows(calibrated, experiment)).items():
+            for group, members in sorted(grouped(own, lambda row: group_of(collection, row["dataset"])).items()):
                 found = [[row[name] for row in members if row.get(name) is not None] for name in ALARM_COLUMNS]
                 body.append([variant + ending, group, *map(_with_interval, found)])
     header = ["Method", "Group", *(f"at {rate:g}" for rate in RATES)]
@@ -194,7 +191,7 @@ def _with_interval(values: Sequence[float]) -> str:
 def scaling_table(rows: Sequence[Row]) -> Table:
     """Both scalings of every method that has none of its own, over the splits that it was measured on under both."""
     body = []
-    for variant, own in by_variant(row for row in rows if row["scaling"] != "own").items():
+    for variant, own in grouped(row for row in rows if row["scaling"] != "own").items():
         found = [scaling_means(own, metric) for metric in METRICS]
         if len(found[0]) == 2:
             body.append([variant, *(f"{means[name]:.4f}" for means in found for name in SCALINGS)])
@@ -205,9 +202,8 @@ def scaling_table(rows: Sequence[Row]) -> Table:
 def cost_table(rows: Sequence[Row]) -> Table:
     """Seconds and memory of every method on every device."""
     body = []
-    for variant, measured in by_variant(row for row in rows if row["status"] in MEASURED).items():
-        for device in dict.fromkeys(row["device"] for row in measured):
-            own = [row for row in measured if row["device"] == device]
+    for variant, measured in grouped(row for row in rows if row["status"] in MEASURED).items():
+        for device, own in grouped(measured, itemgetter("device")).items():
             seconds = np.array([row["fit_seconds"] + row["score_seconds"] for row in own])
             memory = [max(row.get(name) or 0.0 for row in own) for name in ("peak_rss_mb", "peak_cuda_mb")]
             texts = (variant, device, f"{np.median(seconds):.3f}", f"{seconds.max():.1f}", f"{seconds.sum():,.0f}")

@@ -1,7 +1,7 @@
-"""Read a labelled table: ``.npz``, a MATLAB file of the ODDS library, CSV or Parquet with a label column.
+"""A labelled table and its split: a random half of the normal rows trains, the rest and all anomalies test.
 
-An archive holds ``X`` and ``y``, or, where its publishers fixed the split, ``train``, ``test`` and ``y``, the labels of
-the test rows.
+It is read from ``.npz``, a MATLAB file of the ODDS library, CSV or Parquet with a label column. An archive holds ``X``
+and ``y``, or, where its publishers fixed the split, ``train``, ``test`` and ``y``, the labels of the test rows.
 """
 
 from __future__ import annotations
@@ -15,45 +15,28 @@ import numpy as np
 import numpy.typing as npt
 
 from ptad.benchmark.encoding import one_hot
-from ptad.benchmark.split import Split, half_split
 from ptad.errors import DataError, UserError
 
 #: Files that are read, in the order in which a folder that holds several of one name is searched.
 ARRAYS, TABLES = (".npz", ".mat"), (".parquet", ".csv")
 
 
-class MissingFileError(DataError):
-    """A folder does not hold a table."""
+@dataclass(frozen=True)
+class Split:
+    """Row numbers of the training and of the test rows; no row is in both, none of the training rows is an anomaly."""
 
-    status = "missing"
-
-
-class WrongTableError(DataError):
-    """A file holds another table than its name says."""
-
-    status = "wrong"
+    train: npt.NDArray[np.int64]
+    test: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A labelled table.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    X : ndarray of shape (n_rows, n_features), float32
-        The columns; NaN is a missing cell.
-    y : ndarray of shape (n_rows,), bool
-        True for an anomaly.
-    n_train : int, optional
-        Where the split is fixed: that many first rows train.
-    """
+    """A labelled table."""
 
     name: str
-    X: npt.NDArray[np.float32]
-    y: npt.NDArray[np.bool_]
-    n_train: int | None = None
+    X: npt.NDArray[np.float32]  # (n_rows, n_features); NaN is a missing cell
+    y: npt.NDArray[np.bool_]  # (n_rows,), True for an anomaly
+    n_train: int | None = None  # where the split is fixed: that many first rows train
 
     def split(self, seed: int) -> Split:
         """The fixed split, or a random half of the normal rows."""
@@ -62,25 +45,59 @@ class Dataset:
         return Split(np.arange(self.n_train), np.arange(self.n_train, len(self.y)))
 
 
-def find_file(directory: Path, stem: str, suffixes: Sequence[str] = (*ARRAYS, *TABLES)) -> Path | None:
-    """The file of a table in a folder, or None."""
-    paths = (directory / f"{stem}{suffix}" for suffix in suffixes)
-    return next((path for path in paths if path.is_file()), None)
+def half_split(y: npt.NDArray[np.bool_], seed: int) -> Split:
+    """Split by the labels; the seed decides which normal rows train.
+
+    Of an odd number of normal rows the smaller half trains. Test rows are in the order of the file, so that nothing
+    can be read off their position.
+    """
+    labels = np.asarray(y, dtype=bool)
+    normal = np.flatnonzero(~labels)
+    if len(normal) < 2:
+        raise DataError(f"The split needs at least 2 normal rows, got {len(normal)}.")
+    shuffled = np.random.default_rng([seed, 0]).permutation(normal)
+    train = np.sort(shuffled[: len(normal) // 2])
+    test = np.setdiff1d(np.arange(len(labels)), train, assume_unique=True)
+    return Split(train, test)
+
+
+def cap_split(split: Split, y: npt.NDArray[np.bool_], seed: int, max_train: int | None, max_test: int | None) -> Split:
+    """Draw fewer rows at random; the test rows keep their share of anomalies (at least one of each kind stays)."""
+    rng = np.random.default_rng([seed, 1])
+    train, test = split.train, split.test
+    if max_train is not None and len(train) > max_train:
+        train = np.sort(rng.choice(train, max_train, replace=False))
+    if max_test is not None and len(test) > max_test:
+        if max_test < 2:
+            raise DataError(f"At least 2 test rows are needed, one of each kind; the cap is {max_test}.")
+        labels = np.asarray(y, dtype=bool)[test]
+        n_anomalies = int(np.clip(round(max_test * labels.mean()), 1, max_test - 1))
+        anomalies = rng.choice(test[labels], min(n_anomalies, int(labels.sum())), replace=False)
+        normal = rng.choice(test[~labels], min(max_test - len(anomalies), int((~labels).sum())), replace=False)
+        test = np.sort(np.concatenate([anomalies, normal]))
+    return Split(train, test)
+
+
+def duplicate_share(X: npt.NDArray[np.float32], y: npt.NDArray[np.bool_], split: Split) -> float:
+    """Share of the normal test rows that are duplicates of training rows."""
+    normal = split.test[~np.asarray(y, dtype=bool)[split.test]]
+    if len(normal) == 0:
+        return 0.0
+    known = set(_row_keys(X[split.train]))
+    return sum(key in known for key in _row_keys(X[normal])) / len(normal)
+
+
+def _row_keys(rows: npt.NDArray[np.float32]) -> list[bytes]:
+    """The bytes of every row; equal for equal rows."""
+    rows = np.ascontiguousarray(rows, dtype=np.float32) + np.float32(0.0)  # -0.0 and 0.0 are the same value
+    return [row.tobytes() for row in rows]
 
 
 def load_file(path: Path, name: str | None = None, label: str = "label", normal: Sequence[str] = ()) -> Dataset:
     """Load and check one labelled file.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    name : str, optional
-        The name of the table; that of the file unless told otherwise.
-    label : str
-        The label column of a CSV or Parquet file.
-    normal : sequence of str
-        Label values of normal rows; 0 and false unless told otherwise.
+    ``label`` is the label column of a CSV or Parquet file, ``normal`` are its values in normal rows: 0 and false unless
+    told otherwise.
     """
     name = name or path.stem
     if path.suffix in TABLES:

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Table:
-    """A titled table with numbered notes.
-
-    Attributes
-    ----------
-    title : str
-        Caption.
-    header : sequence of str
-        Column heads; the first is that of the row names.
-    rows : sequence of sequences
-        Body: text, or what is written as text.
-    notes : sequence of str
-        Note 1 is the first.
-    """
+    """A titled table: column heads (the first is that of the row names), a body of cells, numbered notes."""
 
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[Any]]
-    notes: Sequence[str] = field(default_factory=list)
+    notes: Sequence[str] = ()
 
     @classmethod
     def of_columns(cls, title: str, columns: Mapping[str, Sequence[Any]], notes: Sequence[str] = ()) -> Table:
@@ -58,8 +46,12 @@ def emphasise(texts: Sequence[str], keys: Iterable[float], second: bool = False)
     return [f"{signs.get(key, '')}{text}{signs.get(key, '')}" for text, key in zip(texts, keys, strict=True)]
 
 
-def to_markdown(table: Table) -> str:
+def to_markdown(*tables: Table) -> str:
     """GitHub-flavoured Markdown."""
+    return "\n\n".join(map(_markdown, tables))
+
+
+def _markdown(table: Table) -> str:
     lines = [f"### {table.title}", ""] if table.title else []
     for number, row in enumerate((table.header, *table.rows)):
         lines.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import platform
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -40,24 +41,21 @@ class Outcome:
     scores: npt.NDArray[np.float64] | None = None
     error: str = ""
     capped: str = ""
-    fit_seconds: float = 0.0
-    score_seconds: float = 0.0
     p_values: npt.NDArray[np.float64] | None = None  # of a method with a calibrated threshold
-    peak_rss_mb: float = 0.0
-    peak_cuda_mb: float = 0.0
-    n_parameters: int = 0
-    device: str = ""
+    fit_seconds: float | None = None
+    score_seconds: float | None = None
+    peak_rss_mb: float | None = None
+    peak_cuda_mb: float | None = None
+    n_parameters: int | None = None
+    device: str | None = None
 
 
 def versions() -> str:
     """Versions of what the figures depend on, as ``name=version`` pairs."""
-    names = ("ptad", "torch", "numpy", "scikit-learn", "pyod")
     found = [f"python={platform.python_version()}"]
-    for name in names:
-        try:
+    for name in ("ptad", "torch", "numpy", "scikit-learn", "pyod"):
+        with suppress(metadata.PackageNotFoundError):
             found.append(f"{name}={metadata.version(name)}")
-        except metadata.PackageNotFoundError:
-            continue
     return ";".join(found)
 
 
@@ -114,20 +112,16 @@ def _warm_up(method: str) -> None:
 
 def reset_peak_memory() -> None:
     """Forget the peak of earlier cells; Linux only, elsewhere the peak is that of the worker's whole life."""
-    try:
+    with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    except OSError:
-        return
 
 
 def peak_memory_mb() -> float:
     """The most memory this process held since the last reset."""
-    try:
+    with suppress(OSError):
         for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
-    except OSError:
-        pass
     import resource  # not on Windows
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

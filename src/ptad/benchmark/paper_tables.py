@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import files
 
 import numpy as np
 
-from ptad.benchmark.catalogue import catalogue, dataset_title
+from ptad.benchmark.collections import catalogue, dataset_title
 from ptad.benchmark.experiments import EXPERIMENTS, variant_order
 from ptad.benchmark.experiments.paper_grid import smallest_tables
 from ptad.benchmark.experiments.variants import FOUR_TABLES
@@ -18,35 +21,12 @@ from ptad.benchmark.tables import published_average
 
 #: Fewer tables than this cannot give p < 0.05 in a two-sided Wilcoxon test.
 _FEWEST_TABLES = 6
-#: What the paper claims: a sentence, the experiment, the variant that is said to be better, the other one.
-CLAIMS: tuple[tuple[str, str, str, str], ...] = (
-    *((f"PTAD beats {p}", "main", "ptad-paper", p) for p in ("mcm-npt", "mcm", "npt-ad", "dte-c", "knn", "ocsvm")),
-    ("a data-space mask helps", "ablation", "data mask", "nothing"),
-    ("a P-space mask helps", "ablation", "+ single mask", "data mask"),
-    ("several masks beat one", "ablation", "+ multiple masks, orthogonal", "+ single mask"),
-    ("learned masks beat random ones", "ablation", "+ multiple masks, orthogonal", "+ random mask"),
-    ("prototypes help", "ablation", "+ prototypes", "data mask"),
-    ("orthogonality helps", "ablation", "full", "+ multiple masks, prototypes"),
-    ("the whole beats the bare net", "ablation", "full", "nothing"),
-    (
-        *("transport beats MSE for basis vectors", "distance"),
-        *("basis transport, prototypes transport", "basis mse, prototypes transport"),
-    ),
-    (
-        *("transport beats MSE for prototypes", "distance"),
-        *("basis transport, prototypes transport", "basis transport, prototypes mse"),
-    ),
-    ("masks help an MLP", "backbones", "mlp, masks", "mlp, plain"),
-    ("masks help a transformer", "backbones", "transformer, masks", "transformer, plain"),
-    ("prototypes help a transformer", "backbones", "transformer, prototypes", "transformer, plain"),
-    ("both help a transformer", "backbones", "transformer, masks and prototypes", "transformer, plain"),
-    ("masks help an NPT", "backbones", "npt, masks", "npt, plain"),
-    ("prototypes help an NPT", "backbones", "npt, prototypes", "npt, plain"),
-    ("PTAD beats MCM on four types of anomalies", "anomaly-types", "ptad-paper", "mcm"),
-    ("more basis vectors help", "counts", "K = 9", "K = 1"),
-    ("more prototypes help a little", "counts", "M = 9", "M = 1"),
-    ("calibration distances help the score", "weights", "kappa = alpha = 0.01", "kappa = alpha = 0"),
-)
+
+
+def claims() -> list[list[str]]:
+    """What the paper claims: a sentence, the experiment, the variant that is said to be better, the other one."""
+    text = files("ptad.benchmark").joinpath("claims.csv").read_text(encoding="utf-8")
+    return list(csv.reader(text.splitlines()))[1:]
 
 
 def claim_table(rows: Sequence[Row]) -> Table:
@@ -55,15 +35,14 @@ def claim_table(rows: Sequence[Row]) -> Table:
     A claim holds when the mean over the tables that both were measured on has the same sign and a paired Wilcoxon
     signed-rank test over those tables says p < 0.05; with the right sign and a larger p it is "not significant".
     """
-    names = dict.fromkeys(experiment for _, experiment, _, _ in CLAIMS)
-    values = {n: Summary(row for row in rows if row["experiment"] == n).values("auc_pr") for n in names}
+    values = cache(lambda name: Summary(row for row in rows if row["experiment"] == name).values("auc_pr"))
     body = []
-    for text, experiment, better, worse in CLAIMS:
+    for text, experiment, better, worse in claims():
         tables = EXPERIMENTS[experiment].datasets if experiment in EXPERIMENTS else ()
         printed = [published_average(experiment, variant, tables) for variant in (better, worse)]
         first, second = printed
         gain = "" if first is None or second is None else f"{first[0] - second[0]:+.4f}"
-        found = values[experiment]
+        found = values(experiment)
         known = better in found and worse in found
         gains = (found[better] - found[worse]).dropna().to_numpy() if known else np.empty(0)
         body.append([text, experiment, gain, *_judged(gains)])

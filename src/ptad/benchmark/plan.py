@@ -1,4 +1,7 @@
-"""What a run has to measure: the cells of a grid that the results do not hold yet, and how to go about them."""
+"""What a run has to measure: the cells of a grid that the results do not hold yet, and how to go about them.
+
+Methods, seeds and scalings are also understood as lists of words, as on the command line.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ptad.benchmark.catalogue import catalogue
+from ptad.benchmark.collections import catalogue
 from ptad.benchmark.encoding import OWN, SCALINGS
-from ptad.benchmark.peers import make_peer
+from ptad.benchmark.peers import CHEAP_PEERS, DEEP_PEERS, PAPER_PEERS, PEERS, make_peer
 from ptad.benchmark.store import MEASURED, ResultStore, Row, cell_key
 from ptad.errors import SettingError, UserError
+
+#: Words that stand for several methods.
+METHOD_GROUPS = {
+    "all": tuple(PEERS),
+    "paper": (*PAPER_PEERS, "ptad", "ptad-paper"),
+    "cheap": CHEAP_PEERS,
+    "deep": DEEP_PEERS,
+}
 
 
 @dataclass(frozen=True)
@@ -39,6 +50,11 @@ class Cell:
     settings: Mapping[str, Any] = field(default_factory=dict)
     experiment: str = "main"
     variant: str = ""
+
+    @property
+    def group(self) -> tuple[str, int, str]:
+        """What cells with the same rows share."""
+        return self.dataset, self.seed, self.scaling
 
     @property
     def label(self) -> str:
@@ -138,9 +154,10 @@ def plan_cells(cells: Iterable[Cell], store: ResultStore, settings: RunSettings)
         }
         if cell_key(base) not in done:
             plan.append((cell, base))
-    if not settings.large_first:
-        return plan
-    return sorted(plan, key=lambda item: (-_size(item[0].dataset), item[0].dataset, item[0].seed, item[0].scaling))
+    if settings.large_first:
+        sizes = {name: info.rows * info.columns for name, info in catalogue().items()}
+        plan.sort(key=lambda item: (-sizes.get(item[0].dataset, 0), *item[0].group))
+    return plan
 
 
 def adopt_equal_cells(
@@ -167,6 +184,42 @@ def adopt_equal_cells(
     return left, adopted
 
 
-def _size(dataset: str) -> int:
-    info = catalogue().get(dataset)
-    return info.rows * info.columns if info else 0
+def parse_methods(text: str) -> list[str]:
+    """Names and words such as ``cheap``; unknown ones list the choices."""
+    found: list[str] = []
+    for word in _names(text, "method"):
+        # A detector of PyOD may be written in any case; its own spelling makes it one method.
+        found += METHOD_GROUPS[word] if word in METHOD_GROUPS else [make_peer(word).name]
+    return list(dict.fromkeys(found))
+
+
+def parse_seeds(text: str) -> list[int]:
+    """``3``, ``0-4`` or ``0,2,7``, in any mixture."""
+    seeds: list[int] = []
+    for part in _names(text, "seed"):
+        first, dash, last = part.partition("-")
+        try:
+            low = int(first)
+            high = int(last) if dash else low
+        except ValueError as error:
+            raise SettingError(f"Seeds are written like 0-4 or 0,2,7. Got {text!r} instead.") from error
+        if low > high:
+            raise SettingError(f"The seeds {part!r} run backwards.")
+        seeds.extend(range(low, high + 1))
+    return list(dict.fromkeys(seeds))
+
+
+def parse_scalings(text: str) -> list[str]:
+    """Names of scalings."""
+    names = _names(text, "scaling")
+    for name in names:
+        if name not in SCALINGS:
+            raise SettingError(f"There is no scaling {name!r}. Choose from: {', '.join(SCALINGS)}.")
+    return names
+
+
+def _names(text: str, kind: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise SettingError(f"Name at least one {kind}.")
+    return list(dict.fromkeys(names))

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
@@ -58,18 +57,19 @@ def planted_unseen(detector: PTAD, train: pa.Table, rows: pa.Table, *, seed: int
     changed = np.random.default_rng(seed).choice(columns, len(rows))
     for column in np.unique(changed):
         name = detector.schema_.names[column]
-        values = rows[name].to_pylist()
-        mixed = [UNSEEN if c == column else v for c, v in zip(changed, values, strict=True)]
-        rows = rows.set_column(rows.column_names.index(name), name, pa.array(mixed, rows[name].type))
+        mixed = [UNSEEN if c == column else v for c, v in zip(changed, rows[name].to_pylist(), strict=True)]
+        rows = _with_values(rows, name, mixed)
     return _found(detector, rows, changed)
 
 
 def planted_gaps(table: pa.Table, column: str, share: NDArray[np.float64], rng: np.random.Generator) -> pa.Table:
     """Empty the cells of a column with a chance of its own for every row."""
-    gone = pa.array(rng.random(len(table)) < share)
-    values = pa.array(table[column].to_pylist(), table[column].type)
-    emptied = pc.if_else(gone, pa.scalar(None, values.type), values)
-    return table.set_column(table.column_names.index(column), column, emptied)
+    gone = rng.random(len(table)) < share
+    return _with_values(table, column, [None if g else v for g, v in zip(gone, table[column].to_pylist(), strict=True)])
+
+
+def _with_values(table: pa.Table, name: str, values: list[Any]) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, pa.array(values, table[name].type))
 
 
 def _unflagged(detector: PTAD, rows: pa.Table) -> pa.Table:
@@ -97,37 +97,32 @@ def plant(
     known, new = scale_columns(known, new, "minmax")
     places = one_hot_columns(schema.features)
     changed = rng.integers(len(schema.names), size=len(rows))
-    values = {name: rows[name].to_pylist() for name in schema.names}
     for column in np.unique(changed):
         name = schema.names[column]
         at = np.flatnonzero(changed == column)
         others = places != column
         finder = NearestNeighbors(n_neighbors=min(N_NEIGHBOURS, len(known))).fit(known[:, others])
         near = finder.kneighbors(new[at][:, others], return_distance=False)
+        values = rows[name].to_pylist()
         for row, replacement in zip(at, _implausible(sample[name].to_pylist(), near, rng), strict=True):
-            values[name][row] = replacement
-    arrays = {
-        name: pa.array(values[name], type=rows.schema.field(name).type) if name in values else rows[name]
-        for name in rows.column_names
-    }
-    return pa.table(arrays), changed
+            values[row] = replacement
+        rows = _with_values(rows, name, values)
+    return rows, changed
 
 
 def _implausible(column: list[Any], near: NDArray[np.int64], rng: np.random.Generator) -> list[Any]:
     """Return, for every set of neighbours, a value of the column that none of them has, or that is far from theirs."""
-    numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in column if v is not None)
     known = [v for v in column if v is not None]
-    if not numeric:
-        choices = sorted(set(known), key=str)
-        replacements = []
+    replacements: list[Any] = []
+    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in known):
+        low, high = min(known), max(known)
         for neighbours in near:
-            present = {column[i] for i in neighbours}
-            absent = [v for v in choices if v not in present] or [min(choices, key=known.count)]
-            replacements.append(absent[rng.integers(len(absent))])
+            around = [column[i] for i in neighbours if column[i] is not None] or [low, high]
+            replacements.append(low if min(around) - low > high - max(around) else high)
         return replacements
-    low, high = min(known), max(known)
-    replacements = []
+    choices = sorted(set(known), key=str)
     for neighbours in near:
-        around = [column[i] for i in neighbours if column[i] is not None] or [low, high]
-        replacements.append(low if min(around) - low > high - max(around) else high)
+        present = {column[i] for i in neighbours}
+        absent = [v for v in choices if v not in present] or [min(choices, key=known.count)]
+        replacements.append(absent[rng.integers(len(absent))])
     return replacements

@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptad.benchmark.measurement import Outcome, Task
-from ptad.benchmark.workers import Executor, TaskSource, Worker
+from ptad.benchmark.workers import Executor, Worker, run_tasks
 from ptad.jobs.ray.connection import connected, worker_share
 
 logger = logging.getLogger(__name__)
@@ -30,77 +30,63 @@ MOST_LOSSES = 30
 
 
 def cluster_executor(address: str | None, workers: int | None) -> Executor:
-    """Return what :func:`ptad.benchmark.runner.run_grid` hands its tasks to, for a cluster."""
-    return partial(run_tasks_on_cluster, address=address, workers=workers)
+    """Return what :func:`ptad.benchmark.runner.run_grid` hands its tasks to, for a cluster.
 
-
-def run_tasks_on_cluster(
-    sources: Iterable[tuple[int, TaskSource]],
-    on_outcome: Callable[[int, Outcome, str], None],
-    *,
-    n_workers: int,
-    n_threads: int = 1,
-    time_limit: float | None = None,
-    cells_per_worker: int = 1,
-    stop_at: float | None = None,
-    address: str | None = None,
-    workers: int | None = None,
-) -> None:
-    """Measure all tasks on a cluster; see :func:`ptad.benchmark.workers.run_tasks`.
-
-    ``workers`` (by default as many as the cluster has processors) takes the place of ``n_workers``, and every cell has
-    a process of its own whatever ``cells_per_worker`` says.
+    It has as many cells under way as ``workers`` says (by default as the cluster has processors).
     """
-    with connected(address, workers) as ray:
-        share, _ = worker_share(ray, workers, "cpu")
+
+    def execute(*tasks: Any, n_workers: int, n_threads: int, **limits: Any) -> None:
+        with connected(address, workers) as ray:
+            share, _ = worker_share(ray, workers, "cpu")
+            # the rows of the last few files stay in the cluster's memory
+            shared = lru_cache(maxsize=8)(lambda path: ray.put(np.load(path)))
+            make_worker, n_cells = partial(ClusterWorker, ray, shared), max(1, share // n_threads)
+            run_tasks(*tasks, n_workers=n_cells, n_threads=n_threads, make_worker=make_worker, **limits)
+
+    return execute
+
+
+class ClusterWorker(Worker):
+    """Measures tasks one after the other, wherever the cluster has room; every cell has a fresh process."""
+
+    def __init__(self, ray: Any, shared: Callable[[Path], Any], n_threads: int) -> None:
+        super().__init__(n_threads)
+        self._ray, self._shared = ray, shared
+        self._reference: Any = None
+
+    def measure(
+        self, task: Task, time_limit: float | None = None, stop_at: float | None = None
+    ) -> tuple[Outcome, str] | None:
+        """Return the outcome and its status (ok, failed or timeout); None if ``stop_at`` came first."""
+        ray, reason = self._ray, ""
+        rows = [self._shared(path) for path in (task.train, task.test)]
+        gpus = 1 if task.device.startswith("cuda") else 0
         # Ray's own retries know no bound where a task runs out of memory
-        remote = ray.remote(max_retries=0, num_cpus=n_threads)(_measure)
-        pending: dict[Any, tuple[int, Callable[[], Any], int]] = {}
-        rows: dict[Path, Any] = {}
-        waiting = iter(sources)
-        exhausted = False
-        while pending or not exhausted:
-            while not exhausted and len(pending) < max(1, share // n_threads):
-                number, source = next(waiting, (-1, None))
-                if source is None:
-                    exhausted = True
-                elif (task := source()) is not None:
-                    arrays = [_shared(ray, rows, path) for path in (task.train, task.test)]
-                    gpus = 1 if task.device.startswith("cuda") else 0
-                    submit: Callable[[], Any] = partial(
-                        remote.options(num_gpus=gpus).remote, task, *arrays, n_threads, time_limit
-                    )
-                    pending[submit()] = number, submit, 0
-            if not pending:
-                continue
+        remote = ray.remote(max_retries=0, num_cpus=self.n_threads, num_gpus=gpus)(_measure)
+        for _ in range(MOST_LOSSES):
+            self._reference = remote.remote(task, *rows, self.n_threads, time_limit)
             left = None if stop_at is None else max(0.0, stop_at - time.monotonic())
-            ready, _ = ray.wait(list(pending), num_returns=1, timeout=left)
-            if not ready:  # the budget is spent; what is unfinished is left to the next run
-                for reference in pending:
-                    ray.cancel(reference, force=True)
-                return
-            for reference in ready:
-                number, submit, losses = pending.pop(reference)
-                try:
-                    outcome, status = ray.get(reference)
-                except ray.exceptions.RayError as error:
-                    reason = f"{type(error).__name__}: {str(error).splitlines()[0]}"
-                    of_the_task = isinstance(error, ray.exceptions.RayTaskError)
-                    if not of_the_task and losses + 1 < MOST_LOSSES:
-                        logger.info("cell %d lost its worker and is run again: %s", number, reason)
-                        pending[submit()] = number, submit, losses + 1
-                        continue
-                    outcome, status = Outcome(error=reason), "failed"
-                on_outcome(number, outcome, status)
+            if self._closed or not ray.wait([self._reference], timeout=left)[0]:
+                self.close()
+                return None
+            try:
+                outcome, status = ray.get(self._reference)
+            except ray.exceptions.RayError as error:
+                if self._closed:
+                    return None
+                reason = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+                if isinstance(error, ray.exceptions.RayTaskError):
+                    break
+                logger.info("a cell of %s lost its worker and is run again: %s", task.method, reason)
+            else:
+                return outcome, status
+        return Outcome(error=reason), "failed"
 
-
-def _shared(ray: Any, rows: dict[Path, Any], path: Path) -> Any:
-    """The rows of a file in the cluster's memory; those of the last few files are kept."""
-    if path not in rows:
-        while len(rows) >= 8:
-            rows.pop(next(iter(rows)))
-        rows[path] = ray.put(np.load(path))
-    return rows[path]
+    def close(self) -> None:
+        """Give up what is under way."""
+        self._closed = True
+        if self._reference is not None:
+            self._ray.cancel(self._reference, force=True)
 
 
 def _measure(

@@ -107,7 +107,7 @@ class ResultStore:
         A cell that both have keeps the row that was finished last, but a measured row is never replaced by a failure.
         """
         known = {cell_key(row): row for row in self.read()}
-        new = [row for row in other.existing() if _supersedes(row, known.get(cell_key(row)))]
+        new = [row for row in other.existing() if precedence(row) > precedence(known.get(cell_key(row)))]
         for row in new:
             self.append(row)
         return len(new)
@@ -159,11 +159,9 @@ def cell_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(int(row[name]) if name == "seed" else str(row[name]) for name in KEY_COLUMNS)
 
 
-def _supersedes(row: Row, known: Row | None) -> bool:
-    def precedence(one: Row) -> tuple[bool, str]:
-        return one["status"] in MEASURED, str(one["finished_at"])
-
-    return known is None or precedence(row) > precedence(known)
+def precedence(row: Row | None) -> tuple[Any, ...]:
+    """Of two rows of a cell the larger one counts: a measured one before a failure before none, the later one."""
+    return () if row is None else (row["status"] in MEASURED, str(row.get("finished_at") or ""))
 
 
 def _header() -> bytes:

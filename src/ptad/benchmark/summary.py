@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ptad.benchmark.collections import group_of
 from ptad.benchmark.peers import PEERS
-from ptad.benchmark.store import MEASURED, Row
+from ptad.benchmark.store import MEASURED, Row, precedence
 from ptad.errors import DataError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -29,10 +29,6 @@ def current(rows: Iterable[Row]) -> list[Row]:
     A cell may stand in the file under several configurations (another row cap, an older release); averaging over them
     would mix different things.
     """
-
-    def precedence(row: Row) -> tuple[bool, str]:
-        return row["status"] in MEASURED, str(row.get("finished_at") or "")
-
     chosen: dict[tuple[object, ...], Row] = {}
     for row in rows:
         key = tuple(row[name] for name in ("experiment", "variant", "dataset", "seed", "scaling"))
@@ -51,11 +47,11 @@ def experiment_rows(rows: Iterable[Row], experiment: str, order: Sequence[str] =
     return sorted(chosen, key=lambda row: places.get(str(row["variant"]), len(places)))
 
 
-def by_variant(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """The rows of every variant, in the order of their first appearance."""
-    groups: dict[str, list[Row]] = {}
+def grouped(rows: Iterable[Row], key: Callable[[Row], Any] = itemgetter("variant")) -> dict[Any, list[Row]]:
+    """The rows of every variant, or of what else ``key`` says, in the order of their first appearance."""
+    groups: dict[Any, list[Row]] = {}
     for row in rows:
-        groups.setdefault(str(row["variant"]), []).append(row)
+        groups.setdefault(key(row), []).append(row)
     return groups
 
 
@@ -69,18 +65,13 @@ def scaling_means(rows: Sequence[Row], metric: str) -> dict[str, float]:
 
     A scaling may have more seeds than the other; counting those would compare different splits.
     """
-    values: dict[str, dict[tuple[str, int], float]] = {str(row["scaling"]): {} for row in rows}
-    for row in rows:
-        if row["status"] in MEASURED:
-            values[str(row["scaling"])][str(row["dataset"]), int(row["seed"])] = row[metric]
-    tables: dict[str, list[tuple[str, int]]] = {}
-    for split in sorted(set.intersection(*map(set, values.values()))):
-        tables.setdefault(split[0], []).append(split)
-    if not tables:
+    measured = [row for row in rows if row["status"] in MEASURED]
+    if not measured:
         return {}
-    return {
-        name: fmean(fmean(found[s] for s in splits) for splits in tables.values()) for name, found in values.items()
-    }
+    splits = _frame(measured).pivot_table(metric, ["dataset", "seed"], "scaling")
+    shared = splits.reindex(columns=sorted({str(row["scaling"]) for row in rows})).dropna()
+    means: dict[str, float] = shared.groupby("dataset").mean().mean().dropna().to_dict()
+    return means
 
 
 def better_scaling(rows: Sequence[Row]) -> str:
@@ -92,12 +83,7 @@ def better_scaling(rows: Sequence[Row]) -> str:
 
 
 class Summary:
-    """Figures of all methods of one experiment on all tables.
-
-    Parameters
-    ----------
-    rows : iterable of dict
-        Rows of one experiment.
+    """Figures of all methods of one experiment, whose rows are given, on all tables.
 
     Attributes
     ----------
@@ -111,7 +97,7 @@ class Summary:
 
     def __init__(self, rows: Iterable[Row]) -> None:
         rows = current(rows)
-        variants = by_variant(rows)
+        variants = grouped(rows)
         self.methods = list(variants)
         self.datasets = sorted({str(row["dataset"]) for row in rows})
         self.scaling = {method: better_scaling(own) for method, own in variants.items()}
@@ -160,25 +146,13 @@ def complete(values: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Board:
-    """Figures of all methods on the tables that all of them were measured on.
-
-    Attributes
-    ----------
-    collection : str
-        Its name.
-    methods, datasets : list of str
-        Best mean AUC-PR first, and the tables.
-    values : dict
-        Metric to ndarray of shape (n_datasets, n_methods).
-    scaling : dict
-        The scaling that counts for a method.
-    """
+    """Figures of all methods on the tables that all of them were measured on."""
 
     collection: str
-    methods: list[str]
+    methods: list[str]  # best mean AUC-PR first
     datasets: list[str]
-    values: dict[str, Any]
-    scaling: dict[str, str]
+    values: dict[str, Any]  # metric -> (n_datasets, n_methods)
+    scaling: dict[str, str]  # the one that counts for a method
 
     @property
     def groups(self) -> dict[str, Any]:
@@ -199,18 +173,8 @@ class Board:
 def make_board(rows: Iterable[Row], collection: str, experiment: str = "main", order: Sequence[str] = ()) -> Board:
     """Gather one experiment; a table on which a method failed or ran out of time counts as chance for it.
 
-    Methods that were tried on less than half of the tables are excluded.
-
-    Parameters
-    ----------
-    rows : iterable of dict
-        Rows of a results file.
-    collection : str
-        Name of the collection.
-    experiment : str
-        Whose rows; the main comparison unless told otherwise.
-    order : sequence of str
-        The methods in this order, instead of the best first.
+    Methods that were tried on less than half of the tables are excluded. ``order`` lists the methods; without it the
+    best stands first.
     """
     summary = Summary(experiment_rows(rows, experiment, order))
     found = {metric: summary.with_chance(metric) for metric in METRICS}

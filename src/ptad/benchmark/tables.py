@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptad.benchmark.catalogue import catalogue, dataset_title
+from ptad.benchmark.collections import catalogue, dataset_title
 from ptad.benchmark.markdown import Notes, Table, emphasise
-from ptad.benchmark.metrics import TITLES
-from ptad.benchmark.statistics import mean_ranks
+from ptad.benchmark.metrics import TITLES, mean_ranks
 from ptad.benchmark.store import MEASURED, STATUSES, Row
-from ptad.benchmark.summary import METRICS, Summary, by_variant, complete, experiment_rows, short_reason
+from ptad.benchmark.summary import METRICS, Summary, complete, experiment_rows, grouped, short_reason
 from ptad.errors import DataError
 
 if TYPE_CHECKING:
@@ -157,11 +156,10 @@ def coverage_table(rows: Sequence[Row]) -> Table:
     """How many cells of each method were measured, capped or lost, and why."""
     notes = Notes()
     body = []
-    for variant, own in by_variant(rows).items():
-        alike: dict[str, list[str]] = {}
-        for reason in (short_reason(row) for row in own if row["status"] not in MEASURED):
-            alike.setdefault(re.sub(r"\d+", "#", reason), []).append(reason)
-        for same in alike.values():
-            variant += notes.mark(same[0] if len(same) == 1 else f"{same[0]} ({len(same)} cells alike)")
+    for variant, own in grouped(rows).items():
+        lost = [row for row in own if row["status"] not in MEASURED]
+        for same in grouped(lost, lambda row: re.sub(r"\d+", "#", short_reason(row))).values():
+            ending = f" ({len(same)} cells alike)" if len(same) > 1 else ""
+            variant += notes.mark(short_reason(same[0]) + ending)
         body.append([variant, len(own), *(sum(row["status"] == status for row in own) for status in STATUSES)])
     return Table("Coverage of the grid", ["Method", "cells", *STATUSES], body, notes.texts)

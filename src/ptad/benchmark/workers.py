@@ -121,6 +121,7 @@ def run_tasks(
     time_limit: float | None = None,
     cells_per_worker: int = 500,
     stop_at: float | None = None,
+    make_worker: Callable[[int], Worker] = Worker,
 ) -> None:
     """Measure all tasks; report each as it ends.
 
@@ -138,13 +139,14 @@ def run_tasks(
         A worker is replaced after this many cells; 1 gives every cell a fresh process.
     stop_at : float, optional
         Moment of ``time.monotonic`` at which everything ends; cells under way are given up without an outcome.
+    make_worker : callable
+        From the number of threads to a worker: here, or on a cluster.
     """
+    workers = [make_worker(n_threads) for _ in range(n_workers)]
     tasks = ((number, task) for number, source in sources if (task := source()) is not None)
     one_at_a_time = threading.Lock()  # rows are prepared and written by one thread at a time
-    workers = [Worker(n_threads) for _ in range(n_workers)]
 
     def work(worker: Worker) -> None:
-        """The life of a thread that looks after one worker."""
         while not _is_past(stop_at):
             with one_at_a_time:
                 number, task = next(tasks, (0, None))

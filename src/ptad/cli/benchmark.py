@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -77,27 +76,22 @@ def run(
 
     Example: ptad benchmark run --data DIR --collection macro --methods cheap --jobs 2
     """
+    from ptad.benchmark import plan
     from ptad.benchmark.collections import open_collection
-    from ptad.benchmark.plan import RunSettings
     from ptad.benchmark.ray_workers import cluster_executor
-    from ptad.benchmark.selection import compare_methods
+    from ptad.benchmark.runner import run_grid
+    from ptad.benchmark.store import ResultStore
     from ptad.benchmark.workers import run_tasks
     from ptad.cli.settings import on_cluster
 
     tables = open_collection(collection, data, label, normal or ())
     path = out or RESULTS / f"{tables.name}.csv"
-    rows = compare_methods(
-        tables,
-        path,
-        RunSettings(device, jobs, threads, time_limit, max_train, max_test, cells_per_worker, retry, budget),
-        methods=methods,
-        datasets=datasets,
-        sample=sample,
-        seeds=seeds,
-        scalings=scalings,
-        on_row=_announce,
-        execute=cluster_executor(address, workers) if on_cluster(engine, address, workers) else run_tasks,
-    )
+    settings = plan.RunSettings(device, jobs, threads, time_limit, max_train, max_test, cells_per_worker, retry, budget)
+    chosen, numbers = tables.select(datasets, sample), plan.parse_seeds(seeds or tables.seeds)
+    names, ways = plan.parse_methods(methods), plan.parse_scalings(scalings)
+    grid = plan.make_grid(names, chosen, numbers, ways, tables.settings)
+    execute = cluster_executor(address, workers) if on_cluster(engine, address, workers) else run_tasks
+    rows = run_grid(grid, ResultStore(path), tables.load, settings, _announce, execute)
     counts = ", ".join(f"{n} {status}" for status, n in sorted(Counter(row["status"] for row in rows).items()))
     typer.echo(f"{len(rows)} new cells in {path}" + (f": {counts}" if rows else "; nothing was left to do"), err=True)
 
@@ -130,10 +124,12 @@ def tables(
     Example: ptad benchmark tables results.csv --experiment ablation
     """
     from ptad.benchmark.experiments import variant_order
+    from ptad.benchmark.markdown import to_markdown
     from ptad.benchmark.store import ResultStore
     from ptad.benchmark.tables import experiment_tables
 
-    _print(experiment_tables(ResultStore(results).existing(), experiment, variant_order(experiment)))
+    rows = ResultStore(results).existing()
+    typer.echo(to_markdown(*experiment_tables(rows, experiment, variant_order(experiment))))
 
 
 @app.command()
@@ -191,13 +187,14 @@ def experiment(
     """
     from ptad.benchmark.collections import open_collection
     from ptad.benchmark.experiments import run_experiment
+    from ptad.benchmark.markdown import to_markdown
     from ptad.benchmark.plan import RunSettings
 
     found = open_collection(collection, data)
     settings = RunSettings(device, jobs, threads, time_limit, max_train, max_test, cells_per_worker, retry)
     path = out or RESULTS / f"{found.name}.csv"
     made = run_experiment(name, found, path, settings, datasets=datasets, sample=sample, seeds=seeds, on_row=_announce)
-    _print(made)
+    typer.echo(to_markdown(*made))
 
 
 @app.command()
@@ -226,12 +223,6 @@ def data(
         unusable |= bad
     if unusable:
         raise typer.Exit(2)
-
-
-def _print(made: Sequence[Any]) -> None:
-    from ptad.benchmark.markdown import to_markdown
-
-    typer.echo("\n\n".join(map(to_markdown, made)))
 
 
 def _announce(row: dict[str, Any]) -> None:

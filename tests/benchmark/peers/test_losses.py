@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from ptad.benchmark.peers.deep import TrainingSettings
 from ptad.benchmark.peers.deepsvdd import DeepSVDD, push_from_zero
 from ptad.benchmark.peers.dte import DteC, noise_scale
 from ptad.benchmark.peers.goad import Goad, centre_score, triplet_centre_loss
@@ -13,7 +14,6 @@ from ptad.benchmark.peers.icl import matching_loss, run_indices, run_length
 from ptad.benchmark.peers.mcm import MaskGenerators, Mcm, diversity_loss, reconstruction_error
 from ptad.benchmark.peers.neutralad import NeutralAD, contrastive_loss
 from ptad.benchmark.peers.nptad import masked_error
-from ptad.benchmark.peers.training import TrainingSettings
 
 RNG = np.random.default_rng(0)
 

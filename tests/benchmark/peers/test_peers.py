@@ -10,15 +10,14 @@ import torch
 from torch import nn
 
 from ptad.benchmark.peers import CHEAP_PEERS, DEEP_PEERS, PAPER_PEERS, PEERS, make_peer
+from ptad.benchmark.peers.deep import TrainingSettings, mlp, train
 from ptad.benchmark.peers.dte import HalfDropout
-from ptad.benchmark.peers.layers import mlp
 from ptad.benchmark.peers.mcm import diversity_loss
 from ptad.benchmark.peers.mcm_npt import McmNpt
 from ptad.benchmark.peers.neighbours import nearest_distances
 from ptad.benchmark.peers.nptad import NptAD, fit_batch
 from ptad.benchmark.peers.protocol import Peer
 from ptad.benchmark.peers.pyod import PyodPeer
-from ptad.benchmark.peers.training import TrainingSettings, train
 from ptad.errors import DataError, SettingError, TrainingError
 from ptad.paper.attention import KeysValues
 from ptad.paper.layers import Noise
@@ -237,10 +236,10 @@ def test_mcm_npt_score_by_hand() -> None:
         def of_mask(part: Any) -> Any:
             return None if part is None else KeysValues(part.keys[mask : mask + 1], part.values[mask : mask + 1])
 
-        cells = net.embedding(shown, torch.zeros_like(shown)).unsqueeze(0)
-        for layer, part in zip((net.encoder, net.decoder), seen, strict=True):
+        cells = net.npt.embedding(shown, torch.zeros_like(shown)).unsqueeze(0)
+        for layer, part in zip(net.npt.layers, seen, strict=True):
             cells = layer(cells, of_mask(part))[0]
-        return net.readout(cells)[0]
+        return net.npt.readout(cells)[0]
 
     rows = torch.tensor(TEST[:6], dtype=torch.float32)
     with torch.no_grad():

@@ -20,8 +20,7 @@ from ptad.benchmark.experiments.typed_tables import TYPED_TABLES
 from ptad.benchmark.experiments.variants import Experiment, Measurement
 from ptad.benchmark.leaderboard import means_table
 from ptad.benchmark.markdown import Table
-from ptad.benchmark.plan import RunSettings, make_cells
-from ptad.benchmark.selection import parse_seeds
+from ptad.benchmark.plan import RunSettings, make_cells, parse_seeds
 from ptad.benchmark.store import ResultStore, Row
 from ptad.benchmark.summary import make_board
 from ptad.benchmark.tables import experiment_tables
@@ -53,20 +52,8 @@ def run_experiment(
 ) -> list[Table]:
     """Run one experiment and return its tables; an unknown name lists the choices.
 
-    Parameters
-    ----------
-    name : str
-        Of the experiment.
-    tables : Collection
-        Where the tables come from.
-    out : Path
-        The results file; measurements write files of their own beside it.
-    settings : RunSettings
-        Device, processes, limits.
-    datasets, sample, seeds
-        Other tables than the experiment's own, only some of them, and seeds; named as on the command line.
-    on_row : callable, optional
-        Called with each finished row.
+    ``datasets``, ``sample`` and ``seeds`` are named as on the command line. Measurements write files of their own
+    beside ``out``.
     """
     if name not in EXPERIMENTS and name not in MEASUREMENTS:
         choices = ", ".join(dict.fromkeys((*EXPERIMENTS, *MEASUREMENTS)))

@@ -19,10 +19,10 @@ import numpy.typing as npt
 from ptad.benchmark.collections import load_dataset
 from ptad.benchmark.encoding import scale_columns
 from ptad.benchmark.experiments.variants import Measurement
+from ptad.benchmark.loading import half_split
 from ptad.benchmark.markdown import Table
 from ptad.benchmark.peers import Peer, make_peer
 from ptad.benchmark.plan import RunSettings
-from ptad.benchmark.split import half_split
 from ptad.benchmark.store import Results
 
 BATCH = 512
@@ -80,52 +80,36 @@ def measure_cost(
     method: str, device: str, train: npt.NDArray[np.float32], test: npt.NDArray[np.float32], repeats: int = REPEATS
 ) -> dict[str, Any]:
     """One row: parameters, milliseconds per step, milliseconds per scored batch."""
-    make = METHODS[method]
-    step = "" if make is None else step_ms(method, device, make, train, repeats)
-    settings = {} if make is None else make(_step_counts(device)[0])
-    peer: Peer = make_peer(method, device=device, **settings).fit(train)
+    # Graph capture needs its warm-up behind it in both fits, hence the longer fits on a GPU.
+    short, long = (2, 5) if device == "cpu" else (60, 160)
+    trained = METHODS[method] is not None
+
+    def fitted(steps: int) -> Peer:
+        settings = METHODS[method]
+        return make_peer(method, device=device, **({} if settings is None else settings(steps))).fit(train)
+
+    def fit_ms(steps: int) -> float:
+        return timed_ms(lambda: fitted(steps), device)
+
+    peer = fitted(short)  # what is made once per process is not part of a step
     peer.anomaly_score(test)
+    steps = [fit_ms(long) - fit_ms(short) for _ in range(repeats if trained else 0)]
     inference = [timed_ms(lambda: peer.anomaly_score(test), device) for _ in range(repeats)]
     return {
         "method": method,
         "device": device,
         "n_parameters": peer.n_parameters_,
-        "step_ms": step,
+        "step_ms": statistics.median(steps) / (long - short) if trained else "",
         "inference_ms": statistics.median(inference),
         "batch": BATCH,
         "repeats": repeats,
     }
 
 
-def step_ms(
-    method: str,
-    device: str,
-    make: Callable[[int], dict[str, Any]],
-    train: npt.NDArray[np.float32],
-    repeats: int = REPEATS,
-) -> float:
-    """Milliseconds of one training step: the median difference of a longer and a shorter fit, per step."""
-    short, long = _step_counts(device)
-
-    def fit_ms(steps: int) -> float:
-        return timed_ms(lambda: make_peer(method, device=device, **make(steps)).fit(train), device)
-
-    fit_ms(short)  # what is made once per process is not part of a step
-    return statistics.median(fit_ms(long) - fit_ms(short) for _ in range(repeats)) / (long - short)
-
-
-def _step_counts(device: str) -> tuple[int, int]:
-    """Graph capture needs its warm-up behind it in both fits, hence the longer fits on a GPU."""
-    return (2, 5) if device == "cpu" else (60, 160)
-
-
 def timed_ms(action: Callable[[], Any], device: str) -> float:
     import torch
 
-    def synchronise() -> None:
-        if device != "cpu":
-            torch.cuda.synchronize()
-
+    synchronise: Callable[[], Any] = torch.cuda.synchronize if device != "cpu" else lambda: None
     synchronise()
     start = time.perf_counter()
     action()

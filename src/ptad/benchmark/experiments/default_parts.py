@@ -9,6 +9,8 @@ variants. The rows of the results have no seconds for that reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -17,67 +19,57 @@ from ptad.arrays import rounded
 from ptad.benchmark.experiments.variants import Experiment
 from ptad.benchmark.leaderboard import gain_table, means_table
 from ptad.benchmark.markdown import Table, to_markdown
-from ptad.benchmark.metrics import evaluate
+from ptad.benchmark.measurement import Outcome, Task
 from ptad.benchmark.peers.protocol import FloatArray
-from ptad.benchmark.plan import Cell, RunSettings, Variant, plan_cells
-from ptad.benchmark.runner import Loader, PreparedRows, RowWriter, prepare_rows
-from ptad.benchmark.store import Results, ResultStore, Row
+from ptad.benchmark.plan import Variant
+from ptad.benchmark.runner import run_grid
+from ptad.benchmark.store import Results
 from ptad.benchmark.summary import Board, make_board
+from ptad.benchmark.workers import TaskSource
 from ptad.config import PRESETS
-from ptad.errors import DataError
 from ptad.estimator import PTAD
 
 DEFAULT, TRAINED = "default", "pretrained"
 MEANS_TITLES = {"macro": "macrOData: means", "paper": "The paper's tables: means"}
 
 
-def run_parts(
-    cells: Iterable[Cell],
-    store: ResultStore,
-    loader: Loader,
-    settings: RunSettings | None = None,
-    on_row: Callable[[Row], None] | None = None,
-) -> list[Row]:
-    """Measure every cell that the store does not hold yet, with one fit per table and seed; return the new rows.
-
-    Parameters
-    ----------
-    cells, store, loader, settings, on_row
-        As in :func:`ptad.benchmark.runner.run_grid`; the cells are variants of the default preset.
-    """
+def measure_parts(
+    sources: Iterable[tuple[int, TaskSource]],
+    on_outcome: Callable[[int, Outcome, str], None],
+    *,
+    n_workers: int,
+    **limits: Any,
+) -> None:
+    """Measure all tasks with one fit for those that share their rows; see :func:`ptad.benchmark.workers.run_tasks`."""
     from joblib import Parallel, delayed
 
-    settings = settings or RunSettings()
-    groups: dict[tuple[str, int], list[tuple[Cell, Row]]] = {}
-    for cell, base in plan_cells(cells, store, settings):
-        groups.setdefault((cell.dataset, cell.seed), []).append((cell, base))
-    writer = RowWriter(store, on_row)
-    # The labels stay on this side. Rows wait for their scores in the order in which they were prepared.
-    prepared: list[tuple[list[tuple[Cell, Row]], PreparedRows]] = []
+    tasks = ((number, task) for number, source in sources if (task := source()) is not None)
+    # Tasks wait for their scores in the order in which they were made.
+    waiting: list[list[tuple[int, Task]]] = []
 
-    def tasks() -> Iterator[Any]:
-        for group in groups.values():
-            try:
-                found = prepare_rows(group[0][0], loader, settings)
-            except DataError as error:
-                for _, base in group:
-                    writer.write(base, {"status": "skipped", "reason": str(error)})
-                continue
-            prepared.append((group, found))
-            yield delayed(part_scores)(found.train, found.test, group[0][0].seed, settings.device)
+    def fits() -> Iterator[Any]:
+        for _, group in groupby(tasks, key=lambda item: item[1].train):
+            waiting.append(list(group))
+            task = waiting[-1][0][1]
+            yield delayed(part_scores)(np.load(task.train), np.load(task.test), task.seed, task.device)
 
-    for parts in Parallel(n_jobs=settings.jobs, return_as="generator", pre_dispatch="2*n_jobs")(tasks()):
-        group, found = prepared.pop(0)
-        for cell, base in group:
-            figures = evaluate(found.y_test, without(parts, cell.settings["without"]))
-            status = "capped" if found.cut else "ok"
-            writer.write(base, {"status": status, "reason": found.cut, **found.shape, **figures})
-    return writer.rows
+    for parts in Parallel(n_jobs=n_workers, return_as="generator", pre_dispatch="2*n_jobs")(fits()):
+        for number, task in waiting.pop(0):
+            on_outcome(number, Outcome(without(parts, task.settings["without"])), "ok")
+
+
+#: The runner with one fit per table and seed; rows of other experiments would not be of the same fit.
+run_parts = partial(run_grid, execute=measure_parts, adopt=False)
 
 
 def part_scores(train: Any, test: Any, seed: int, device: str = "cpu") -> dict[str, FloatArray]:
     """What every term of the default adds to the scores of the test rows."""
-    table = PTAD(random_state=seed, device=device, verbose=0).fit(train).term_scores(test)
+    return terms_of(PTAD(random_state=seed, device=device, verbose=0).fit(train), test)
+
+
+def terms_of(detector: PTAD, rows: Any) -> dict[str, FloatArray]:
+    """What every term of a detector adds to the scores of rows."""
+    table = detector.term_scores(rows)
     return {name: table.column(name).to_numpy() for name in table.column_names}
 
 
@@ -96,7 +88,7 @@ def parts_page(results: Results) -> str:
     title = "Change of the mean over tables without a term (95 % intervals, tables drawn with replacement)"
     tables = [gain_table(boards, DEFAULT, title), _overall(boards), *map(means_table, boards, MEANS_TITLES.values())]
     typed = results.measurement("typed-tables")
-    return "\n\n".join(to_markdown(table) for table in (*tables, *([_typed(typed)] if typed else [])))
+    return to_markdown(*tables, *([_typed(typed)] if typed else []))
 
 
 def _overall(boards: Sequence[Board]) -> Table:

@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from ptad.benchmark.collections import load_dataset
 from ptad.benchmark.experiments.variants import Measurement
+from ptad.benchmark.figures import pyplot, save
+from ptad.benchmark.loading import half_split
 from ptad.benchmark.peers.protocol import FloatArray
 from ptad.benchmark.plan import RunSettings
-from ptad.benchmark.split import half_split
-from ptad.errors import MissingExtraError
 
 
 def mask_rows(directory: Path, out: Path, settings: RunSettings) -> Iterator[dict[str, str]]:
@@ -76,25 +76,20 @@ def equal_rate_pair(rates: FloatArray, labels: npt.NDArray[np.bool_]) -> tuple[i
 
 def draw_pair(left: FloatArray, right: FloatArray, label: str, path: Path) -> None:
     """Two heat maps (branches x columns) beside each other."""
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.ticker import MaxNLocator
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plot", "Drawing figures") from error
-    figure = Figure(figsize=(10, 2.6 + 0.25 * len(left)), layout="constrained")
-    axes = figure.subplots(1, 2, sharey=True)
+    size = (10, 2.6 + 0.25 * len(left))
+    figure, axes = pyplot().subplots(1, 2, figsize=size, layout="constrained", sharey=True)
     for axis, values, title in ((axes[0], left, "normal row"), (axes[1], right, "anomalous row")):
         image = axis.imshow(values, aspect="auto", cmap="magma_r", vmin=0.0, vmax=1.0)
         axis.set_title(f"{title}, mean {values.mean():.2f}", fontsize=10)
         axis.set_xlabel("column", fontsize=9)
-        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axis.locator_params(axis="x", integer=True)
         axis.set_yticks(range(len(values)), [str(k + 1) for k in range(len(values))])
     if len(left) > 1:
         axes[0].set_ylabel("basis vector", fontsize=9)
     else:
         axes[0].set_yticks([])
     figure.colorbar(image, ax=axes, label=label)
-    figure.savefig(path, dpi=150)
+    save(figure, path)
 
 
 MASKS = Measurement("P-space and data-space masks on cardio", mask_rows)

@@ -12,11 +12,10 @@ import numpy as np
 from ptad.benchmark.collections import load_dataset
 from ptad.benchmark.contracts import batch_dependence
 from ptad.benchmark.experiments.variants import FOUR_TABLES, Experiment, Measurement, paper_variant
-from ptad.benchmark.loading import Dataset
+from ptad.benchmark.loading import Dataset, half_split
 from ptad.benchmark.peers import PEERS, make_peer
 from ptad.benchmark.plan import RunSettings, Variant
 from ptad.benchmark.runner import Loader
-from ptad.benchmark.split import half_split
 from ptad.synthetic import KINDS, drawn_table
 
 _NOTHING = {"data_mask": False, "projection_mask": "none", "prototypes": False, "orthogonality": False}

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from ptad.benchmark.catalogue import catalogue, dataset_title
+from ptad.benchmark.collections import catalogue, dataset_title
 from ptad.benchmark.encoding import SCALINGS
 from ptad.benchmark.experiments.variants import Experiment, paper_variant
 from ptad.benchmark.leaderboard import means_table
@@ -21,7 +22,7 @@ from ptad.benchmark.markdown import Table, to_markdown
 from ptad.benchmark.peers.protocol import FloatArray
 from ptad.benchmark.plan import Variant
 from ptad.benchmark.store import MEASURED, Results, Row
-from ptad.benchmark.summary import METRICS, Board, current, make_board
+from ptad.benchmark.summary import METRICS, Board, current, grouped, make_board
 from ptad.benchmark.tables import coverage_table, published
 
 N_TABLES = 10
@@ -67,12 +68,12 @@ def grid_page(results: Results) -> str:
     means = [wanted.mean(axis=1), *(values.mean(axis=1) for values in picks.values())]
     body.append(["Mean", *map(_pair, means)])
     header = ["Table", "printed", *picks]
-    parts = [
+    tables = (
         Table(f"AUC-PR / AUC-ROC, seeds {seeds[0]} to {seeds[-1]}", header, body),
         means_table(board, "All settings, best mean AUC-PR first"),
         coverage_table(rows),
-    ]
-    return "\n\n".join([verdict(board, means), *map(to_markdown, parts)])
+    )
+    return f"{verdict(board, means)}\n\n{to_markdown(*tables)}"
 
 
 def pick_settings(board: Board, rows: Sequence[Row]) -> dict[str, FloatArray]:
@@ -83,11 +84,8 @@ def pick_settings(board: Board, rows: Sequence[Row]) -> dict[str, FloatArray]:
     values = np.stack([board.values[metric] for metric in METRICS])  # (2, n_tables, n_settings)
     preset, tables = board.methods.index(PRESET), np.arange(len(board.datasets))
     chosen = values[0].argmax(axis=1)
-    cells: dict[tuple[str, int], list[Row]] = {}
-    for row in rows:
-        if row["status"] in MEASURED:
-            cells.setdefault((str(row["dataset"]), int(row["seed"])), []).append(row)
-    best = {key: max(found, key=lambda row: row["auc_pr"]) for key, found in cells.items()}
+    cells = grouped((row for row in rows if row["status"] in MEASURED), itemgetter("dataset", "seed"))
+    best = {key: max(found, key=itemgetter("auc_pr")) for key, found in cells.items()}
     seeds = sorted({seed for _, seed in best})
     by_seed = [[[best[d, s][m] for s in seeds if (d, s) in best] for d in board.datasets] for m in METRICS]
     return {

@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import NearestNeighbors
 
 from ptad.benchmark.encoding import one_hot, scale_columns
-from ptad.benchmark.experiments.default_parts import without
+from ptad.benchmark.experiments.default_parts import terms_of, without
 from ptad.benchmark.experiments.variants import Measurement
 from ptad.benchmark.markdown import Table
 from ptad.benchmark.metrics import RATES
@@ -112,8 +112,7 @@ def measure_table(spec: TypedTable, path: Path, settings: RunSettings) -> dict[s
     y = np.arange(len(new)) >= len(held)
 
     detector = _fitted(train, spec, settings)
-    found = detector.term_scores(new)
-    parts = {name: found.column(name).to_numpy() for name in found.column_names}
+    parts = terms_of(detector, new)
     p_values = detector.p_value(new_normal)
     planted = planted_cells(detector, train, new_normal[:N_PLANTED])
     unseen = planted_unseen(detector, train, new_normal[:N_PLANTED])

@@ -26,43 +26,25 @@ def paper_variant(name: str, **network: Any) -> Variant:
 class Experiment:
     """A grid of variants and tables.
 
-    Attributes
-    ----------
-    name, title : str
-        On the command line, and in words.
-    variants : tuple of Variant
-        What is compared.
-    datasets : tuple of str
-        Where; all tables of the collection when empty.
-    make_loader : callable, optional
-        From the collection's loader to one that understands the names of ``datasets``.
-    page : callable, optional
-        From the results to what its page shows, in place of averages over the paper's tables.
-    run : callable
-        Measures the cells: :func:`ptad.benchmark.runner.run_grid`, or something that takes and gives the same.
+    ``make_loader`` turns the collection's loader into one that understands the names of ``datasets``; ``page`` says
+    what its page shows in place of averages over the paper's tables.
     """
 
     name: str
     title: str
     variants: tuple[Variant, ...]
-    datasets: tuple[str, ...] = ()
+    datasets: tuple[str, ...] = ()  # all tables of the collection
     make_loader: Callable[[Loader], Loader] | None = None
     page: Callable[[Results], str] | None = None
-    run: Callable[..., Any] = run_grid
+    run: Callable[..., Any] = run_grid  # or something that takes and gives the same
 
 
 @dataclass(frozen=True)
 class Measurement:
     """What is measured besides accuracy; its rows are written to ``NAME.csv`` beside the results file.
 
-    Attributes
-    ----------
-    title : str
-        In words.
-    measure : callable
-        ``(data folder, results file, settings) -> rows``, one after the other.
-    read : callable, optional
-        From the rows of the file to tables; by default they are one table as they are.
+    ``measure`` gives them one after the other, from data folder, results file and settings; ``read`` makes tables of
+    what the file holds, by default one with all of it.
     """
 
     title: str

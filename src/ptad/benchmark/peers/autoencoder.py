@@ -13,18 +13,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ptad.benchmark.peers.deep import DeepPeer
-from ptad.benchmark.peers.layers import mlp
-from ptad.benchmark.peers.training import TrainingSettings
+from ptad.benchmark.peers.deep import DeepPeer, mlp
 
 
 @dataclass(eq=False, kw_only=True)
 class Autoencoder(DeepPeer):
     """Squared reconstruction error of a bottleneck MLP."""
 
-    default_training = TrainingSettings(epochs=100, batch_size=64, learning_rate=1e-3)
-
-    def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
+    def _build(self, n_features: int, generator: torch.Generator) -> nn.Module:
         bottleneck = max(1, min(32, n_features // 2))
         return mlp((n_features, 128, 64, bottleneck, 64, 128, n_features), generator, nn.ReLU(), bias=True)
 

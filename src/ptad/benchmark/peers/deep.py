@@ -1,19 +1,151 @@
-"""The frame around every deep peer: build, train, finish, score in chunks."""
+"""The frame around every deep peer: layers, settings of the training, build, train, finish, score in chunks.
+
+Everything is drawn from local generators: ``torch.nn.Linear`` fills itself from the global one when it is made; the
+layers here skip that and draw the same distribution from the generator at hand. The loop is the one that PTAD's own
+network is trained with.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ptad.benchmark.peers.protocol import FloatArray, Peer
-from ptad.benchmark.peers.training import TrainingSettings, train
 from ptad.devices import resolve_device
-from ptad.paper.layers import Noise
+from ptad.paper.layers import Noise, uniform
+from ptad.paper.loop import Loop
+from ptad.paper.optimizer import Optimizer, learning_rates
+from ptad.settings import Settings, setting
+
+#: A loss of one minibatch. The generator is for noise inside the loss.
+LossFunction = Callable[[Tensor, torch.Generator], Tensor]
+
+# Capturing a step costs about as much as this many plain ones.
+_GRAPH_WORTH = 50
+
+
+@dataclass(frozen=True)
+class TrainingSettings(Settings):
+    """How long and how fast to train.
+
+    Attributes
+    ----------
+    epochs : int
+        Passes over the training rows; 0 leaves the random start as it is.
+    steps : int, optional
+        Steps whatever the number of rows, in place of ``epochs``.
+    batch_size : int
+        Rows per step; all rows where there are fewer. The last batch of an epoch is filled up with its first rows:
+        a captured step has one shape.
+    learning_rate, weight_decay : float
+        Of the optimiser.
+    decay : float
+        Factor on the learning rate of Adam after each epoch.
+    max_steps : int
+        Ceiling on the steps, so that a table of 140,000 rows does not train a hundred times longer than one of 1,400.
+        A run that meets it is marked as capped.
+    graph : bool
+        Capture the step as a CUDA graph; without meaning on the CPU.
+    log_every : int
+        Steps between two entries of the history.
+    """
+
+    name: ClassVar[str] = "training"
+
+    epochs: int = setting(100, low=0, high=1_000_000_000)
+    steps: int | None = setting(None, low=0, high=100_000_000, optional=True)
+    batch_size: int = setting(64, low=1, high=1_000_000)
+    learning_rate: float = setting(1e-3, low=0.0, high=1e3, open_low=True)
+    weight_decay: float = setting(0.0, low=0.0, high=1e3)
+    decay: float = setting(1.0, low=0.0, high=10.0, open_low=True)
+    max_steps: int = setting(10_000, low=1, high=100_000_000)
+    graph: bool = setting(True)
+    log_every: int = setting(50, low=1, high=1_000_000)
+
+    def params(self) -> dict[str, Any]:
+        """The settings that decide the result; speed settings left out."""
+        return {k: v for k, v in self.to_json().items() if k not in ("graph", "log_every")}
+
+
+class TrainingRecord(NamedTuple):
+    """What training did: the losses, the number of steps, and the reason if it was cut short."""
+
+    history: list[dict[str, float]]
+    steps: int
+    capped: str
+
+
+def train(
+    module: nn.Module,
+    loss_function: LossFunction,
+    rows: Tensor,
+    settings: TrainingSettings,
+    seed: int,
+    optimizer: str = "adam",
+) -> TrainingRecord:
+    """Minimise ``loss_function`` over minibatches of ``rows``; the module, on the same device, is changed in place.
+
+    Parameters
+    ----------
+    loss_function : callable
+        ``(batch, generator) -> scalar``; must not synchronise with the host.
+    seed : int
+        Of the permutations and the noise.
+    optimizer : {"adam", "lamb"}
+        Adam with the settings' decay of the rate; or LAMB with Lookahead, gradients clamped to 1, cosine from the
+        start.
+    """
+    device, batch_size = rows.device, min(settings.batch_size, len(rows))
+    per_epoch = math.ceil(len(rows) / batch_size)
+    wanted = settings.epochs * per_epoch if settings.steps is None else settings.steps
+    n_steps = min(wanted, settings.max_steps)
+    if n_steps == 0:
+        return TrainingRecord([], 0, "")
+    rate = settings.learning_rate
+    if optimizer == "lamb":
+        rates = learning_rates(rate, n_steps, 0)
+    else:
+        rates = (rate * settings.decay ** (np.arange(n_steps) // per_epoch)).astype(np.float32)
+    rule = Optimizer(
+        module.parameters(), optimizer, rate, settings.weight_decay, clip=1.0 if optimizer == "lamb" else None
+    )
+    shuffling, noise = (torch.Generator(device=device).manual_seed(seed + place) for place in (0, 1))
+    batch = rows[:batch_size].clone()
+    order = torch.empty(0, dtype=torch.long, device=device)
+
+    def fill(number: int) -> None:
+        nonlocal order
+        place = number % per_epoch
+        if place == 0:
+            order = torch.randperm(len(rows), generator=shuffling, device=device)
+            order = torch.cat([order, order[:batch_size]])
+        torch.index_select(rows, 0, order[place * batch_size : (place + 1) * batch_size], out=batch)
+
+    loop = Loop(
+        module,
+        lambda: loss_function(batch, noise).reshape(1),
+        ("loss",),
+        rule,
+        torch.from_numpy(rates).to(device),
+        noise,
+    )
+    module.train()
+    if settings.graph and device.type == "cuda" and n_steps >= _GRAPH_WORTH:
+        loop.capture()
+    history = []
+    for first in range(0, n_steps, settings.log_every):
+        n = min(settings.log_every, n_steps - first)
+        history.append({"step": float(first + n), **loop.run(first, n, fill)})
+    module.eval()
+    return TrainingRecord(history, n_steps, f"trained {n_steps} of {wanted} steps" if n_steps < wanted else "")
 
 
 @dataclass(eq=False, kw_only=True)
@@ -28,6 +160,7 @@ class DeepPeer(Peer):
 
     training: TrainingSettings | Mapping[str, Any] | None = None
 
+    #: The published settings; 100 epochs, batches of 64 and a rate of 0.001 for most methods.
     default_training: ClassVar[TrainingSettings] = TrainingSettings()
     #: "adam", or "lamb" as in NPT's training.
     optimizer: ClassVar[str] = "adam"
@@ -50,7 +183,7 @@ class DeepPeer(Peer):
         self._noise = Noise()  # of dropout layers; silent outside training
         # Drawn on the CPU and moved: the start is the same on every device.
         generator = torch.Generator().manual_seed(self.random_state)
-        self._module = self._build(rows.shape[1], len(rows), generator).to(self._device)
+        self._module = self._build(rows.shape[1], generator).to(self._device)
         self.n_parameters_ = sum(p.numel() for p in self._module.parameters() if p.requires_grad)
         tensor = torch.as_tensor(rows, dtype=torch.float32, device=self._device)
         self._module.eval()
@@ -85,7 +218,7 @@ class DeepPeer(Peer):
     # What a child fills in.
 
     @abstractmethod
-    def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
+    def _build(self, n_features: int, generator: torch.Generator) -> nn.Module:
         """The untrained net."""
 
     def _before_training(self, rows: Tensor) -> None:
@@ -105,3 +238,27 @@ class DeepPeer(Peer):
     def _training_for(self, n_rows: int, n_features: int) -> tuple[TrainingSettings, str]:
         """The settings for a table of this shape, and the reason where they had to be cut."""
         return self.schedule, ""
+
+
+def linear(n_in: int, n_out: int, generator: torch.Generator, bias: bool = False) -> nn.Linear:
+    """A linear layer with PyTorch's usual uniform(-1/sqrt(n_in), 1/sqrt(n_in)) start."""
+    layer: nn.Linear = nn.utils.skip_init(nn.Linear, n_in, n_out, bias=bias)
+    bound = 1.0 / math.sqrt(max(n_in, 1))
+    with torch.no_grad():
+        layer.weight.uniform_(-bound, bound, generator=generator)
+        if bias:
+            layer.bias.uniform_(-bound, bound, generator=generator)
+    return layer
+
+
+def stacked_weight(n_stack: int, n_in: int, n_out: int, generator: torch.Generator) -> nn.Parameter:
+    """Weights of ``n_stack`` independent linear layers without bias, shape (n_stack, n_in, n_out)."""
+    return uniform(generator, (n_stack, n_in, n_out), 1.0 / math.sqrt(max(n_in, 1)))
+
+
+def mlp(widths: Sequence[int], generator: torch.Generator, activation: nn.Module, bias: bool = False) -> nn.Sequential:
+    """Linear layers of the given widths with ``activation`` between them, none after the last."""
+    layers: list[nn.Module] = []
+    for n_in, n_out in pairwise(widths):
+        layers += [linear(n_in, n_out, generator, bias), activation]
+    return nn.Sequential(*layers[:-1])

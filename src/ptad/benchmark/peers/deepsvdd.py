@@ -19,9 +19,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ptad.benchmark.peers.deep import DeepPeer
-from ptad.benchmark.peers.layers import mlp
-from ptad.benchmark.peers.training import TrainingSettings
+from ptad.benchmark.peers.deep import DeepPeer, mlp
 
 HIDDEN = (100, 50)
 N_OUTPUT = 128
@@ -32,9 +30,7 @@ _PUSH = 0.1
 class DeepSVDD(DeepPeer):
     """Squared distance to the centre of an MLP without bias."""
 
-    default_training = TrainingSettings(epochs=100, batch_size=64, learning_rate=1e-3)
-
-    def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
+    def _build(self, n_features: int, generator: torch.Generator) -> nn.Module:
         return mlp((n_features, *HIDDEN, N_OUTPUT), generator, nn.LeakyReLU())
 
     def _before_training(self, rows: Tensor) -> None:

@@ -22,9 +22,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from ptad.benchmark.peers.deep import DeepPeer
-from ptad.benchmark.peers.layers import linear
-from ptad.benchmark.peers.training import TrainingSettings
+from ptad.benchmark.peers.deep import DeepPeer, TrainingSettings, linear
 from ptad.paper.layers import Noise
 
 
@@ -48,7 +46,7 @@ class DteC(DeepPeer):
     n_bins: int = 7
     double_softmax: bool = True
 
-    def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
+    def _build(self, n_features: int, generator: torch.Generator) -> nn.Module:
         first, second, third, last = (
             linear(n_in, n_out, generator, bias=True)
             for n_in, n_out in pairwise((n_features, 256, 512, 256, self.n_bins))

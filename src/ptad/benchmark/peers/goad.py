@@ -20,9 +20,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ptad.benchmark.peers.deep import DeepPeer
-from ptad.benchmark.peers.layers import linear, mlp
-from ptad.benchmark.peers.training import TrainingSettings
+from ptad.benchmark.peers.deep import DeepPeer, linear, mlp
 
 _OWN_MAP = 1e6  # pushes a view's own centre out of the search for the nearest other one
 
@@ -43,7 +41,6 @@ class Goad(DeepPeer):
         Of the triplet-centre loss beside the cross-entropy of the map prediction.
     """
 
-    default_training = TrainingSettings(epochs=100, batch_size=64, learning_rate=1e-3)
     chunk_rows = 256
 
     n_maps: int = 256
@@ -53,7 +50,7 @@ class Goad(DeepPeer):
     margin: float = 1.0
     triplet_weight: float = 0.1
 
-    def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
+    def _build(self, n_features: int, generator: torch.Generator) -> nn.Module:
         return _ViewNetwork(n_features, self.n_maps, self.map_dim, self.n_channels, self.n_layers, generator)
 
     def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:

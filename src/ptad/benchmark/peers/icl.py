@@ -24,10 +24,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ptad.benchmark.peers.deep import DeepPeer
-from ptad.benchmark.peers.layers import linear
+from ptad.benchmark.peers.deep import DeepPeer, linear
 from ptad.benchmark.peers.protocol import check_choice
-from ptad.benchmark.peers.training import TrainingSettings
 from ptad.errors import DataError
 
 
@@ -45,7 +43,6 @@ class Icl(DeepPeer):
         Along the axis of the runs, or every representation to length 1.
     """
 
-    default_training = TrainingSettings(epochs=100, batch_size=64, learning_rate=1e-3)
     chunk_rows = 256
 
     temperature: float = 0.01
@@ -56,7 +53,7 @@ class Icl(DeepPeer):
         super().__post_init__()
         check_choice(self.normalise, ("runs", "each"), "normalise", self.name)
 
-    def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
+    def _build(self, n_features: int, generator: torch.Generator) -> nn.Module:
         if n_features < 2:
             raise DataError("icl needs at least two columns: it predicts some from the others.")
         length = self.run_length or run_length(n_features)

@@ -20,9 +20,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ptad.benchmark.peers.deep import DeepPeer
-from ptad.benchmark.peers.layers import mlp, stacked_weight
-from ptad.benchmark.peers.training import TrainingSettings
+from ptad.benchmark.peers.deep import DeepPeer, TrainingSettings, mlp, stacked_weight
 
 
 @dataclass(eq=False, kw_only=True)
@@ -43,11 +41,11 @@ class Mcm(DeepPeer):
     diversity_weight: float = 5.0
     temperature: float = 0.1
 
-    def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
+    def _build(self, n_features: int, generator: torch.Generator) -> nn.Module:
         return _MaskedAutoencoder(n_features, self.n_masks, generator)
 
     def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
-        reconstructions, raw_masks = self._module(batch)
+        reconstructions, raw_masks = self._module(batch)[:2]
         diversity = diversity_loss(raw_masks, self.temperature).mean()
         return reconstruction_error(batch, reconstructions).mean() + self.diversity_weight * diversity
 

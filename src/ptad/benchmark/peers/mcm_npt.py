@@ -21,50 +21,36 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ptad.benchmark.peers.mcm import MaskGenerators, diversity_loss, reconstruction_error
-from ptad.benchmark.peers.nptad import ATTENTION_CELLS, NptPeer
-from ptad.benchmark.peers.training import TrainingSettings
+from ptad.benchmark.peers.deep import TrainingSettings
+from ptad.benchmark.peers.mcm import MaskGenerators, Mcm, reconstruction_error
+from ptad.benchmark.peers.nptad import ATTENTION_CELLS, Npt, NptPeer
 from ptad.paper.attention import KeysValues
-from ptad.paper.embedding import FeatureEmbedding, FeatureReadout
 from ptad.paper.layers import Noise
-from ptad.paper.npt import NPTLayer
 from ptad.paper.settings import NetworkSettings
 
-Reference = tuple[KeysValues | None, KeysValues | None]
+Reference = list[KeysValues | None] | None
 
 
 @dataclass(eq=False, kw_only=True)
-class McmNpt(NptPeer):
+class McmNpt(NptPeer, Mcm):
     """Mean reconstruction error over learned masks, restored by NPT layers.
 
     Parameters
     ----------
-    n_masks : int
-        Mask generators.
-    diversity_weight, temperature : float
-        Of the term that keeps the masks apart.
     n_reference : int
         Training rows that a scored row can see.
     """
 
     default_training = TrainingSettings(steps=500, batch_size=512, learning_rate=0.01)
 
-    n_masks: int = 15
-    diversity_weight: float = 5.0
-    temperature: float = 0.1
     n_reference: int = 512
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.n_branches = self.n_masks
 
-    def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
+    def _build(self, n_features: int, generator: torch.Generator) -> nn.Module:
         return _MaskedNpt(n_features, self.n_masks, self._settings, self._noise, generator)
-
-    def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
-        reconstructions, raw_masks, _ = self._module(batch)
-        diversity = diversity_loss(raw_masks, self.temperature).mean()
-        return reconstruction_error(batch, reconstructions).mean() + self.diversity_weight * diversity
 
     def _after_training(self, rows: Tensor) -> None:
         generator = torch.Generator().manual_seed(self.random_state)
@@ -78,23 +64,18 @@ class McmNpt(NptPeer):
 
 
 class _MaskedNpt(nn.Module):
-    """Masks, embedding, NPT encoder, NPT decoder, readout; every mask is a branch."""
+    """Masks, then an NPT of two layers, encoder and decoder; every mask is a branch."""
 
     def __init__(
         self, n_features: int, n_masks: int, settings: NetworkSettings, noise: Noise, generator: torch.Generator
     ) -> None:
         super().__init__()
         self.masks = MaskGenerators(n_features, n_masks, generator)
-        self.embedding = FeatureEmbedding(generator, n_features, settings.embedding_dim, settings.dropout, noise)
-        self.encoder = NPTLayer(generator, n_features, settings, noise)
-        self.decoder = NPTLayer(generator, n_features, settings, noise)
-        self.readout = FeatureReadout(generator, n_features, settings.embedding_dim)
+        self.npt = Npt(n_features, 2, settings, noise, generator)
 
-    def forward(self, x: Tensor, reference: Reference = (None, None)) -> tuple[Tensor, Tensor, Reference]:
+    def forward(self, x: Tensor, reference: Reference = None) -> tuple[Tensor, Tensor, Reference]:
         """(n, d) -> reconstructions and raw masks, both (n, n_masks, d), and what other rows may look at."""
         raw_masks = self.masks(x)
         branches = (x.unsqueeze(1) * raw_masks.sigmoid()).transpose(0, 1)
-        cells = self.embedding(branches, torch.zeros_like(branches))
-        cells, encoder_seen, _ = self.encoder(cells, reference[0])
-        cells, decoder_seen, _ = self.decoder(cells, reference[1])
-        return self.readout(cells).transpose(0, 1), raw_masks, (encoder_seen, decoder_seen)
+        restored, seen = self.npt(branches, torch.zeros_like(branches), reference)
+        return restored.transpose(0, 1), raw_masks, seen

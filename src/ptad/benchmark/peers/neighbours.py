@@ -87,14 +87,9 @@ class NearestNeighbours(Peer):
 def nearest_distances(train: FloatArray, rows: FloatArray, k: int, device: str) -> FloatArray:
     """Exact Euclidean distances of ``rows`` to their ``k`` nearest rows of ``train``, nearest first.
 
-    Shape
-    -----
-    train : (n_train, n_features), rows : (n_rows, n_features) -> (n_rows, min(k, n_train))
-
-    Notes
-    -----
-    The expanded square picks the neighbours; their distances are then computed anew from differences, since the
-    expanded form gives an exact duplicate a distance of about 1e-7 instead of 0.
+    (n_train, n_features), (n_rows, n_features) -> (n_rows, min(k, n_train)). The expanded square picks the neighbours;
+    their distances are then computed anew from differences, since the expanded form gives an exact duplicate a distance
+    of about 1e-7 instead of 0.
     """
     import torch
 

@@ -19,9 +19,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ptad.benchmark.peers.deep import DeepPeer
-from ptad.benchmark.peers.layers import mlp, stacked_weight
-from ptad.benchmark.peers.training import TrainingSettings
+from ptad.benchmark.peers.deep import DeepPeer, mlp, stacked_weight
 
 
 @dataclass(eq=False, kw_only=True)
@@ -38,13 +36,11 @@ class NeutralAD(DeepPeer):
         Of the contrastive loss.
     """
 
-    default_training = TrainingSettings(epochs=100, batch_size=64, learning_rate=1e-3)
-
     n_views: int = 11
     hidden: int = 50
     temperature: float = 0.1
 
-    def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
+    def _build(self, n_features: int, generator: torch.Generator) -> nn.Module:
         return _Views(n_features, self.n_views, self.hidden, generator)
 
     def _score_batch(self, batch: Tensor) -> Tensor:

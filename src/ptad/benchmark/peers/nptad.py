@@ -26,8 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ptad.benchmark.peers.deep import DeepPeer
-from ptad.benchmark.peers.training import TrainingSettings
+from ptad.benchmark.peers.deep import DeepPeer, TrainingSettings
 from ptad.paper.attention import KeysValues
 from ptad.paper.embedding import FeatureEmbedding, FeatureReadout
 from ptad.paper.layers import Noise
@@ -85,8 +84,8 @@ class NptAD(NptPeer):
     n_context: int = 1024
     max_subsets: int = 64
 
-    def _build(self, n_features: int, n_rows: int, generator: torch.Generator) -> nn.Module:
-        return _Npt(n_features, self.n_layers, self._settings, self._noise, generator)
+    def _build(self, n_features: int, generator: torch.Generator) -> nn.Module:
+        return Npt(n_features, self.n_layers, self._settings, self._noise, generator)
 
     def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         hidden = torch.empty_like(batch).bernoulli_(self.mask_probability, generator=generator)
@@ -118,8 +117,8 @@ class NptAD(NptPeer):
         return score
 
 
-class _Npt(nn.Module):
-    """Embedding, a stack of NPT layers, readout; (n, d) values and mask bits -> (n, d)."""
+class Npt(nn.Module):
+    """Embedding, a stack of NPT layers, readout; (n, d) values and mask bits -> (n, d), or so many branches of them."""
 
     def __init__(
         self, n_features: int, n_layers: int, settings: NetworkSettings, noise: Noise, generator: torch.Generator
@@ -133,12 +132,14 @@ class _Npt(nn.Module):
         self, x: Tensor, hidden: Tensor, references: Sequence[KeysValues | None] | None = None
     ) -> tuple[Tensor, list[KeysValues | None]]:
         """Return the restored rows and what other rows may look at in each layer."""
-        cells = self.embedding(x, hidden).unsqueeze(0)
+        cells = self.embedding(x, hidden)
+        cells = cells.unsqueeze(0) if x.ndim == 2 else cells
         seen: list[KeysValues | None] = []
         for position, layer in enumerate(self.layers):
             cells, keys_values, _ = layer(cells, None if references is None else references[position])
             seen.append(keys_values)
-        return self.readout(cells)[0], seen
+        restored = self.readout(cells)
+        return restored[0] if x.ndim == 2 else restored, seen
 
 
 def masked_error(x: Tensor, restored: Tensor, hidden: Tensor) -> Tensor:

@@ -97,21 +97,9 @@ class Peer(ABC):
 
 
 def check_matrix(X: npt.ArrayLike, method: str, n_features: int | None = None) -> FloatArray:
-    """Return ``X`` as a finite float64 matrix of its own, or say what is wrong with it.
+    """Return ``X`` as a finite float64 matrix, or say what is wrong with it; ``n_features`` are those seen in ``fit``.
 
-    Parameters
-    ----------
-    X : array-like of shape (n_rows, n_features)
-        The rows.
-    method : str
-        Who asks; named in the error.
-    n_features : int, optional
-        The number of columns seen in ``fit``.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_features)
-        A copy, so that no method can change the caller's array.
+    It is a copy, so that no method can change the caller's array.
     """
     matrix = np.array(X, dtype=np.float64, order="C", copy=True)
     if matrix.ndim != 2:
