@@ -89,6 +89,24 @@ def test_evaluate(ptad, model, table):
     assert "target 10 %" in shown and "(prevalence 0.1250)" in shown and "95 % interval" in shown
 
 
+def test_a_label_that_was_constant_in_training_may_vary(ptad, model, table, tmp_path):
+    rows = read_table(table).slice(0, 40).to_pydict()
+    rows["unit"] = ["kg"] * 39 + ["lb"]
+    write_table(pa.table(rows), tmp_path / "t.csv")
+    assert "'unit' is excluded" in ptad("explain", model, tmp_path / "t.csv").stderr
+    result = ptad("evaluate", model, tmp_path / "t.csv", "--label", "unit", "--normal", "kg")
+    assert result.exit_code == 0 and "excluded" not in result.stderr
+
+
+def test_numbers_out_of_their_range(ptad, model, table):
+    for args, message in (
+        (["explain", model, table, "--top", 0], "There is nothing to show: top is 0. Give --top at least 1."),
+        (["demo", "--seed", -1], "Invalid value for '--seed'"),
+    ):
+        result = ptad(*args)
+        assert result.exit_code == 2 and message in result.stderr and "Traceback" not in result.stderr
+
+
 def test_exact_interval():
     # the textbook's values for 0 of 10 and 5 of 10
     assert exact_interval(0, 10) == (0.0, pytest.approx(0.3085, abs=1e-4))
