@@ -102,6 +102,8 @@ def test_numbers_out_of_their_range(ptad, model, table):
     for args, message in (
         (["explain", model, table, "--top", 0], "There is nothing to show: top is 0. Give --top at least 1."),
         (["demo", "--seed", -1], "Invalid value for '--seed'"),
+        (["fit", table, "--out", "x", "--seed", -1], "Invalid value for '--seed'"),
+        (["fit", table, "--out", "x", "--max-rows", 1], "the limit is 1. Give --max-rows at least 2."),
     ):
         result = ptad(*args)
         assert result.exit_code == 2 and message in result.stderr and "Traceback" not in result.stderr

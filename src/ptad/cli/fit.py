@@ -48,7 +48,9 @@ def fit(
         list[str] | None,
         typer.Option("--set", help="A setting (may be repeated).", metavar="GROUP.SETTING=VALUE"),
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="The same number gives the same model.")] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, max=2**32 - 1, help="The same number gives the same model.")
+    ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(

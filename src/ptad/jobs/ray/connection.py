@@ -39,7 +39,9 @@ def connected(address: str | None = None, workers: int | None = None) -> Iterato
         return
     address = address or os.environ.get("RAY_ADDRESS")
     _check_reachable(address)
-    own = {"num_cpus": workers, "include_dashboard": False} if address is None else {"address": address}
+    own: dict[str, Any] = {"address": address}
+    if address is None:  # "local": without it Ray would wait for minutes for a cluster that was here once
+        own = {"address": "local", "num_cpus": workers, "include_dashboard": False}
     for left in reversed(range(_TRIES if address is None else 1)):
         try:
             ray.init(**own, log_to_driver=False, logging_level=logging.ERROR)
