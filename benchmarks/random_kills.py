@@ -194,7 +194,7 @@ def targets(
         found["postgres"] = database_command(home, "postgres", place).kill_often
         found["postgres-server"] = database_command(home, "postgres-server", place, kill_server).kill_often
     else:
-        skipped["postgres, postgres-server"] = reason
+        skipped |= {"postgres": reason, "postgres-server": reason}
     if find_spec("ray"):
         found["ray"] = partial(kill_ray_workers, home)
     else:
@@ -239,7 +239,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="ptad-kills-") as work, ExitStack() as stack:
         prepare(Path(work))
         found = targets(Path(work), options.only, stack, skipped)
-        names = options.only.split(",") if options.only else list(found)
+        wanted = options.only.split(",") if options.only else list(found)
+        if unknown := set(wanted) - found.keys() - skipped.keys():
+            parser.error(f"there is no target {', '.join(sorted(unknown))}; there are {', '.join(found)}")
+        names = [name for name in wanted if name in found]
         for i, name in enumerate(names):
             tally = tallies[name] = Tally(options.kills // len(names) + (i < options.kills % len(names)))
             started = time.perf_counter()

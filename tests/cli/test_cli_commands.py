@@ -89,13 +89,16 @@ def test_evaluate(ptad, model, table):
     assert "target 10 %" in shown and "(prevalence 0.1250)" in shown and "95 % interval" in shown
 
 
-def test_a_label_that_was_constant_in_training_may_vary(ptad, model, table, tmp_path):
+def test_a_label_is_not_warned_of(ptad, model, table, tmp_path):
     rows = read_table(table).slice(0, 40).to_pydict()
-    rows["unit"] = ["kg"] * 39 + ["lb"]
+    rows["unit"] = ["kg"] * 39 + ["lb"]  # the model excludes it, since it was constant
+    rows["truth"] = [0] * 39 + [1]  # the model does not know it
     write_table(pa.table(rows), tmp_path / "t.csv")
     assert "'unit' is excluded" in ptad("explain", model, tmp_path / "t.csv").stderr
-    result = ptad("evaluate", model, tmp_path / "t.csv", "--label", "unit", "--normal", "kg")
-    assert result.exit_code == 0 and "excluded" not in result.stderr
+    labelled = ptad("evaluate", model, tmp_path / "t.csv", "--label", "unit", "--normal", "kg")
+    assert labelled.exit_code == 0 and "excluded" not in labelled.stderr and "ignored: 'truth'" in labelled.stderr
+    labelled = ptad("evaluate", model, tmp_path / "t.csv", "--label", "truth")
+    assert labelled.exit_code == 0 and "ignored" not in labelled.stderr
 
 
 def test_numbers_out_of_their_range(ptad, model, table):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -121,11 +121,9 @@ class Job:
         with rows_progress("scoring", self.quiet) as progress:
             yield {**self.options, "progress": progress}
 
-    @contextmanager
-    def reading(self) -> Iterator[ReportRows | None]:
+    def reading(self) -> AbstractContextManager[ReportRows | None]:
         """Show how many rows are read."""
-        with rows_progress("reading", self.quiet) as progress:
-            yield progress
+        return rows_progress("reading", self.quiet)
 
     def say(self, text: str) -> None:
         """Say something beside the result."""

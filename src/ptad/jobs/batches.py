@@ -79,18 +79,26 @@ class TableJob:
     options : JobOptions
     device : str, optional
         Where the model runs in this process, if not where the options say.
+    label : str, optional
+        The label column, which the model need not know.
     """
 
     def __init__(
-        self, model_folder: str | Path, source: Any, options: JobOptions, *, device: str | None = None
+        self,
+        model_folder: str | Path,
+        source: Any,
+        options: JobOptions,
+        *,
+        device: str | None = None,
+        label: str | None = None,
     ) -> None:
         self.wish, self._options = as_source(source), options
         self.model = model_for(self.wish, model_folder, options, device)
         self.step = options.batch_rows or rows_per_batch(self.model)
         self.scan = scan_table(source, batch_rows=self.step, encoding=options.encoding, schema=self.model.schema_)
         # a model of an array takes columns by place
-        self.known_names = known_names(self.model, self.scan.schema.names)
-        self.warned: set[str] = set()  # columns of which no more is said
+        self.known_names = known_names(self.model, self.scan.schema.names, label)
+        self._warned = {label}  # columns of which no more is said
 
     def scored(
         self, explain: int = 0, *, store: PartStore | None = None, keep: bool = False, out: Any = None
@@ -122,8 +130,8 @@ class TableJob:
         """Warn once of each column that is excluded since it never varied, and now does."""
         schema = self.model.schema_
         for name, value in schema.changed_constants(batch).items():
-            if name not in self.warned:
-                self.warned.add(name)
+            if name not in self._warned:
+                self._warned.add(name)
                 found = f"column {name!r} is excluded ({schema.excluded[name]}) but now holds {value!r}."
                 logger.warning(Message(found, "To use it, fit again with {}.", (Option("types", (name, "TYPE")),)))
 
@@ -174,8 +182,8 @@ def rows_per_batch(model: TableModel) -> int:
     return size if together is None else -(-size // together) * together
 
 
-def known_names(model: TableModel, names: list[str]) -> list[str]:
-    """Return those of the columns that the model knows, and name in the log those that it does not.
+def known_names(model: TableModel, names: list[str], label: str | None = None) -> list[str]:
+    """Return those of the columns that the model knows, and name in the log those that it does not but for a label.
 
     A column that it needs and the table does not have is an error.
     """
@@ -183,7 +191,7 @@ def known_names(model: TableModel, names: list[str]) -> list[str]:
     if model.schema_.from_array:
         return names
     inputs = set(model.schema_.inputs)
-    extra = [n for n in names if n not in inputs]
+    extra = [n for n in names if n not in inputs and n != label]
     if extra:
         logger.warning("columns that were not there in training are ignored: %s", ", ".join(map(repr, extra)))
     return [n for n in names if n in inputs]

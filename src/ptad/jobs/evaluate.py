@@ -123,10 +123,9 @@ def evaluate_table(
     Without ``normal`` and ``anomaly``, the label must be 0/1 or false/true, with 1 and true for anomalies. The options
     are those of :class:`ptad.jobs.batches.JobOptions`.
     """
-    job = TableJob(model_folder, source, JobOptions(**options))
+    job = TableJob(model_folder, source, JobOptions(**options), label=label)
     model, decision = job.model, decision_of(job.model)
     check_label(label, job.scan.schema.names, job.scan.label)
-    job.warned.add(label)  # it is there to vary
     scores, marks, labels = [], [], []
     training, cells = TrainingTable(model.detector_.reference), CellCounts.none(model.schema_)
     for _, batch, scored in job.scored():
