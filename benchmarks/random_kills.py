@@ -2,25 +2,30 @@
 
     python benchmarks/random_kills.py [--kills 100] [--only service,worker,fit,score,update,sqlite,postgres,...]
 
-The kills are divided among the targets. A kill that finds nothing at work is not counted and tried again. After each
-one there has to be the old state or the new one, whole; the same command again, or the restarted service, has to end
-with the result of the unkilled run and leave nothing else behind. Needs the extras torch, sql and ray, and for
-`postgres` and `postgres-server` PostgreSQL's programs; what is not there is skipped and named.
+The kills are divided among the targets. Their moments are drawn from what the process does to files (`moments.py`), not
+from a clock, so that they come in the middle of the work on any machine. After each one there has to be the old state
+or the new one, whole; the same command again, or the restarted service, has to end with the result of the unkilled run
+and leave nothing else behind. The table comes at the end and, as JSON, in the file `--out`, which is written anew after
+every target. Needs the extras torch, sql, ray and serve, and PostgreSQL's programs for `postgres` and
+`postgres-server`; what is not there is skipped and named.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,13 +38,14 @@ from pyarrow import csv, parquet
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "databases"))
+from command_kills import MOST_TRIES, PTAD_COMMAND, Command, run
 from places import Place, postgres_place, sqlite_place
 from postgres_server import PostgresServer, why_not
 from service_kills import kill_service
 
 from ptad import PTAD
 
-PTAD_COMMAND = [sys.executable, "-m", "ptad"]
+RAY_ROWS, RAY_PARTS = 300_000, 10  # rows of the job, and its parts for every kill, about
 KEYS = "SELECT key, score FROM scored ORDER BY key"
 say = partial(print, flush=True)
 
@@ -78,60 +84,10 @@ def make_rows(n: int, seed: int) -> pa.Table:
     return pa.table({"key": np.arange(n), **columns})
 
 
-def run(folder: Path, *command: str) -> None:
-    """Run a command of ptad that nobody kills."""
-    done = subprocess.run([*PTAD_COMMAND, *command], cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"ptad {' '.join(command)}: {done.stdout}{done.stderr}")
-
-
 def model_scores(folder: Path) -> list[float]:
     """Scores of a few rows with a model; that it opens at all is half of the check."""
     found: list[float] = PTAD.load(folder).anomaly_score(make_rows(50, 9)).tolist()
     return found
-
-
-def contents(folder: Path) -> set[str]:
-    """All files and folders in a folder but the inside of models."""
-    return {str(p.relative_to(folder)) for p in folder.rglob("*") if "model" not in p.relative_to(folder).parts[:-1]}
-
-
-@dataclass
-class Command:
-    """A command that is killed: how its start is set up, and what state its outcome is in."""
-
-    folder: Path
-    arguments: list[str]
-    restore: Callable[[], object]
-    state: Callable[[], Any]
-    kill: Callable[[subprocess.Popen[bytes]], None] = subprocess.Popen.kill
-
-    def kill_often(self, tally: Tally, chance: random.Random) -> None:
-        """Kill it at random moments, half of them in the last quarter, where results are written."""
-        self.restore()
-        before, started = self.state(), time.perf_counter()
-        run(self.folder, *self.arguments)
-        seconds, after, files = time.perf_counter() - started, self.state(), contents(self.folder)
-        assert before != after, "the command changes nothing that could be seen"
-        while tally.kills < tally.wanted:
-            self.restore()
-            process = subprocess.Popen([*PTAD_COMMAND, *self.arguments], cwd=self.folder, stderr=subprocess.DEVNULL)
-            time.sleep(seconds * chance.uniform(*chance.choice([(0.0, 1.0), (0.75, 1.0)])))
-            if process.poll() is not None:  # it was faster than the first time
-                seconds *= 0.9
-                continue
-            self.kill(process)
-            process.wait()
-            try:
-                found = self.state()
-            except Exception as error:
-                found = f"{type(error).__name__}: {error}"
-            tally.count("before" if found == before else "after" if found == after else f"neither old nor new: {found}")
-            run(self.folder, *self.arguments)
-            if self.state() != after:
-                tally.complain("the same command again gave another result")
-            if left := contents(self.folder) - files:
-                tally.complain(f"left behind: {sorted(left)}")
 
 
 def model_command(home: Path, verb: str) -> Command:
@@ -168,34 +124,38 @@ def database_command(home: Path, name: str, place: Place, kill: Any = subprocess
 
 
 def kill_ray_workers(home: Path, tally: Tally, chance: random.Random) -> None:
-    """Kill workers of a cluster on this machine while they score, several in each job."""
-    folder, jobs = home / "ray", 0
+    """Kill workers of a cluster on this machine while they score, all of them in one job if it does not end before."""
+    folder, step = home / "ray", RAY_ROWS // (RAY_PARTS * (tally.wanted + 1))
     model, rows = str(home / "model"), str(folder / "rows.parquet")
-    parquet.write_table(make_rows(300_000, 2), rows)
+    parquet.write_table(make_rows(RAY_ROWS, 2), rows)
     run(folder, "score", model, rows, "--out", "alone.parquet", "--quiet")
     expected = parquet.read_table(folder / "alone.parquet")
-    while tally.kills < tally.wanted:
-        jobs += 1
-        out = folder / f"scored{jobs}"
-        command = [*PTAD_COMMAND, "score", model, rows, "--engine", "ray", "--out", str(out), "--quiet"]
-        with (folder / "log").open("w") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log)
+    for i in range(MOST_TRIES):
+        if tally.kills == tally.wanted:
+            break
+        out, log = folder / f"scored{i}", folder / f"log{i}"
+        options = ["--engine", "ray", "--out", str(out), "--batch-rows", str(step), "--quiet"]
+        with log.open("w") as file:
+            process = subprocess.Popen([*PTAD_COMMAND, "score", model, rows, *options], stdout=file, stderr=file)
+        due = 0  # so many parts have to be there before the next kill
         while process.poll() is None:
-            time.sleep(chance.uniform(0.2, 4.0))
+            time.sleep(0.05)
+            done = len(list(out.glob("part-*")))
+            if done < due or tally.kills == tally.wanted:
+                continue
             workers = [p for p in psutil.Process(process.pid).children(recursive=True) if is_scoring(p)]
-            if workers and tally.kills < tally.wanted and process.poll() is None:
+            if workers and process.poll() is None:
                 chance.choice(workers).kill()
                 tally.count("after")  # the job goes on: what it ends with is compared below
+                due = done + chance.randint(1, RAY_PARTS)
         if process.returncode:
-            tally.complain(f"the job ended with {process.returncode}: {(folder / 'log').read_text()[-500:]}")
+            tally.complain(f"the job ended with {process.returncode}: {log.read_text()[-500:]}")
             continue
         found = pa.concat_tables(parquet.read_table(part) for part in sorted(out.glob("part-*")))
         if not found.equals(expected):
             tally.complain("rows differ from those of one process")
         if others := {p.name for p in out.iterdir() if not p.name.startswith("part-")} - {"_SUCCESS", "_ptad.json"}:
             tally.complain(f"left behind: {sorted(others)}")
-        if jobs > tally.wanted + 3:
-            raise SystemExit("jobs are too short for kills")
 
 
 def is_scoring(process: psutil.Process) -> bool:
@@ -206,7 +166,9 @@ def is_scoring(process: psutil.Process) -> bool:
         return False
 
 
-def targets(home: Path, only: str, servers: list[PostgresServer]) -> dict[str, Callable[[Tally, random.Random], None]]:
+def targets(
+    home: Path, only: str, stack: ExitStack, skipped: dict[str, str]
+) -> dict[str, Callable[[Tally, random.Random], None]]:
     """What can be killed here, by its name; a server of PostgreSQL is started if it is wanted."""
     found: dict[str, Callable[[Tally, random.Random], None]] = {
         "service": partial(kill_service, home / "service", worker=False),
@@ -220,10 +182,11 @@ def targets(home: Path, only: str, servers: list[PostgresServer]) -> dict[str, C
         pass
     elif (reason := why_not()) is None:
         server = PostgresServer(home / "server")
-        servers.append(server)
+        stack.callback(server.stop)
 
         def kill_server(client: subprocess.Popen[bytes]) -> None:
             server.kill()
+            client.send_signal(signal.SIGCONT)
             client.wait()
             server.start()
 
@@ -231,11 +194,11 @@ def targets(home: Path, only: str, servers: list[PostgresServer]) -> dict[str, C
         found["postgres"] = database_command(home, "postgres", place).kill_often
         found["postgres-server"] = database_command(home, "postgres-server", place, kill_server).kill_often
     else:
-        say(f"skipped: postgres, postgres-server: {reason}")
+        skipped |= {"postgres": reason, "postgres-server": reason}
     if find_spec("ray"):
         found["ray"] = partial(kill_ray_workers, home)
     else:
-        say("skipped: ray is not installed")
+        skipped["ray"] = "it is not installed"
     return found
 
 
@@ -244,55 +207,62 @@ def prepare(home: Path) -> None:
     home.chmod(0o755)  # PostgreSQL runs as another user
     csv.write_csv(make_rows(2000, 0), home / "train.csv")
     run(home, "fit", "train.csv", "--out", "model", "--drop", "key", "--quiet")
-    for name in (
-        "service",
-        "worker",
-        "fit",
-        "score",
-        "update",
-        "sqlite",
-        "postgres",
-        "postgres-server",
-        "server",
-        "ray",
-    ):
+    names = "service worker fit score update sqlite postgres postgres-server server ray"
+    for name in names.split():
         (home / name).mkdir()
         csv.write_csv(make_rows(20_000, 1), home / name / "rows.csv")
         csv.write_csv(make_rows(1000, 3), home / name / "new.csv")
     sqlite3.connect(home / "sqlite" / "shop.db").close()
 
 
+def summary(tallies: dict[str, Tally], skipped: dict[str, str]) -> dict[str, Any]:
+    """What came of it so far, as plain JSON."""
+    return {
+        "kills": sum(tally.kills for tally in tallies.values()),
+        "wrong": sum(len(tally.wrong) for tally in tallies.values()),
+        "skipped": skipped,
+        "targets": {name: asdict(tally) for name, tally in tallies.items()},
+    }
+
+
 def main() -> None:
-    """Kill, compare, print one table; exit code 1 if anything is wrong."""
+    """Kill, compare, print one table and write it as JSON; exit code 1 if anything is wrong or was not killed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--only", default="", help="targets, separated by commas")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path("random_kills.json"), help="the table as JSON")
     options = parser.parse_args()
-    os.environ.update(OMP_NUM_THREADS="1", RAY_USAGE_STATS_ENABLED="0")
-    chance, tallies, servers = random.Random(options.seed), {}, list[PostgresServer]()
-    with tempfile.TemporaryDirectory(prefix="ptad-kills-") as work:
+    # on a busy machine memory that others fill is no reason to kill a worker of Ray
+    os.environ.update(OMP_NUM_THREADS="1", RAY_USAGE_STATS_ENABLED="0", RAY_memory_monitor_refresh_ms="0")
+    chance, tallies, skipped = random.Random(options.seed), dict[str, Tally](), dict[str, str]()
+    with tempfile.TemporaryDirectory(prefix="ptad-kills-") as work, ExitStack() as stack:
         prepare(Path(work))
-        try:
-            found = targets(Path(work), options.only, servers)
-            names = options.only.split(",") if options.only else list(found)
-            for i, name in enumerate(names):
-                tally = tallies[name] = Tally(options.kills // len(names) + (i < options.kills % len(names)))
-                started = time.perf_counter()
+        found = targets(Path(work), options.only, stack, skipped)
+        wanted = options.only.split(",") if options.only else list(found)
+        if unknown := set(wanted) - found.keys() - skipped.keys():
+            parser.error(f"there is no target {', '.join(sorted(unknown))}; there are {', '.join(found)}")
+        names = [name for name in wanted if name in found]
+        for i, name in enumerate(names):
+            tally = tallies[name] = Tally(options.kills // len(names) + (i < options.kills % len(names)))
+            started = time.perf_counter()
+            try:
                 found[name](tally, chance)
-                tally.seconds = time.perf_counter() - started
-                say(f"{name}: {tally.kills} kills, {len(tally.wrong)} wrong, {tally.seconds:.0f} s")
-        except KeyboardInterrupt:
-            say("interrupted: what was counted so far")
-        finally:
-            for server in servers:
-                server.stop()
+                if tally.kills < tally.wanted:
+                    tally.complain(f"{tally.kills} of {tally.wanted} kills came in time")
+            except Exception as error:  # the other targets still have their turn
+                tally.complain(f"{type(error).__name__}: {error}")
+            tally.seconds = round(time.perf_counter() - started, 1)
+            say(f"{name}: {tally.kills} kills, {len(tally.wrong)} wrong, {tally.seconds:.0f} s")
+            options.out.write_text(json.dumps(summary(tallies, skipped), indent=1) + "\n")
     say("\n| killed | kills | found as before | found complete | wrong | seconds |\n|---|---|---|---|---|---|")
     for name, t in tallies.items():
         say(f"| {name} | {t.kills} | {t.before} | {t.after} | {len(t.wrong)} | {t.seconds:.0f} |")
-    wrong = sum(len(t.wrong) for t in tallies.values())
-    say(f"{sum(t.kills for t in tallies.values())} kills, {wrong} wrong")
-    sys.exit(bool(wrong))
+    for name, reason in skipped.items():
+        say(f"skipped: {name}: {reason}")
+    whole = summary(tallies, skipped)
+    say(f"{whole['kills']} kills, {whole['wrong']} wrong; {options.out}")
+    sys.exit(bool(whole["wrong"]))
 
 
 if __name__ == "__main__":

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import random
 import re
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
+from command_kills import MOST_TRIES
+from moments import Moments
 
 # the paper's preset where it can be fitted, since its training takes a while and leaves checkpoints
 SIZES = {"embedding_dim": 4, "n_heads": 1, "abd_width": 8, "n_steps": 100, "interval": 5, "batch_size": 64}
@@ -26,41 +30,37 @@ PAPER = {
     },
 }
 TABLE = {"Content-Type": "text/csv"}
+WORKER, SERVICE = "ptad.service.jobs.process", " ptad serve "  # how their command lines are told apart
+FINAL = ("done", "failed", "cancelled")
 
 
 class Service:
     """A service that can be killed and started again on the same store."""
 
-    def __init__(self, folder: Path, *models: str) -> None:
-        self.folder, self.models = folder, models
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.moments = folder, Moments(folder.with_name(f"moments-{folder.name}"), folder)
         self.begin()
 
     def begin(self) -> None:
         """Start and wait until it is ready."""
         log = self.folder / f"log-{time.time_ns()}"
-        command = [sys.executable, "-m", "ptad", "serve", *self.models, "--store", "store", "--port", "0"]
+        command = [sys.executable, "-m", "ptad", "serve", "--store", "store", "--port", "0"]
         with log.open("w") as file:
-            self.process = subprocess.Popen(command, stderr=file, cwd=self.folder)
+            self.process = subprocess.Popen(command, stderr=file, cwd=self.folder, env=self.moments.environment)
         while "ready:" not in log.read_text():
             if self.process.poll() is not None:
-                raise SystemExit(log.read_text())
+                raise RuntimeError(log.read_text())
             time.sleep(0.05)
         self.http = httpx.Client(base_url=re.findall(r"http://\S+", log.read_text())[0], timeout=300)
 
-    def kill(self) -> None:
-        """Kill the service and start it again."""
+    def kill(self, stopped: int) -> None:
+        """Kill the service and start it again; a worker that is stopped goes on, as long as it lives."""
         self.process.kill()
         self.process.wait()
+        if stopped != self.process.pid:
+            os.kill(stopped, signal.SIGCONT)
         self.http.close()
         self.begin()
-
-    def kill_worker(self, job: str) -> bool:
-        """Kill the process that works on a job, whose folder its command line names; whether there was one."""
-        children = psutil.Process(self.process.pid).children(recursive=True)
-        workers = [child for child in children if job in " ".join(child.cmdline())]
-        for worker in workers:
-            worker.kill()
-        return bool(workers)
 
     def start(self, path: str, body: dict[str, Any]) -> str:
         """Start a job and return its identifier."""
@@ -75,9 +75,16 @@ class Service:
 
     def ended(self, job: str) -> dict[str, Any]:
         """Wait for the end of a job."""
-        while (found := self.state(job))["state"] not in ("done", "failed", "cancelled"):
+        while (found := self.state(job))["state"] not in FINAL:
             time.sleep(0.05)
         return found
+
+    def has_ended(self, job: str) -> bool:
+        """Whether a job is known to have ended; a service that is stopped says nothing."""
+        try:
+            return self.http.get(f"/v1/jobs/{job}", timeout=1).json()["state"] in FINAL
+        except httpx.TimeoutException:
+            return False
 
     def result(self, ended: dict[str, Any], rows: bytes) -> bytes:
         """Scores of rows with the model of a fit, or those of a scoring; a job that is not done describes itself."""
@@ -99,27 +106,33 @@ def kill_service(folder: Path, tally: Any, chance: random.Random, *, worker: boo
         ("/v1/fits", plain | (PAPER if find_spec("torch") else {})),
         ("/v1/scorings", {"table": tables[1], "model": first["model"]}),
     ]
+    watched = [WORKER] if worker else [WORKER, SERVICE]
     undisturbed = []
     for request in requests:
-        started = time.perf_counter()
-        ended = service.ended(service.start(*request))
-        undisturbed.append((time.perf_counter() - started, service.result(ended, new)))
+        job = service.start(*request)
+        noted = {process: service.moments.record(process) for process in watched}
+        ended = service.ended(job)
+        service.moments.clear()
+        times = {process: find() for process, find in noted.items()}
+        undisturbed.append((times, service.result(ended, new)))
     asked = [2, 1]
-    while tally.kills < tally.wanted:
-        turn = sum(asked) % 2
+    for turn in itertools.islice(itertools.cycle((0, 1)), MOST_TRIES * tally.wanted):
+        if tally.kills == tally.wanted:
+            break
         asked[turn] += 1
-        seconds, expected = undisturbed[turn]
+        times, expected = undisturbed[turn]
         job = service.start(*requests[turn])
-        time.sleep(seconds * chance.random())
-        hit = service.state(job)["state"] in ("waiting", "running")
-        if worker:
-            hit = service.kill_worker(job) and hit
-        else:
-            service.kill()
+        process = chance.choice([process for process in watched if times[process]])
+        service.moments.choose(process, times[process], chance)
+        stopped = service.moments.wait(partial(service.has_ended, job))
+        if stopped is not None and worker:
+            os.kill(stopped, signal.SIGKILL)
+        elif stopped is not None:
+            service.kill(stopped)
         found = service.result(service.ended(job), new)
         if found != expected:
             tally.complain(f"{requests[turn][0]}: {found[:300]!r}")
-        if hit:  # otherwise it came before or after the work
+        if stopped is not None:
             tally.count("after")
     models, jobs = (len(service.http.get(f"/v1/{name}").json()) for name in ("models", "jobs"))
     if (models, jobs) != (asked[0], sum(asked)):

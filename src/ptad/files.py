@@ -132,6 +132,11 @@ def unwritable(path: str | os.PathLike[str], error: BaseException, kind: type[Us
             f"{name} cannot be written: no space left on the device. Free some space or name another place; what was "
             "there before is unchanged."
         )
+    wanted = getattr(error, "filename", None)
+    if isinstance(error, FileNotFoundError) and wanted is not None and not Path(wanted).parent.exists():
+        return kind(
+            f"{name} cannot be written: there is no folder {Path(wanted).parent}. Make it, or name another place."
+        )
     return kind(f"{name} cannot be written: {text}. Check the folder, its permissions and the free space.")
 
 

@@ -192,7 +192,9 @@ def _not_a_model(named: str, name: str, error: OSError) -> BundleError:
     if isinstance(error, NotPlainError):
         return BundleError(f"'{named}' is not a ptad model: its '{name}' is a link, a folder, a pipe or a device.")
     if isinstance(error, FileNotFoundError):
-        return BundleError(f"'{named}' is not a ptad model: it has no file '{name}'.")
+        return BundleError(
+            f"'{named}' is not a ptad model: it has no file '{name}'. Name a folder that a model was saved to."
+        )
     return BundleError(f"The model '{named}' cannot be read: {error.strerror or error}.")
 
 

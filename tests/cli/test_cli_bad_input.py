@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ptad.jobs import score
+from ptad.jobs import batches
 from ptad.tables import read_table, write_table
 
 HEADER = "a,b\n"
@@ -148,10 +148,11 @@ def test_paths(ptad, table, model, tmp_path):
     assert "holds no table" in message("score", model, tmp_path / "empty")
     assert "There is no model folder" in message("score", tmp_path / "none", table)
     assert f"'{table}' is a file, not a model folder. Name a folder" in message("score", table, model)
-    assert "is not a ptad model: it has no file 'manifest.json'" in message("info", tmp_path / "empty")
-    assert "none/o.csv cannot be written: No such file" in message(
-        "score", model, table, "--out", tmp_path / "none" / "o.csv"
+    assert "it has no file 'manifest.json'. Name a folder that a model was saved to." in message(
+        "info", tmp_path / "empty"
     )
+    nowhere = message("score", model, table, "--out", tmp_path / "none" / "o.csv")
+    assert f"none/o.csv cannot be written: there is no folder {tmp_path / 'none'}. Make it, or name" in nowhere
     assert "is a folder. Name a file" in message("score", model, table, "--out", tmp_path / "empty")
     assert "Give --explain a number from 0 to 1,000" in message("score", model, table, "--explain", 10**9)
     assert "names no format that can be written" in message("score", model, table, "--out", tmp_path / "o.docx")
@@ -185,14 +186,14 @@ def test_full_disk(ptad, table, model, tmp_path, tiny):
 def test_input_that_changes_while_it_is_read(ptad, model, table, tmp_path, monkeypatch):
     changing = tmp_path / "t.csv"
     changing.write_bytes(table.read_bytes())
-    plain = score.score_batch
+    plain = batches.score_batch
 
     def meanwhile(*args, **more):
         with changing.open("a") as file:
             file.write("1,1,1,1,red,kg,ok\n")
         return plain(*args, **more)
 
-    monkeypatch.setattr(score, "score_batch", meanwhile)
+    monkeypatch.setattr(batches, "score_batch", meanwhile)
     result = ptad("score", model, changing, "--out", tmp_path / "o.csv", "--batch-rows", 20, "--json", "--quiet")
     message = refused(result)
     assert "t.csv changed while it was read" in message and "read a copy" in message

@@ -89,6 +89,29 @@ def test_evaluate(ptad, model, table):
     assert "target 10 %" in shown and "(prevalence 0.1250)" in shown and "95 % interval" in shown
 
 
+def test_a_label_is_not_warned_of(ptad, model, table, tmp_path):
+    rows = read_table(table).slice(0, 40).to_pydict()
+    rows["unit"] = ["kg"] * 39 + ["lb"]  # the model excludes it, since it was constant
+    rows["truth"] = [0] * 39 + [1]  # the model does not know it
+    write_table(pa.table(rows), tmp_path / "t.csv")
+    assert "'unit' is excluded" in ptad("explain", model, tmp_path / "t.csv").stderr
+    labelled = ptad("evaluate", model, tmp_path / "t.csv", "--label", "unit", "--normal", "kg")
+    assert labelled.exit_code == 0 and "excluded" not in labelled.stderr and "ignored: 'truth'" in labelled.stderr
+    labelled = ptad("evaluate", model, tmp_path / "t.csv", "--label", "truth")
+    assert labelled.exit_code == 0 and "ignored" not in labelled.stderr
+
+
+def test_numbers_out_of_their_range(ptad, model, table):
+    for args, message in (
+        (["explain", model, table, "--top", 0], "There is nothing to show: top is 0. Give --top at least 1."),
+        (["demo", "--seed", -1], "Invalid value for '--seed'"),
+        (["fit", table, "--out", "x", "--seed", -1], "Invalid value for '--seed'"),
+        (["fit", table, "--out", "x", "--max-rows", 1], "the limit is 1. Give --max-rows at least 2."),
+    ):
+        result = ptad(*args)
+        assert result.exit_code == 2 and message in result.stderr and "Traceback" not in result.stderr
+
+
 def test_exact_interval():
     # the textbook's values for 0 of 10 and 5 of 10
     assert exact_interval(0, 10) == (0.0, pytest.approx(0.3085, abs=1e-4))

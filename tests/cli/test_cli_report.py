@@ -23,6 +23,11 @@ def test_a_wrong_time_column_ends_with_2_and_writes_nothing(ptad, model, table, 
     assert not (tmp_path / "r.html").exists()
 
 
+def test_a_folder_is_refused_before_any_row_is_read(ptad, model, tmp_path):
+    result = ptad("report", model, tmp_path / "no-such-table.csv", "-o", tmp_path)
+    assert result.exit_code == 2 and result.stderr == f"error: {tmp_path} is a folder. Name a file to write to.\n"
+
+
 def test_the_training_table_is_said_to_be_it(ptad, model, table, tmp_path, tiny):
     folder, training = tmp_path / "model", tmp_path / "training.csv"
     training.write_bytes(table.read_bytes())

@@ -139,6 +139,19 @@ def test_missing_extra_and_wrong_settings(monkeypatch: pytest.MonkeyPatch) -> No
         pass
     with pytest.raises(SettingError, match=r"No Ray cluster answers at 127\.0\.0\.1:1"), connected("127.0.0.1:1"):
         pass
+    starts: list[str] = []
+
+    def slow(**given: Any) -> None:
+        starts.append(given["address"])
+        raise Exception("The current node timed out during startup.")  # so does Ray
+
+    monkeypatch.setattr(ray, "init", slow)
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(SettingError, match=r"could be started on this machine: .*timed out"), connected():
+        pass
+    # its own cluster, not one that Ray remembers; a machine with much to do may need another try
+    assert starts == ["local"] * 3
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"'ray'.*ptad\[ray\]"), connected():
         pass

@@ -51,7 +51,7 @@ def test_normal_rows_only(tmp_path, caplog):
     assert (sample.rows_read, sample.rows_normal, sample.is_partial) == (10, 5, False)
     part = training_rows(tmp_path / "t.csv", label="y", normal=["ok", "bad"], max_rows=4)
     assert part.table.num_rows == 4 and part.is_partial and "sample of 4 of 10 rows" in caplog.text
-    with pytest.raises(DataError, match=r"no normal rows.*'y' is 'fine'.*values are: 'ok', 'bad'"):
+    with pytest.raises(DataError, match=r"'y' is 'fine'.*values are: 'ok', 'bad'\. Name one of them with normal="):
         training_rows(tmp_path / "t.csv", label="y", normal=["fine"])
 
 

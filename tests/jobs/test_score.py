@@ -14,7 +14,7 @@ import pytest
 
 from ptad import PTAD
 from ptad.errors import DataError, SettingError
-from ptad.jobs import batches, score
+from ptad.jobs import batches
 from ptad.jobs.score import score_table
 from ptad.jobs.scored_batch import CellCounts
 from ptad.tables import read_table, write_table
@@ -122,13 +122,13 @@ def test_killed_at_every_moment(folder, tmp_path, monkeypatch):
     score_table(folder / "model", folder / "table.csv", tmp_path / "whole.csv", batch_rows=STEP, explain=1)
     whole = (tmp_path / "whole.csv").read_bytes()
     scored = []
-    plain = score.score_batch
+    plain = batches.score_batch
 
     def counting(model, batch, explain=0, **more):
         scored.append(batch.num_rows)
         return plain(model, batch, explain, **more)
 
-    monkeypatch.setattr(score, "score_batch", counting)
+    monkeypatch.setattr(batches, "score_batch", counting)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["ptad.jobs.score"])
     moments = 0

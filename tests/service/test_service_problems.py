@@ -170,6 +170,15 @@ def test_one_service_per_store(service):
         Store(service.store)
 
 
+def test_a_store_clears_up_after_a_service_that_was_killed_while_it_wrote(tmp_path):
+    job = tmp_path / "jobs" / "j-1"
+    job.mkdir(parents=True)
+    for name in ("job.json", ".job.json.0f93ec98.part"):
+        (job / name).write_text("{}")
+    Store(tmp_path).close()
+    assert [p.name for p in job.iterdir()] == ["job.json"]
+
+
 def test_help_has_examples():
     done = CliRunner().invoke(app, ["serve", "--help"])
     assert done.exit_code == 0 and "ptad serve model --port 9000" in done.stdout

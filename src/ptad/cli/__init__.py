@@ -37,17 +37,25 @@ def _root(
     pass
 
 
-app.command(epilog=fit.EXAMPLES)(fit.fit)
-app.command("update", epilog=renewal.UPDATE_EXAMPLES)(renewal.update)
-app.command("recalibrate", epilog=renewal.RECALIBRATE_EXAMPLES)(renewal.recalibrate)
-app.command(epilog=score.EXAMPLES)(score.score)
-app.command(epilog=explain.EXAMPLES)(explain.explain)
-app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
-app.command(epilog=report.EXAMPLES)(report.report)
-app.command(epilog=info.EXAMPLES)(info.info)
-app.command(epilog=export.EXAMPLES)(export.export)
-app.command(epilog=serve.EXAMPLES)(serve.serve)
-app.command(epilog=demo.EXAMPLES)(demo.demo)
+def _examples(lines: str) -> str:
+    """The end of a command's help: every line is a paragraph of its own."""
+    return "\n\n".join(["[bold]Examples[/bold]", *lines.strip().splitlines()])
+
+
+for _command, _lines in (
+    (fit.fit, fit.EXAMPLES),
+    (renewal.update, renewal.UPDATE_EXAMPLES),
+    (renewal.recalibrate, renewal.RECALIBRATE_EXAMPLES),
+    (score.score, score.EXAMPLES),
+    (explain.explain, explain.EXAMPLES),
+    (evaluate.evaluate, evaluate.EXAMPLES),
+    (report.report, report.EXAMPLES),
+    (info.info, info.EXAMPLES),
+    (export.export, export.EXAMPLES),
+    (serve.serve, serve.EXAMPLES),
+    (demo.demo, demo.EXAMPLES),
+):
+    app.command(epilog=_examples(_lines))(_command)
 app.add_typer(benchmark.app)
 
 

@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 from ptad.cli.console import print_error, tear_down_logging
 from ptad.errors import PtadError, UserError
 from ptad.files import is_full, unwritable
+from ptad.messages import Message
 
 
 class Commands(TyperGroup):
@@ -51,7 +52,8 @@ class Commands(TyperGroup):
 
 
 def _report(error: Exception, as_json: bool) -> int:
-    kind, message = type(error).__name__, str(error)
+    """Say what went wrong and return the exit code."""
+    kind = type(error).__name__
     if kind == "NoArgsIsHelpError":  # it carries the help, not a message
         error.show()  # type: ignore[attr-defined]
         return 2
@@ -59,49 +61,44 @@ def _report(error: Exception, as_json: bool) -> int:
         # the reader of our output has left: nothing to say, and nobody to say it to when Python flushes at exit
         _close_output()
         return 1
-    if isinstance(error, OSError) and is_full(error):
-        # without a name it is standard output, or a file for the meanwhile
-        where = "Standard output or a temporary file" if error.filename is None else str(error.filename)
-        print_error(kind, unwritable(where, error, UserError).message, as_json=as_json)
-        _close_output()
-        return 2
-    if isinstance(error, UserError):
-        print_error(kind, error.message, as_json=as_json)
-        return 2
-    if getattr(error, "option_name", None) == "--kind":
-        message = "There is no option --kind. The type of a column is set with --type, such as --type zip=categorical."
-        print_error(kind, message, as_json=as_json)
-        return 2
-    if hasattr(error, "format_message"):  # the parser's own: a wrong or missing option
-        several = " Several files are one TABLE: a folder, or a glob in quotes." if "extra argument" in message else ""
-        print_error(kind, f"{_sentence(error.format_message())}{several} {_hint(error)}", as_json=as_json)
-        return 2
-    if isinstance(error, OSError) and error.filename is not None:
-        print_error(kind, f"{error.filename}: {error.strerror}. Check the path.", as_json=as_json)
+    mistake = _mistake(error)
+    if mistake is not None:
+        print_error(kind, mistake, as_json=as_json)
         return 2
     if isinstance(error, PtadError):
         print_error(kind, error.message, as_json=as_json)
         return 1
     trace = "".join(traceback.format_exception(error))
     if as_json:
-        print_error(kind, message, as_json=True, traceback=trace)
+        print_error(kind, str(error), as_json=True, traceback=trace)
     else:
         typer.echo(trace, err=True)
-        print_error(kind, f"unexpected {kind}: {message}. This is a bug: please report it.", as_json=False)
+        print_error(kind, f"unexpected {kind}: {error}. This is a bug: please report it.", as_json=False)
     return 1
+
+
+def _mistake(error: Exception) -> str | Message | None:
+    """What the user can do about an error; None if nothing."""
+    if isinstance(error, OSError) and is_full(error):
+        _close_output()
+        # without a name it is standard output, or a file for the meanwhile
+        where = "Standard output or a temporary file" if error.filename is None else str(error.filename)
+        return unwritable(where, error, UserError).message
+    if isinstance(error, UserError):
+        return error.message
+    if getattr(error, "option_name", None) == "--kind":
+        return "There is no option --kind. The type of a column is set with --type, such as --type zip=categorical."
+    if hasattr(error, "format_message"):  # the parser's own: a wrong or missing option
+        text = error.format_message().rstrip(".")
+        several = " Several files are one TABLE: a folder, or a glob in quotes." if "extra argument" in text else ""
+        command = getattr(getattr(error, "ctx", None), "command_path", "ptad")
+        return f"{text}{'' if text.endswith('?') else '.'}{several} See '{command} --help'."
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}. Check the path."
+    return None
 
 
 def _close_output() -> None:
     """Python writes what is left when it ends: by then there is nowhere to write to."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _sentence(text: str) -> str:
-    text = text.rstrip(".")
-    return text if text.endswith("?") else f"{text}."
-
-
-def _hint(error: Any) -> str:
-    context = getattr(error, "ctx", None)
-    return f"See '{context.command_path} --help'." if context is not None else "See 'ptad --help'."

@@ -150,32 +150,24 @@ def print_top_rows(entries: list[dict[str, Any]], places: Places | None = None) 
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     labelled = any("label" in entry for entry in entries)
-    table.add_column("row", justify="right", no_wrap=True)
-    if labelled:
-        table.add_column("truth", no_wrap=True)
-    table.add_column("score", justify="right", no_wrap=True)
-    table.add_column("p-value", justify="right", no_wrap=True)
+    for name in ("row", *(("truth",) if labelled else ()), "score", "p-value"):
+        table.add_column(name, justify="left" if name == "truth" else "right", no_wrap=True)
     for name in ("column", "reason", "observed", "expected"):
         # a narrow terminal breaks names before it breaks reasons
         table.add_column(name, min_width=len("unusual value") if name == "reason" else None, max_width=32)
     table.add_column("%", justify="right", no_wrap=True)
-    for i, entry in enumerate(entries):
-        if i:
+    for entry in entries:
+        if table.row_count:
             table.add_row()
-        for k, reason in enumerate(entry["columns"]):
-            head = _head(entry, labelled, places) if k == 0 else [Text("")] * (4 if labelled else 3)
+        head = _head(entry, labelled, places)
+        for said in entry["columns"]:
             # nothing is ever expected to be missing: None is a text that never occurred in training
-            expected = "a new value" if reason["expected"] is None else safe(reason["expected"])
-            texts = (
-                safe(reason["column"]),
-                "" if reason["reason"] is None else safe(reason["reason"]),
-                safe(reason["observed"]),
-                expected,
-            )
+            expected = "a new value" if said["expected"] is None else safe(said["expected"])
             # names and reasons may take a second line; values of any length may not
-            cells = [Text(text) for text in texts[:2]]
-            cells += [Text(text, no_wrap=True, overflow="ellipsis") for text in texts[2:]]
-            table.add_row(*head, *cells, Text(f"{reason['percentage']:.0f}"))
+            cells = [Text(safe(said["column"])), Text(safe(said["reason"] or ""))]
+            cells += [Text(text, no_wrap=True, overflow="ellipsis") for text in (safe(said["observed"]), expected)]
+            table.add_row(*head, *cells, Text(f"{said['percentage']:.0f}"))
+            head = [Text("")] * len(head)
     Console(highlight=False).print(table)
 
 

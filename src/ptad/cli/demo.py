@@ -12,16 +12,15 @@ from ptad.cli.console import print_json, print_pairs, print_top_rows, set_up_log
 from ptad.cli.evaluate import evaluation_lines
 
 EXAMPLES = """
-[bold]Examples[/bold]
-
 ptad demo
-
 ptad demo --seed 1 --json
 """
 
 
 def demo(
-    seed: Annotated[int, typer.Option("--seed", help="Chooses the half of the benign rows to fit on.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, max=2**32 - 1, help="Chooses the half of the benign rows to fit on.")
+    ] = 0,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:

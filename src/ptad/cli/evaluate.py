@@ -7,34 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import (
-    bad_cell_line,
-    figure,
-    plural,
-    print_json,
-    print_pairs,
-    rate,
-    rows_progress,
-    set_up_logging,
-    share,
-)
-from ptad.cli.reading import AS_IT_IS, Reading, with_reading
+from ptad.cli.console import figure, plural, print_json, print_pairs, rate, share
 
 if TYPE_CHECKING:
     from ptad.jobs.evaluate import Evaluation
 
 EXAMPLES = """
-[bold]Examples[/bold]
-
 ptad evaluate model labelled.csv --label is_fraud
-
 ptad evaluate model labelled.csv --label status --normal ok
-
 ptad evaluate model labelled.csv --label class --anomaly attack --false-alarm-rate 0.001 --json
 """
 
 
-@with_reading
+@options.with_job
 def evaluate(
     model: options.Model,
     table: options.Table,
@@ -44,45 +29,26 @@ def evaluate(
         list[str] | None,
         typer.Option("--anomaly", help="Label value of anomalies (may be repeated).", metavar="VALUE"),
     ] = None,
-    false_alarm_rate: options.Rate = None,
-    device: options.Device = "auto",
-    reading: Reading = AS_IT_IS,
-    quiet: options.Quiet = False,
-    as_json: options.Json = False,
+    job: options.Job = options.AS_IT_IS,
 ) -> None:
     """Compare scores with labels: ranking, flagged rows, and the observed false-alarm rate beside the target.
 
     Without --normal and --anomaly the label must be 0/1 or false/true, with 1 and true for anomalies.
     """
-    from ptad.cli.settings import parse_rate
-    from ptad.jobs.batches import load_light
     from ptad.jobs.evaluate import evaluate_table
     from ptad.jobs.training_table import WARNING
 
-    set_up_logging(quiet)
-    with rows_progress("scoring", quiet) as progress:
-        loaded = load_light(
-            model, device=device, false_alarm_rate=parse_rate(false_alarm_rate), missing=reading.missing or ()
-        )
+    with job.scoring() as settings:
         found = evaluate_table(
-            loaded,
-            reading.source(table),
-            label=label,
-            normal=normal or (),
-            anomaly=anomaly or (),
-            encoding=reading.encoding,
-            strict=reading.strict,
-            bad_cells=reading.bad_cells,
-            progress=progress,
+            model, job.source(table), label=label, normal=normal or (), anomaly=anomaly or (), **settings
         )
-    if as_json:
+    if job.as_json:
         print_json(found.to_json())
     else:
         print_pairs(evaluation_lines(found))
-    if found.training_table and not quiet:
-        typer.echo(f"warning: {WARNING}", err=True)
-    if found.bad_cells and not quiet:
-        typer.echo(bad_cell_line(found.columns_with_bad_cells, reading.bad_cells), err=True)
+    if found.training_table:
+        job.say(f"warning: {WARNING}")
+    job.say_bad_cells(found.columns_with_bad_cells)
 
 
 def evaluation_lines(found: Evaluation) -> list[tuple[str, str]]:

@@ -11,8 +11,6 @@ from ptad.cli import options
 from ptad.cli.console import print_json, set_up_logging
 
 EXAMPLES = """
-[bold]Examples[/bold]
-
 ptad export model --out model.onnx
 """
 

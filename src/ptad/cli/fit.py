@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import plural, print_json, print_pairs, rate, rows_progress, safe, set_up_logging, share
-from ptad.cli.reading import AS_IT_IS, Reading, with_reading
-
-if TYPE_CHECKING:
-    from ptad.jobs.fit import Learn
+from ptad.cli.console import plural, print_json, print_pairs, rate, safe, share
 
 EXAMPLES = """
-[bold]Examples[/bold]
-
 ptad fit normal.csv --out model
-
 ptad fit log.parquet --out model --label status --normal ok --drop id,comment
-
 ptad fit 'days/*.csv.gz' --out model --missing '?' --false-alarm-rate 0.001
-
 ptad fit table.csv --out model --config settings.toml --set local_reconstruction.ridge=0.1 --type zip=categorical
-
 ptad fit big.parquet --out model --preset paper --engine ray --address 10.0.0.1:6379 --workers 4
-
 ptad fit --db sqlite:///shop.db --query 'SELECT * FROM orders WHERE good' --out model
 """
 
 
-@with_reading
+@options.with_job
 def fit(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.", show_default=False)],
     table: options.OptionalTable = None,
@@ -52,7 +41,6 @@ def fit(
         ),
     ] = None,
     preset: Annotated[str | None, typer.Option("--preset", help="default, or paper (needs the extra torch).")] = None,
-    false_alarm_rate: options.Rate = None,
     config: Annotated[
         Path | None, typer.Option("--config", help="Settings as TOML or JSON; options win over it.", metavar="FILE")
     ] = None,
@@ -60,8 +48,9 @@ def fit(
         list[str] | None,
         typer.Option("--set", help="A setting (may be repeated).", metavar="GROUP.SETTING=VALUE"),
     ] = None,
-    device: Annotated[str | None, typer.Option("--device", help="auto, cpu, cuda, cuda:1, ...")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="The same number gives the same model.")] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, max=2**32 - 1, help="The same number gives the same model.")
+    ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -70,15 +59,11 @@ def fit(
             metavar="DIR",
         ),
     ] = None,
-    max_rows: Annotated[
-        int, typer.Option("--max-rows", help="Fit on at most this many rows, a uniform sample of the table.")
-    ] = 1_000_000,
+    max_rows: options.MaxRows = 1_000_000,
     engine: options.Engine = "local",
     address: options.Address = None,
     workers: options.Workers = None,
-    reading: Reading = AS_IT_IS,
-    quiet: options.Quiet = False,
-    as_json: options.Json = False,
+    job: options.Job = options.AS_IT_IS,
 ) -> None:
     """Fit a model on the normal rows of a table and save it.
 
@@ -88,53 +73,46 @@ def fit(
     from ptad.cli.settings import gather, on_cluster, parse_names, parse_pairs, parse_rate
     from ptad.jobs.fit import fit_table
 
-    set_up_logging(quiet)
+    learn = None
+    if on_cluster(engine, address, workers):
+        from ptad.jobs.ray.training import cluster_learner
+
+        learn = cluster_learner(out, address, workers)
     parameters = gather(
         config,
         parse_pairs(set_, "--set", "GROUP.SETTING=VALUE, such as local_reconstruction.ridge=0.1"),
         {
             "preset": preset,
-            "false_alarm_rate": parse_rate(false_alarm_rate),
-            "device": device,
+            "false_alarm_rate": parse_rate(job.false_alarm_rate),
+            "device": job.device,
             "random_state": seed,
-            "missing": reading.missing or None,
+            "missing": job.missing or None,
             "drop": parse_names(drop) or None,
             "only": parse_names(only) or None,
             "types": parse_pairs(type_, "--type", "COLUMN=TYPE, such as zip=categorical"),
-            "decimal": reading.decimal,
-            "thousands": reading.thousands,
-            "strict": reading.strict or None,
-            "verbose": 0 if quiet else None,
+            "decimal": job.decimal,
+            "thousands": job.thousands,
+            "strict": job.strict or None,
+            "verbose": 0 if job.quiet else None,
         },
     )
     summary = fit_table(
-        reading.source(table, db, query),
+        job.source(table, db, query),
         out,
         parameters,
         label=label,
         normal=normal or (),
         max_rows=max_rows,
-        encoding=reading.encoding,
+        encoding=job.encoding,
         checkpoint=checkpoint,
-        bad_cells=reading.bad_cells,
-        reading=lambda: rows_progress("reading", quiet),
-        learn=_cluster(out, address, workers) if on_cluster(engine, address, workers) else None,
+        bad_cells=job.bad_cells,
+        reading=job.reading,
+        learn=learn,
     )
-    if as_json:
+    if job.as_json:
         print_json(summary)
-    elif not quiet:
-        print_pairs(summary_lines(summary, label, listed=reading.bad_cells), f"Model saved in {safe(summary['model'])}")
-
-
-def _cluster(out: Path, address: str | None, workers: int | None) -> Learn:
-    """Return what trains on a cluster; torch and Ray are imported when there is something to train."""
-
-    def learn(detector: Any, rows: Any, checkpoint: Path | None) -> Any:
-        from ptad.jobs.ray.training import cluster_learner
-
-        return cluster_learner(out, address, workers)(detector, rows, checkpoint)
-
-    return learn
+    elif not job.quiet:
+        print_pairs(summary_lines(summary, label, listed=job.bad_cells), f"Model saved in {safe(summary['model'])}")
 
 
 def summary_lines(

@@ -8,10 +8,7 @@ from ptad.cli import options
 from ptad.cli.console import on_command_line, print_json, print_pairs, rate, safe
 
 EXAMPLES = """
-[bold]Examples[/bold]
-
 ptad info model
-
 ptad info model --json
 """
 

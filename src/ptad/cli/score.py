@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import bad_cell_line, plural, print_json, rate, rows_progress, safe, set_up_logging
-from ptad.cli.reading import AS_IT_IS, Reading, with_reading
-from ptad.errors import SettingError
+from ptad.cli.console import bad_cell_line, plural, print_json, rate, safe
 
 if TYPE_CHECKING:
     from ptad.jobs.score import ScoreSummary
@@ -18,23 +16,16 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 10
 
 EXAMPLES = """
-[bold]Examples[/bold]
-
 ptad score model new.csv --out scored.csv
-
 ptad score model 'days/*.parquet' --out scored.parquet --explain 3
-
 cat new.csv | ptad score model - --only-scores > scores.csv
-
 ptad score model --db postgresql://me@host/shop --query 'SELECT * FROM orders' --into scored_orders
-
 ptad score model 'days/*.parquet' --engine ray --address 10.0.0.1:6379 --out scored
-
 A run that was killed resumes when the same command is given again.
 """
 
 
-@with_reading
+@options.with_job
 def score(
     model: options.Model,
     table: options.OptionalTable = None,
@@ -65,51 +56,37 @@ def score(
         bool, typer.Option("--append/--only-scores", help="Write the table's own columns too, or the new ones only.")
     ] = True,
     prefix: Annotated[str, typer.Option("--prefix", help="Put before the names of the new columns.")] = "",
-    false_alarm_rate: options.Rate = None,
-    device: options.Device = "auto",
-    reading: Reading = AS_IT_IS,
     batch_rows: Annotated[
         int | None, typer.Option("--batch-rows", min=1, help="Rows scored and kept at a time.", hidden=True)
     ] = None,
-    quiet: options.Quiet = False,
-    as_json: options.Json = False,
+    job: options.Job = options.AS_IT_IS,
 ) -> None:
     """Add the columns score, p_value and anomaly to a table of any size."""
-    from ptad.cli.settings import on_cluster, parse_rate, parse_target
-    from ptad.jobs.score import score_table
+    from ptad.cli.settings import check_output, on_cluster
 
-    set_up_logging(quiet)
-    source = reading.source(table, db, query)
-    rows_on_stdout = out is None and into is None
-    cluster = on_cluster(engine, address, workers)
-    if cluster and out is None:
-        raise SettingError("--engine ray writes a folder of Parquet files. Name it with --out.")
-    with rows_progress("scoring", quiet) as progress:
-        settings: dict[str, Any] = {
-            "explain": explain,
-            "append": append,
-            "prefix": prefix,
-            "false_alarm_rate": parse_rate(false_alarm_rate),
-            "device": device,
-            "batch_rows": batch_rows,
-            "progress": progress,
-            **reading.job,
-        }
+    source, cluster = job.source(table, db, query), on_cluster(engine, address, workers)
+    check_output(out, db, into, cluster)
+    columns = {"explain": explain, "append": append, "prefix": prefix, "batch_rows": batch_rows}
+    with job.scoring() as settings:
+        settings |= columns
         if into is not None:
             from ptad.jobs.database import score_into
 
-            summary = score_into(model, source, *parse_target(db, into, out), replace=replace, **settings)
+            summary = score_into(model, source, str(db), into, replace=replace, **settings)
         elif cluster:
             from ptad.jobs.ray.scoring import score_on_cluster
 
             summary = score_on_cluster(model, source, str(out), address=address, workers=workers, **settings)
         else:
+            from ptad.jobs.score import score_table
+
             summary = score_table(model, source, "-" if out is None else out, **settings)
-    if as_json:
+    rows_on_stdout = out is None and into is None
+    if job.as_json:
         print_json(summary.to_json(), err=rows_on_stdout)  # standard output belongs to the rows
-    elif not quiet:
-        for line in summary_lines(summary, None if rows_on_stdout else summary.out, reading.bad_cells):
-            typer.echo(line, err=True)
+    else:
+        for line in summary_lines(summary, None if rows_on_stdout else summary.out, job.bad_cells):
+            job.say(line)
 
 
 def summary_lines(summary: ScoreSummary, out: str | None, listed: Path | None = None) -> list[str]:

@@ -11,16 +11,10 @@ from ptad.cli import options
 from ptad.cli.console import set_up_logging
 
 EXAMPLES = """
-[bold]Examples[/bold]
-
 ptad serve
-
 ptad serve model --port 9000
-
 ptad serve models/a models/b --store /var/lib/ptad
-
 PTAD_TOKEN=... ptad serve --host 0.0.0.0 --store /var/lib/ptad
-
 Then open http://127.0.0.1:8000, or: curl http://127.0.0.1:8000/v1/models
 """
 
@@ -48,7 +42,7 @@ def serve(
             show_envvar=True,
         ),
     ] = None,
-    device: options.Device = "auto",
+    device: options.Device = None,
     max_upload: Annotated[
         int, typer.Option("--max-upload", min=1, help="Largest upload, in MiB.", metavar="MIB")
     ] = 1024,
@@ -82,7 +76,7 @@ def serve(
             host=host,
             port=port,
             token=token or None,
-            device=device,
+            device=device or "auto",
             grace_seconds=grace,
             limits=limits,
         )

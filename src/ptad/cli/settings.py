@@ -28,13 +28,14 @@ def parse_rate(text: str | None) -> float | str | None:
     return value
 
 
-def parse_target(db: str | None, into: str, out: Path | None) -> tuple[str, str]:
-    """Return the database and the table to write to."""
-    if out is not None:
+def check_output(out: Path | None, db: str | None, into: str | None, cluster: bool) -> None:
+    """Raise if it is not clear where scores go."""
+    if into is not None and out is not None:
         raise SettingError("Give --out FILE or --into TABLE, not both.")
-    if db is None:
+    if into is not None and db is None:
         raise SettingError("--into needs a database. Name it with --db or in the variable PTAD_DB.")
-    return db, into
+    if cluster and out is None:
+        raise SettingError("--engine ray writes a folder of Parquet files. Name it with --out.")
 
 
 def on_cluster(engine: str, address: str | None, workers: int | None) -> bool:

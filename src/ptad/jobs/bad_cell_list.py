@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,11 +10,10 @@ from typing import Any
 
 from ptad.errors import DataError, SettingError
 from ptad.files import NewFile, OutputLock, refused
-from ptad.tables.bad_cells import BadCell, BadCells
+from ptad.tables.bad_cells import BadCell
 from ptad.tables.places import Places
 
 COLUMNS = ("row", "column", "value", "reason")
-LIST = b"ptad.bad_cells"  # where the result of a batch carries its list, in the metadata of its schema
 
 
 class BadCellList:
@@ -48,11 +46,10 @@ def check_list(path: Path | None, places: Places, out: Any = None) -> None:
     if str(path).startswith("/dev/") or (path.exists() and not path.resolve().is_file()):
         # a file takes the place of what is there: a folder or a device such as /dev/stdout must stay what it is
         raise SettingError(f"The list of bad cells, {path}, is not a file. Name a CSV file to write to.")
-    target = path.resolve()
-    if any(target == Path(label).resolve() for label, _, _ in places.files if label):
-        raise SettingError(f"The list of bad cells, {path}, is the table itself. Name another file to write to.")
-    if out is not None and target == Path(out).resolve():
-        raise SettingError(f"The list of bad cells, {path}, is the output itself. Name another file to write to.")
+    taken = {} if out is None else {Path(out).resolve(): "the output"}
+    taken |= {Path(label).resolve(): "the table" for label, _, _ in places.files if label}
+    if what := taken.get(path.resolve()):
+        raise SettingError(f"The list of bad cells, {path}, is {what} itself. Name another file to write to.")
 
 
 @contextmanager
@@ -67,10 +64,10 @@ def bad_cell_list(path: Path | None, places: Places, out: Any = None) -> Iterato
         return
     check_list(path, places, out)
     target, name = path.resolve(), f"The list of bad cells, {path},"  # of a link, what it points to is replaced
+    new = NewFile(target)
     with refused(name, DataError):
         lock = OutputLock(target)
     with lock:
-        new = NewFile(target)
         try:
             with refused(name, DataError):
                 file = new.temporary.open("w", encoding="utf-8", errors="replace", newline="")
@@ -85,13 +82,3 @@ def bad_cell_list(path: Path | None, places: Places, out: Any = None) -> Iterato
                 new.finish()
         finally:
             new.discard()
-
-
-def to_bytes(bad: BadCells) -> bytes:
-    """Return the cells in a compact form, to be kept beside the scores of a batch."""
-    return json.dumps([[c.row, c.column, c.value, c.shown, c.what] for c in bad]).encode()
-
-
-def from_bytes(blob: bytes) -> list[BadCell]:
-    """Read back what :func:`to_bytes` wrote."""
-    return [BadCell(*cell) for cell in json.loads(blob)]

@@ -1,20 +1,25 @@
-"""A model from its folder, and the batches of a table as the model takes them."""
+"""A saved model and a table that is open for it: what every job that scores begins with, and its batches."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from ptad.jobs.bad_cell_list import bad_cell_list
+from ptad.jobs.resume import PartStore
+from ptad.jobs.scored_batch import ScoredBatch, score_batch
 from ptad.messages import Message, Option
 from ptad.model import Model
 from ptad.table_model import TableModel, no_threshold
-from ptad.tables import Query, TableScan, scan_table
-from ptad.tables.reading import as_source
+from ptad.tables import Query, scan_table
+from ptad.tables.places import located
+from ptad.tables.reading import TableSource, as_source
 
 if TYPE_CHECKING:
     from ptad.estimator import PTAD
@@ -25,6 +30,118 @@ _CELLS_PER_BATCH = 2**19  # a batch takes seconds, not minutes: that much work i
 _MOST_ROWS = 16384
 
 AnyModel = TypeVar("AnyModel", bound=TableModel)
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOptions:
+    """How a table is scored with a model, whatever comes of it.
+
+    Parameters
+    ----------
+    false_alarm_rate : float or "auto", optional
+        Another target rate than the model's.
+    device : str
+        Where the model runs.
+    encoding : str
+        Encoding of text files.
+    missing : sequence of str
+        Text that counts as missing, beside that of the model.
+    strict : bool
+        Whether a cell that cannot be read is an error; otherwise it counts as missing.
+    bad_cells : path, optional
+        A CSV file that lists such cells.
+    batch_rows : int, optional
+        Rows scored and kept at a time; by default few enough for constant memory on wide tables.
+    progress : callable(rows_done, rows_in_all or None), optional
+        Called after every batch.
+    """
+
+    false_alarm_rate: float | str | None = None
+    device: str = "auto"
+    encoding: str = "utf-8"
+    missing: Sequence[str] = ()
+    strict: bool = False
+    bad_cells: Path | None = None
+    batch_rows: int | None = None
+    progress: Progress | None = None
+
+
+class TableJob:
+    """A model, and a table that is open for it.
+
+    Parameters
+    ----------
+    model_folder : path
+        A saved model.
+    source : path, folder, glob, "-", TableSource or Query
+        The table, as for :func:`ptad.tables.scan_table`.
+    options : JobOptions
+    device : str, optional
+        Where the model runs in this process, if not where the options say.
+    label : str, optional
+        The label column, which the model need not know.
+    """
+
+    def __init__(
+        self,
+        model_folder: str | Path,
+        source: Any,
+        options: JobOptions,
+        *,
+        device: str | None = None,
+        label: str | None = None,
+    ) -> None:
+        self.wish, self._options = as_source(source), options
+        self.model = model_for(self.wish, model_folder, options, device)
+        self.step = options.batch_rows or rows_per_batch(self.model)
+        self.scan = scan_table(source, batch_rows=self.step, encoding=options.encoding, schema=self.model.schema_)
+        # a model of an array takes columns by place
+        self.known_names = known_names(self.model, self.scan.schema.names, label)
+        self._warned = {label}  # columns of which no more is said
+
+    def scored(
+        self, explain: int = 0, *, store: PartStore | None = None, keep: bool = False, out: Any = None
+    ) -> Generator[tuple[int, pa.RecordBatch, ScoredBatch], None, None]:
+        """Yield (number of the first row, batch, what scoring says of it), and list the cells that cannot be read.
+
+        ``explain`` columns are named per row. What an interrupted run has left in the ``store`` is not scored again;
+        ``keep`` says whether new results go there. The list of cells must not take the place of ``out``.
+        """
+        model, scan, options, start = self.model, self.scan, self._options, 0
+        with bad_cell_list(options.bad_cells, scan.places, out) as listed:
+            for batch in scan:
+                self._say_changed_constants(batch)
+                kept = None if store is None else store.get(start, batch.num_rows)
+                if kept is None:
+                    with located(scan.places.after(start)):
+                        scored = score_batch(model, batch.select(self.known_names), explain, strict=options.strict)
+                    if store is not None and keep:
+                        store.put(start, scored.to_batch())
+                else:
+                    scored = ScoredBatch.from_batch(kept, model.schema_)
+                listed.add(scored.bad, start)
+                yield start, batch, scored
+                start += batch.num_rows
+                if options.progress is not None:
+                    options.progress(start, scan.n_rows)
+
+    def _say_changed_constants(self, batch: pa.RecordBatch) -> None:
+        """Warn once of each column that is excluded since it never varied, and now does."""
+        schema = self.model.schema_
+        for name, value in schema.changed_constants(batch).items():
+            if name not in self._warned:
+                self._warned.add(name)
+                found = f"column {name!r} is excluded ({schema.excluded[name]}) but now holds {value!r}."
+                logger.warning(Message(found, "To use it, fit again with {}.", (Option("types", (name, "TYPE")),)))
+
+
+def model_for(wish: TableSource, folder: str | Path, options: JobOptions, device: str | None = None) -> Model:
+    """Load a model for a table; it reads numbers with the signs that the source names, if any."""
+    changes = {"false_alarm_rate": options.false_alarm_rate, "missing": options.missing}
+    model = load_light(folder, device=device or options.device, **changes)
+    model.schema_ = model.schema_.with_signs(wish.decimal, wish.thousands)
+    return model
 
 
 def load_model(folder: str | Path, *, device: str = "auto", **changes: Any) -> PTAD:
@@ -51,13 +168,6 @@ def is_read_again(source: Any) -> bool:
     return not any(isinstance(part, Query) or str(part) == "-" for part in parts)
 
 
-def scan_for(model: TableModel, source: Any, *, batch_rows: int, encoding: str) -> TableScan:
-    """Open a table for a model, which from now on reads numbers with the signs that the source names, if any."""
-    wish = as_source(source)
-    model.schema_ = model.schema_.with_signs(wish.decimal, wish.thousands)
-    return scan_table(source, batch_rows=batch_rows, encoding=encoding, schema=model.schema_)
-
-
 def decision_of(model: TableModel) -> tuple[float, float]:
     """Return (threshold, false-alarm rate): rows with a score above the threshold are flagged."""
     if model.detector_.calibration is None:
@@ -72,26 +182,8 @@ def rows_per_batch(model: TableModel) -> int:
     return size if together is None else -(-size // together) * together
 
 
-def known_batches(model: TableModel, scan: TableScan) -> Iterator[tuple[int, pa.RecordBatch, pa.RecordBatch]]:
-    """Yield (number of the first row, batch, the part of the batch that the model knows).
-
-    Columns that the model does not know are named once; a model of an array takes columns by place.
-    """
-    names = known_names(model, scan.schema.names)
-    start = 0
-    said: set[str] = set()
-    for batch in scan:
-        for name, value in model.schema_.changed_constants(batch).items():
-            if name not in said:
-                said.add(name)
-                found = f"column {name!r} is excluded ({model.schema_.excluded[name]}) but now holds {value!r}."
-                logger.warning(Message(found, "To use it, fit again with {}.", (Option("types", (name, "TYPE")),)))
-        yield start, batch, batch.select(names)
-        start += batch.num_rows
-
-
-def known_names(model: TableModel, names: list[str], *, say: bool = True) -> list[str]:
-    """Return those of the columns that the model knows, and ``say`` in the log which ones it does not.
+def known_names(model: TableModel, names: list[str], label: str | None = None) -> list[str]:
+    """Return those of the columns that the model knows, and name in the log those that it does not but for a label.
 
     A column that it needs and the table does not have is an error.
     """
@@ -99,7 +191,7 @@ def known_names(model: TableModel, names: list[str], *, say: bool = True) -> lis
     if model.schema_.from_array:
         return names
     inputs = set(model.schema_.inputs)
-    extra = [n for n in names if n not in inputs]
-    if extra and say:
+    extra = [n for n in names if n not in inputs and n != label]
+    if extra:
         logger.warning("columns that were not there in training are ignored: %s", ", ".join(map(repr, extra)))
     return [n for n in names if n in inputs]

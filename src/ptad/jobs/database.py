@@ -15,7 +15,6 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
@@ -27,6 +26,12 @@ from ptad.tables.database import Database, driver, quoted
 
 _REACH = "Check the address, the user and the password, and that the server is running."
 _UNTOUCHED = "The database is unchanged. Remove the cause and run the command again."
+_IS_TABLE = {
+    "sqlite": "SELECT type = 'table' FROM sqlite_master WHERE lower(name) = lower(?)",
+    "duckdb": "SELECT table_type = 'BASE TABLE' FROM information_schema.tables WHERE lower(table_name) = lower(?) "
+    "AND lower(table_schema) = lower(?)",
+    "postgresql": "SELECT relkind IN ('r', 'p') FROM pg_catalog.pg_class WHERE oid = to_regclass($1)",
+}
 _NAME = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
 
@@ -121,21 +126,10 @@ class Target:
 
     def _kind(self, session: Session) -> bool | None:
         """True for a table, False for anything else of that name, None if the name is free."""
-        if self.database.kind == "sqlite":
-            found = session.run("SELECT type FROM sqlite_master WHERE lower(name) = lower(?)", (self.name,))
-            return found[0][0] == "table" if found else None
-        if self.database.kind == "duckdb":
-            found = session.run(
-                "SELECT table_type FROM information_schema.tables WHERE lower(table_name) = lower(?) "
-                "AND lower(table_schema) = lower(?)",
-                (self.name, self.schema or "main"),
-            )
-            return found[0][0] == "BASE TABLE" if found else None
-        found = session.run(
-            "SELECT relkind::text FROM pg_catalog.pg_class WHERE oid = to_regclass($1)",
-            (path_of(self.schema, self.name),),
-        )
-        return found[0][0] in ("r", "p") if found else None
+        kind = self.database.kind
+        names = {"sqlite": (self.name,), "duckdb": (self.name, self.schema or "main")}
+        found = session.run(_IS_TABLE[kind], names.get(kind, (path_of(self.schema, self.name),)))
+        return bool(found[0][0]) if found else None
 
 
 class Session:
@@ -179,9 +173,7 @@ class Session:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # a transaction that was not committed ends with its connection; one that is lost cannot be closed either
         for close in (self._cursor.close, self._connection.close):
             with contextlib.suppress(Exception):

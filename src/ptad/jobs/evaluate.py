@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ptad.jobs.batches import decision_of, rows_per_batch, scan_for
+from ptad.jobs.batches import JobOptions, TableJob, decision_of
 from ptad.jobs.labels import check_label, check_named, is_anomaly
-from ptad.jobs.scored_batch import CellCounts, scored_batches
+from ptad.jobs.scored_batch import CellCounts
 from ptad.jobs.training_table import TrainingTable
-from ptad.table_model import TableModel
 
 logger = logging.getLogger("ptad")
 
@@ -111,29 +110,25 @@ def exact_interval(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[f
 
 
 def evaluate_table(
-    model: TableModel,
+    model_folder: str | Path,
     source: Any,
     *,
     label: str,
     normal: Sequence[str] = (),
     anomaly: Sequence[str] = (),
-    encoding: str = "utf-8",
-    strict: bool = False,
-    bad_cells: Path | None = None,
-    progress: Callable[[int, int | None], None] | None = None,
+    **options: Any,
 ) -> Evaluation:
     """Score a labelled table batch by batch and compare scores with labels; only scores and labels are kept in memory.
 
-    Without ``normal`` and ``anomaly``, the label must be 0/1 or false/true, with 1 and true for anomalies. ``strict``
-    and ``bad_cells`` are those of :func:`ptad.jobs.score.score_table`.
+    Without ``normal`` and ``anomaly``, the label must be 0/1 or false/true, with 1 and true for anomalies. The options
+    are those of :class:`ptad.jobs.batches.JobOptions`.
     """
-    threshold, target = decision_of(model)
-    scan = scan_for(model, source, batch_rows=rows_per_batch(model), encoding=encoding)
-    check_label(label, scan.schema.names, scan.label)
+    job = TableJob(model_folder, source, JobOptions(**options), label=label)
+    model, decision = job.model, decision_of(job.model)
+    check_label(label, job.scan.schema.names, job.scan.label)
     scores, marks, labels = [], [], []
     training, cells = TrainingTable(model.detector_.reference), CellCounts.none(model.schema_)
-    batches = scored_batches(model, scan, strict=strict, bad_cells=bad_cells, progress=progress)
-    for _, batch, scored in batches:
+    for _, batch, scored in job.scored():
         marks.append(is_anomaly(batch.column(label), normal, anomaly, label))
         labels.append(pc.unique(batch.column(label)))
         scores.append(scored.columns["score"].to_numpy())
@@ -144,9 +139,8 @@ def evaluate_table(
     found = pa.chunked_array(labels).combine_chunks()
     check_named(found, normal, label, "normal")
     check_named(found, anomaly, label, "anomaly")
-    figures = compare(np.concatenate(scores), np.concatenate(marks), threshold, target)
     return replace(
-        figures,
+        compare(np.concatenate(scores), np.concatenate(marks), *decision),
         training_table=training.is_it,
         bad_cells=int(cells.bad.sum()),
         columns_with_bad_cells=cells.bad_columns,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -21,11 +21,11 @@ from ptad.errors import BundleError, SettingError
 from ptad.estimator import PTAD
 from ptad.jobs.bad_cell_list import bad_cell_list, check_list
 from ptad.jobs.batches import known_names
-from ptad.jobs.sampling import MAX_ROWS, Progress, Sample, training_rows
+from ptad.jobs.sampling import Progress, Sample, training_rows
 from ptad.paper.settings import NetworkSettings
 from ptad.sklearn_detector import check_parameters
 from ptad.storage import MANIFEST
-from ptad.tables import BadCellsWarning
+from ptad.tables import BadCellsWarning, Schema
 from ptad.tables.places import Places, located
 from ptad.tables.reading import as_source
 
@@ -42,94 +42,87 @@ def fit_table(
     parameters: Mapping[str, Any],
     *,
     label: str | None = None,
-    normal: Sequence[str] = (),
-    max_rows: int = MAX_ROWS,
-    encoding: str = "utf-8",
     checkpoint: Path | None = None,
     bad_cells: Path | None = None,
     reading: Reading = nullcontext,
     learn: Learn | None = None,
+    **rows: Any,
 ) -> dict[str, Any]:
     """Fit a model on the (normal) rows of a table, save it as a folder, and return a summary as plain JSON.
 
     ``parameters`` are those of :class:`ptad.PTAD`. The checkpoint, if any, is removed once the model is saved.
-    ``bad_cells`` is a CSV file that lists the cells that could not be read and count as missing.
-    ``reading`` opens the display of the rows read, which is closed before training shows its own. ``learn`` takes an
-    unfitted detector, the rows and the checkpoint, and returns a fitted one: it is for terms that are trained, and
-    without such a term, as without ``learn``, the model is fitted on this machine.
+    ``bad_cells`` is a CSV file that lists the cells that could not be read and count as missing. ``label`` and ``rows``
+    (``normal``, ``max_rows`` and ``encoding``) are those of :func:`ptad.jobs.sampling.training_rows`. ``reading`` opens
+    the display of the rows read, which is closed before training shows its own. ``learn`` takes an unfitted detector,
+    the rows and the checkpoint, and returns a fitted one: it is for terms that are trained, and without such a term, as
+    without ``learn``, the model is fitted on this machine.
     """
     target = Path(out)
     check_target(target)
     detector = checked_detector(parameters)
-    wish = as_source(source)
-    source = replace(wish, decimal=detector.decimal, thousands=detector.thousands)
+    source = replace(as_source(source), decimal=detector.decimal, thousands=detector.thousands)
     seed = detector.random_state if isinstance(detector.random_state, int) else 0
-    rows = {"label": label, "normal": normal, "max_rows": max_rows, "encoding": encoding}
-    sample = _read(source, reading, bad_cells, seed=seed, missing=tuple(detector.missing), **rows)
-    if label is not None:
-        detector.set_params(**_without_label(detector, label))
+    sample = _read(source, reading, bad_cells, label=label, seed=seed, missing=tuple(detector.missing), **rows)
+    if label is not None:  # it is no feature: it is dropped, so that tables that carry it are scored without a word
+        only = None if detector.only is None else tuple(name for name in detector.only if name != label)
+        detector.set_params(drop=(*detector.drop, label), only=only)
     if learn is not None and not is_trained(detector):
         logger.warning("the preset %r has nothing to train on a cluster: fitting on this machine", detector.preset)
         learn = None
     with _located(sample.places):
-        detector = (learn or _fit)(detector, sample.table, checkpoint)
+        if learn is None:
+            detector.fit(sample.table, checkpoint=checkpoint)
+        else:
+            detector = learn(detector, sample.table, checkpoint)
     if label is not None:
         detector.schema_.excluded[label] = "label column"
-    bad = _listed(detector, sample.table, sample.places, bad_cells)
-    detector.save(target)
+    found = _saved(detector, detector.schema_, target, sample, sample.table, bad_cells)
     if checkpoint is not None:
         _remove_checkpoint(checkpoint)
-    return _summary(detector, target, sample, bad)
+    return found
 
 
-def update_table(
-    model: str | os.PathLike[str], source: Any, out: str | os.PathLike[str], **options: Any
-) -> dict[str, Any]:
-    """Let a saved model take in the (normal) rows of a table, save it, and return a summary.
-
-    ``out`` may be the folder of the model itself, which is replaced as a whole once the new one is complete. The
-    options are those of :func:`recalibrate_table`.
-    """
-    return _renew(PTAD.update, model, source, out, **options)
-
-
-def recalibrate_table(
-    model: str | os.PathLike[str], source: Any, out: str | os.PathLike[str], **options: Any
-) -> dict[str, Any]:
-    """Take the threshold of a saved model from the (normal) rows of a table, save it, and return a summary.
-
-    Parameters
-    ----------
-    model, out : path
-        The model, and where it is saved: the same folder, or another one.
-    source
-        The table, as for :func:`ptad.tables.scan_table`.
-    **options
-        ``label``, ``normal``, ``max_rows``, ``encoding``, ``bad_cells`` and ``reading`` as in :func:`fit_table`;
-        ``device``, ``strict`` and ``verbose`` as in :class:`ptad.PTAD`; ``missing``, text that counts as missing
-        beside that of the model; ``false_alarm_rate``, the target rate from now on.
-    """
-    return _renew(PTAD.recalibrate, model, source, out, **options)
-
-
-def _renew(
-    change: Callable[[PTAD, pa.Table], PTAD],
+def renew_table(
+    change: Literal["update", "recalibrate"],
     model: str | os.PathLike[str],
     source: Any,
     out: str | os.PathLike[str],
     *,
     label: str | None = None,
-    normal: Sequence[str] = (),
     false_alarm_rate: float | str | None = None,
-    max_rows: int = MAX_ROWS,
-    encoding: str = "utf-8",
     missing: Sequence[str] = (),
     strict: bool = False,
     bad_cells: Path | None = None,
     device: str = "auto",
     verbose: int = 1,
     reading: Reading = nullcontext,
+    **rows: Any,
 ) -> dict[str, Any]:
+    """Let a saved model take in the (normal) rows of a table, or take its threshold from them; save it.
+
+    Parameters
+    ----------
+    change : "update" or "recalibrate"
+        The method of :class:`ptad.PTAD`.
+    model, out : path
+        The model, and where it is saved: another folder, or the same one, which is replaced as a whole once the new
+        one is complete.
+    source
+        The table, as for :func:`ptad.tables.scan_table`.
+    false_alarm_rate : float or "auto", optional
+        The target rate from now on.
+    missing : sequence of str
+        Text that counts as missing beside that of the model.
+    strict, device, verbose
+        As in :class:`ptad.PTAD`.
+    label, bad_cells, reading, **rows
+        As in :func:`fit_table`.
+
+    Returns
+    -------
+    dict
+        A summary, as of :func:`fit_table`.
+    """
     target = Path(out)
     check_target(target)
     detector = PTAD.load(model, device=device)
@@ -143,18 +136,14 @@ def _renew(
     wish, own = as_source(source), detector.schema_
     detector.schema_ = own.with_signs(wish.decimal, wish.thousands)
     known = detector.schema_.with_missing(missing)
-    rows = {"label": label, "normal": normal, "max_rows": max_rows, "encoding": encoding}
-    sample = _read(source, reading, bad_cells, missing=known.missing, schema=known, **rows)
+    sample = _read(source, reading, bad_cells, label=label, missing=known.missing, schema=known, **rows)
     table = sample.table
-    if label is not None and label not in detector.schema_.names:
+    if label is not None and label not in own.names:
         table = table.drop_columns([label])  # it has done its work: no word about an unknown column
     table = table.select(known_names(detector, table.column_names))
     with _located(sample.places):
-        change(detector, table)
-    bad = _listed(detector, table, sample.places, bad_cells)
-    detector.schema_ = own  # other signs are those of these rows, not of the model
-    detector.save(target)
-    return _summary(detector, target, sample, bad)
+        getattr(detector, change)(table)
+    return _saved(detector, own, target, sample, table, bad_cells)  # other signs are those of these rows
 
 
 def _read(source: Any, reading: Reading, bad_cells: Path | None, **options: Any) -> Sample:
@@ -173,22 +162,20 @@ def _located(places: Places) -> Iterator[None]:
         yield
 
 
-def _listed(detector: PTAD, table: pa.Table, places: Places, path: Path | None) -> dict[str, int]:
-    """List the cells that could not be read, and return how many of them each column has."""
-    bad = detector.schema_.bad_cells(table)
-    with bad_cell_list(path, places) as listed:
-        listed.add(bad, places=places)
-    return bad.counts
-
-
 def is_trained(detector: PTAD) -> bool:
     """Whether a term of the detector is trained step by step, which is what a cluster can share."""
     return any(isinstance(term, NetworkSettings) for term in make_config(detector.preset, detector.config).terms)
 
 
-def _summary(detector: PTAD, target: Path, sample: Sample, bad: dict[str, int]) -> dict[str, Any]:
-    """What was read, and what came of it, as plain JSON."""
-    schema = detector.schema_
+def _saved(
+    detector: PTAD, schema: Schema, target: Path, sample: Sample, table: pa.Table, bad_cells: Path | None
+) -> dict[str, Any]:
+    """List the cells that could not be read, save the model with this schema, and return what came of it."""
+    bad = detector.schema_.bad_cells(table)
+    with bad_cell_list(bad_cells, sample.places) as listed:
+        listed.add(bad, places=sample.places)
+    detector.schema_ = schema
+    detector.save(target)
     calibration = detector.detector_.calibration
     return {
         "model": str(target),
@@ -202,17 +189,13 @@ def _summary(detector: PTAD, target: Path, sample: Sample, bad: dict[str, int]) 
         "features": len(schema.features),
         "excluded": dict(schema.excluded),
         "notes": [note.to_json() for note in schema.notes],
-        "bad_cells": sum(bad.values()),
-        "columns_with_bad_cells": bad,
+        "bad_cells": sum(bad.counts.values()),
+        "columns_with_bad_cells": bad.counts,
         "reference_rows": len(detector.detector_.reference),
         "calibration_rows": 0 if calibration is None else len(calibration.scores),
         "false_alarm_rate": None if calibration is None else detector.false_alarm_rate_,
         "threshold": None if calibration is None else -detector.offset_,
     }
-
-
-def _fit(detector: PTAD, rows: pa.Table, checkpoint: Path | None) -> PTAD:
-    return detector.fit(rows, checkpoint=checkpoint)
 
 
 def checked_detector(parameters: Mapping[str, Any]) -> PTAD:
@@ -238,15 +221,6 @@ def check_target(target: Path) -> None:
     except OSError as error:
         reason = error.strerror or error
         raise BundleError(f"The model cannot be written to '{target}': {reason}. Name a writable folder.") from error
-
-
-def _without_label(detector: PTAD, label: str) -> dict[str, Any]:
-    """The label is no feature: it is dropped, so that tables that carry it are scored without a word."""
-    only = detector.only
-    return {
-        "drop": (*detector.drop, label),
-        "only": None if only is None else tuple(name for name in only if name != label),
-    }
 
 
 def _remove_checkpoint(folder: Path) -> None:

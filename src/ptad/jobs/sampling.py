@@ -69,7 +69,8 @@ def training_rows(
     it takes in.
     """
     if max_rows < 2:
-        raise SettingError(f"{max_rows} rows are too few to fit on.", "Give {} at least 2.", (Option("max_rows"),))
+        found = f"At least 2 rows are needed to fit on; the limit is {max_rows:,}."
+        raise SettingError(found, "Give {} at least 2.", (Option("max_rows"),))
     if (label is None) != (not normal):
         raise SettingError(
             "A label column and its normal values belong together.",
@@ -95,7 +96,9 @@ def training_rows(
     if label is not None and not reservoir.offered:
         raise DataError(
             f"{scan.label} has no normal rows: no value of the label column {label!r} is "
-            f"{' or '.join(map(repr, normal))}. Its values are: {listed(labels)}."
+            f"{' or '.join(map(repr, normal))}. Its values are: {listed(labels)}.",
+            "Name one of them with {}.",
+            (Option("normal"),),
         )
     table, numbers = reservoir.rows(scan.schema)
     sample = Sample(table, scan.places.picked(numbers), read, reservoir.offered)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,21 +13,17 @@ import pyarrow as pa
 
 from ptad._version import __version__
 from ptad.errors import BusyError, DataError, SettingError, UserError
-from ptad.jobs.bad_cell_list import LIST, bad_cell_list, from_bytes
-from ptad.jobs.batches import is_read_again, known_batches, load_light, rows_per_batch, scan_for
+from ptad.jobs.batches import JobOptions, TableJob, is_read_again
 from ptad.jobs.explain import why_fields
 from ptad.jobs.resume import PartStore
-from ptad.jobs.scored_batch import CELLS, CellCounts, score_batch
+from ptad.jobs.scored_batch import CellCounts
 from ptad.jobs.training_table import TrainingTable
 from ptad.messages import Option
 from ptad.table_model import TableModel
 from ptad.tables import TableWriter
-from ptad.tables.places import located
-from ptad.tables.reading import as_source
 
 logger = logging.getLogger("ptad")
 
-Progress = Callable[[int, int | None], None]
 MOST_EXPLAINED = 1000  # columns named per row: each adds five to the output
 
 
@@ -45,19 +41,14 @@ class ScoreSummary:
 
     @classmethod
     def of(
-        cls,
-        model: TableModel,
-        cells: CellCounts,
-        anomalies: int,
-        resumed: int,
-        out: str,
-        *,
-        training_table: bool = False,
+        cls, model: TableModel, cells: CellCounts, anomalies: int, resumed: int, out: Any, *, training_table: bool
     ) -> ScoreSummary:
-        """Return the summary of all rows that were counted."""
+        """Return the summary of all rows that were counted, and warn of columns in which nothing could be read."""
+        for message in cells.unread(model.schema_):
+            logger.warning(message)
         calibrated = model.detector_.calibration is not None
         rate = model.false_alarm_rate_ if calibrated else None
-        return cls(cells.rows, anomalies if calibrated else None, rate, resumed, out, cells, training_table)
+        return cls(cells.rows, anomalies if calibrated else None, rate, resumed, str(out), cells, training_table)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain types."""
@@ -65,9 +56,9 @@ class ScoreSummary:
         return {**own, **self.cells.to_json()}
 
 
-@dataclass(frozen=True)
-class ScoreOptions:
-    """How a table is scored, on this machine or on a cluster.
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(JobOptions):
+    """How a table is scored, on this machine, on a cluster or into a database.
 
     Parameters
     ----------
@@ -78,65 +69,27 @@ class ScoreOptions:
         Whether the table's own columns come along.
     prefix : str
         Put before the names of the added columns ``score``, ``p_value``, ``anomaly`` and ``why_...``.
-    false_alarm_rate : float or "auto", optional
-        Another target rate than the model's.
-    device : str
-        Where the model runs.
-    encoding : str
-        Encoding of text files.
-    missing : sequence of str
-        Text that counts as missing, beside that of the model.
-    strict : bool
-        Whether a cell that cannot be read is an error; otherwise it counts as missing.
-    bad_cells : path, optional
-        A CSV file that lists such cells.
-    batch_rows : int, optional
-        Rows scored and kept at a time; by default few enough for constant memory on wide tables.
-    progress : callable(rows_done, rows_in_all or None), optional
-        Called after every batch.
     """
 
     explain: int = 0
     append: bool = True
     prefix: str = ""
-    false_alarm_rate: float | str | None = None
-    device: str = "auto"
-    encoding: str = "utf-8"
-    missing: Sequence[str] = ()
-    strict: bool = False
-    bad_cells: Path | None = None
-    batch_rows: int | None = None
-    progress: Progress | None = None
 
 
-class ScoreJob:
-    """A model, a table that is open for it, and the columns of the output.
+class ScoreJob(TableJob):
+    """A model, a table that is open for it, and the columns of the output."""
 
-    Parameters
-    ----------
-    model_folder : path
-        A saved model.
-    source : path, folder, glob, "-" or Query
-        The table, as for :func:`ptad.tables.scan_table`.
-    options : ScoreOptions
-    device : str
-        Where the model runs in this process.
-    """
-
-    def __init__(self, model_folder: str | Path, source: Any, options: ScoreOptions, device: str) -> None:
+    def __init__(
+        self, model_folder: str | Path, source: Any, options: ScoreOptions, *, device: str | None = None
+    ) -> None:
         if not 0 <= options.explain <= MOST_EXPLAINED:
             raise SettingError(
                 f"{options.explain:,} columns cannot be explained in every row.",
                 f"Give {{}} a number from 0 to {MOST_EXPLAINED:,}.",
                 (Option("explain"),),
             )
-        self.options, self.wish = options, as_source(source)
-        self.model = load_light(
-            model_folder, device=device, false_alarm_rate=options.false_alarm_rate, missing=options.missing
-        )
-        self.step = options.batch_rows or rows_per_batch(self.model)
-        self.scan = scan_for(self.model, source, batch_rows=self.step, encoding=options.encoding)
-        self.added = added_schema(options.explain, options.prefix)
+        super().__init__(model_folder, source, options, device=device)
+        self.options, self.added = options, added_schema(options.explain, options.prefix)
         twice = [n for n in self.added.names if n in self.scan.schema.names] if options.append else []
         if twice:
             raise DataError(
@@ -170,7 +123,7 @@ def score_table(model_folder: str | Path, source: Any, out: str | Path, **option
     Parameters
     ----------
     model_folder, source
-        As for :class:`ScoreJob`.
+        As for :class:`ptad.jobs.batches.TableJob`.
     out : path or "-"
         The output; its suffix decides the format. It appears under its name when it is complete. A job that was
         killed goes on where it stopped when it is called again with the same arguments.
@@ -178,38 +131,26 @@ def score_table(model_folder: str | Path, source: Any, out: str | Path, **option
         Those of :class:`ScoreOptions`.
     """
     chosen = ScoreOptions(**options)
-    job = ScoreJob(model_folder, source, chosen, chosen.device)
-    model, scan, to_stdout = job.model, job.scan, str(out) == "-"
+    job = ScoreJob(model_folder, source, chosen)
+    model, to_stdout = job.model, str(out) == "-"
     keep = is_read_again(source) and not to_stdout  # otherwise there is nothing to go on with
-    if not to_stdout and any(Path(out).resolve() == s.path.resolve() for s in scan.sources):
+    if not to_stdout and any(Path(out).resolve() == s.path.resolve() for s in job.scan.sources):
         raise SettingError(f"{out} is the table itself. Name another file to write to.")
     store = None if to_stdout else PartStore(Path(out), job.belongs_to())
     anomalies = resumed = 0
     cells, training = CellCounts.none(model.schema_), TrainingTable(model.detector_.reference)
-    with _output(store, job.schema, keep=keep) as writer, bad_cell_list(chosen.bad_cells, scan.places, out) as listed:
-        for start, batch, known in known_batches(model, scan):
-            result = None if store is None else store.get(start, batch.num_rows)
-            if result is None:
-                with located(scan.places.after(start)):
-                    scored = score_batch(model, known, chosen.explain, strict=chosen.strict)
-                training.add(scored.encoded)
-                schema = job.added.with_metadata(scored.notes())
-                result = pa.RecordBatch.from_arrays(list(scored.columns.values()), schema=schema)
-                if store is not None and keep:
-                    store.put(start, result)
-            else:
-                resumed += result.num_rows
-            notes = result.schema.metadata
-            listed.add(from_bytes(notes[LIST]), start)
+    with (
+        _output(store, job.schema, keep=keep) as writer,
+        closing(job.scored(chosen.explain, store=store, keep=keep, out=out)) as batches,
+    ):
+        for _, batch, scored in batches:
             own = batch.columns if chosen.append else []
-            writer.write(pa.RecordBatch.from_arrays([*own, *result.columns], schema=job.schema))
-            cells += CellCounts.from_bytes(notes[CELLS], model.schema_)
-            anomalies += result.column(f"{chosen.prefix}anomaly").true_count
-            if chosen.progress is not None:
-                chosen.progress(cells.rows, scan.n_rows)
-    for message in cells.unread(model.schema_):
-        logger.warning(message)
-    return ScoreSummary.of(model, cells, anomalies, resumed, str(out), training_table=training.is_it)
+            writer.write(pa.RecordBatch.from_arrays([*own, *scored.columns.values()], schema=job.schema))
+            cells += scored.cells
+            anomalies += scored.anomalies
+            training.add(scored.encoded)
+            resumed += batch.num_rows if scored.encoded is None else 0
+    return ScoreSummary.of(model, cells, anomalies, resumed, out, training_table=training.is_it)
 
 
 def added_schema(explain: int, prefix: str = "") -> pa.Schema:
@@ -234,16 +175,12 @@ def _output(store: PartStore | None, schema: pa.Schema, *, keep: bool) -> Iterat
         with TableWriter(store.staging, schema, store.out) as writer:
             yield writer
         store.finish()
-    except BusyError:  # of the list of bad cells: what was scored before can be used again
-        store.discard() if store.is_empty() else store.close()
-        raise
-    except UserError:
-        store.discard()
-        raise
-    except BaseException:
-        if not keep or store.is_empty():
+    except BaseException as error:
+        # while another job has the list of bad cells, what was scored before stays of use
+        if store.is_empty() or not keep or (isinstance(error, UserError) and not isinstance(error, BusyError)):
             store.discard()
         else:
             store.close()
-            logger.warning("stopped: run the same command again to go on where it stopped")
+            if not isinstance(error, UserError):
+                logger.warning("stopped: run the same command again to go on where it stopped")
         raise

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -14,18 +13,16 @@ from numpy.typing import NDArray
 
 from ptad.errors import DataError
 from ptad.explanation import make_explanation
-from ptad.jobs.bad_cell_list import LIST, bad_cell_list, to_bytes
-from ptad.jobs.batches import known_batches
 from ptad.jobs.explain import why_columns
 from ptad.messages import Message
 from ptad.table_model import TableModel
-from ptad.tables import BadCells, Schema, TableScan
+from ptad.tables import BadCells, Schema
+from ptad.tables.bad_cells import BadCell
 from ptad.tables.notes import unread
-from ptad.tables.places import located
 from ptad.terms.base import cell_states
 
 Counts = NDArray[np.int64]
-CELLS = b"ptad.cells"  # where the result of a batch carries its counts, in the metadata of its schema
+CELLS, LIST = b"ptad.cells", b"ptad.bad_cells"  # what the result of a batch carries in the metadata of its schema
 
 
 @dataclass(frozen=True)
@@ -59,15 +56,9 @@ class CellCounts:
         """Count in encoded rows, (n_rows, n_features), of which ``bad`` cells could not be read."""
         counts = bad.counts if bad else {}
         missing, unseen = cell_states(encoded, schema.features)
-        return cls(
-            schema.names,
-            len(encoded),
-            int(missing.any(axis=1).sum()),
-            int(unseen.any(axis=1).sum()),
-            missing.sum(axis=0),
-            unseen.sum(axis=0),
-            np.array([counts.get(name, 0) for name in schema.names]),
-        )
+        rows = len(encoded), int(missing.any(axis=1).sum()), int(unseen.any(axis=1).sum())
+        n_bad = np.array([counts.get(name, 0) for name in schema.names])
+        return cls(schema.names, *rows, missing.sum(axis=0), unseen.sum(axis=0), n_bad)
 
     @classmethod
     def none(cls, schema: Schema) -> Self:
@@ -75,30 +66,28 @@ class CellCounts:
         return cls.of(np.empty((0, len(schema.features))), schema)
 
     def __add__(self, other: CellCounts) -> CellCounts:
-        return CellCounts(
-            self.names,
-            self.rows + other.rows,
-            self.rows_missing + other.rows_missing,
-            self.rows_unseen + other.rows_unseen,
-            self.missing + other.missing,
-            self.unseen + other.unseen,
-            self.bad + other.bad,
-        )
+        return CellCounts(self.names, *(a + b for a, b in zip(self._figures(), other._figures(), strict=True)))
+
+    def _figures(self) -> list[Any]:
+        return list(vars(self).values())[1:]
 
     @property
     def missing_columns(self) -> dict[str, int]:
         """Columns with missing values and how many rows lack them, the most frequent first."""
-        return _ranked(self.names, self.missing)
+        return self._ranked(self.missing)
 
     @property
     def unseen_columns(self) -> dict[str, int]:
         """Columns with unseen categories and how many rows hold one, the most frequent first."""
-        return _ranked(self.names, self.unseen)
+        return self._ranked(self.unseen)
 
     @property
     def bad_columns(self) -> dict[str, int]:
         """Columns with cells that cannot be read and how many, the most frequent first."""
-        return _ranked(self.names, self.bad)
+        return self._ranked(self.bad)
+
+    def _ranked(self, counts: Counts) -> dict[str, int]:
+        return {self.names[j]: int(counts[j]) for j in np.argsort(-counts, kind="stable") if counts[j]}
 
     def unread(self, schema: Schema) -> list[Message]:
         """Return a warning for each column in which no cell at all could be read: it says nothing about any row."""
@@ -118,24 +107,16 @@ class CellCounts:
 
     def to_bytes(self) -> bytes:
         """Return a compact form, to be kept beside the scores of a batch."""
-        figures = [self.rows, self.rows_missing, self.rows_unseen]
-        return json.dumps([*figures, *(c.tolist() for c in (self.missing, self.unseen, self.bad))]).encode()
+        return json.dumps([np.asarray(figure).tolist() for figure in self._figures()]).encode()
 
     @classmethod
     def from_bytes(cls, blob: bytes, schema: Schema) -> Self:
         """Read back what :meth:`to_bytes` wrote."""
         try:
-            rows, rows_missing, rows_unseen, *columns = json.loads(blob)
-            missing, unseen, bad = map(np.array, columns)
-            found = cls(schema.names, rows, rows_missing, rows_unseen, missing, unseen, bad)
+            figures = json.loads(blob)
+            return cls(schema.names, *figures[:3], *map(np.array, figures[3:]))
         except (ValueError, TypeError) as error:
             raise DataError(f"The counts kept beside the scores are damaged: {error}. Delete the output.") from error
-        return found
-
-
-def _ranked(names: tuple[str, ...], counts: Counts) -> dict[str, int]:
-    order = np.argsort(-counts, kind="stable")
-    return {names[j]: int(counts[j]) for j in order if counts[j]}
 
 
 @dataclass(frozen=True)
@@ -148,20 +129,42 @@ class ScoredBatch:
         Score, p-value and flag, and the strongest columns if asked for.
     cells : CellCounts
         What is missing or unseen.
-    bad : BadCells
+    bad : iterable of BadCell
         The cells that cannot be read.
-    encoded : ndarray of shape (n_rows, n_features)
-        The rows as the model sees them.
+    encoded : ndarray of shape (n_rows, n_features), optional
+        The rows as the model sees them; None for results of an earlier run.
     """
 
     columns: dict[str, pa.Array]
     cells: CellCounts
-    bad: BadCells
-    encoded: NDArray[np.float64]
+    bad: Iterable[BadCell]
+    encoded: NDArray[np.float64] | None
+
+    @property
+    def anomalies(self) -> int:
+        """How many rows are flagged."""
+        return int(self.columns["anomaly"].true_count)
 
     def notes(self) -> dict[bytes, bytes]:
         """Return counts and bad cells in a compact form, to be kept beside the scores."""
-        return {CELLS: self.cells.to_bytes(), LIST: to_bytes(self.bad)}
+        listed = json.dumps([[c.row, c.column, c.value, c.shown, c.what] for c in self.bad]).encode()
+        return {CELLS: self.cells.to_bytes(), LIST: listed}
+
+    def to_batch(self) -> pa.RecordBatch:
+        """Return everything but the encoded rows as one batch, to be kept."""
+        return pa.RecordBatch.from_pydict(self.columns, metadata=self.notes())
+
+    @classmethod
+    def from_batch(cls, kept: pa.RecordBatch, schema: Schema) -> Self:
+        """Read back what :meth:`to_batch` wrote."""
+        notes = kept.schema.metadata
+        columns = dict(zip(kept.schema.names, kept.columns, strict=True))
+        return cls(columns, CellCounts.from_bytes(notes[CELLS], schema), bad_cells_in(notes), None)
+
+
+def bad_cells_in(notes: dict[bytes, bytes]) -> list[BadCell]:
+    """Return the cells that :meth:`ScoredBatch.notes` names."""
+    return [BadCell(*cell) for cell in json.loads(notes[LIST])]
 
 
 def score_batch(model: TableModel, rows: Any, explain: int = 0, *, strict: bool = False) -> ScoredBatch:
@@ -177,30 +180,7 @@ def score_batch(model: TableModel, rows: Any, explain: int = 0, *, strict: bool 
 def decisions(model: TableModel, scores: NDArray[np.float64]) -> dict[str, pa.Array]:
     """Return scores with their p-values and whether they are flagged; nulls where the model has no threshold."""
     calibration = model.detector_.calibration
-    nothing = np.ones(len(scores), dtype=bool) if calibration is None else None
-    p_values = scores if calibration is None else calibration.p_value(scores)
-    flagged = np.zeros(len(scores), dtype=bool) if calibration is None else scores > -model.offset_
-    return {
-        "score": pa.array(scores, pa.float64()),
-        "p_value": pa.array(p_values, pa.float64(), mask=nothing),
-        "anomaly": pa.array(flagged, pa.bool_(), mask=nothing),
-    }
-
-
-def scored_batches(
-    model: TableModel,
-    scan: TableScan,
-    *,
-    strict: bool = False,
-    bad_cells: Path | None = None,
-    progress: Callable[[int, int | None], None] | None = None,
-) -> Iterator[tuple[int, pa.RecordBatch, ScoredBatch]]:
-    """Yield (number of the first row, batch, what scoring says of it); the options are those of a scoring job."""
-    with bad_cell_list(bad_cells, scan.places) as listed:
-        for start, batch, known in known_batches(model, scan):
-            with located(scan.places.after(start)):
-                scored = score_batch(model, known, strict=strict)
-            listed.add(scored.bad, start)
-            yield start, batch, scored
-            if progress is not None:
-                progress(start + batch.num_rows, scan.n_rows)
+    found = {"score": pa.array(scores, pa.float64())}
+    if calibration is None:
+        return found | {"p_value": pa.nulls(len(scores), pa.float64()), "anomaly": pa.nulls(len(scores), pa.bool_())}
+    return found | {"p_value": pa.array(calibration.p_value(scores)), "anomaly": pa.array(scores > -model.offset_)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,9 @@ import pyarrow as pa
 
 from ptad.errors import SettingError
 from ptad.explanation import make_explanation
-from ptad.jobs.batches import known_names, rows_per_batch, scan_for
+from ptad.jobs.batches import JobOptions, TableJob
 from ptad.jobs.explain import row_reasons
-from ptad.jobs.scored_batch import CellCounts, decisions, scored_batches
+from ptad.jobs.scored_batch import CellCounts, decisions
 from ptad.messages import Option
 from ptad.table_model import TableModel
 from ptad.tables import BadCells
@@ -34,39 +33,28 @@ class TopRows:
     bad_cells: dict[str, int]
 
 
-def top_rows(
-    model: TableModel,
-    source: Any,
-    *,
-    top: int = 10,
-    columns: int = 3,
-    encoding: str = "utf-8",
-    strict: bool = False,
-    bad_cells: Path | None = None,
-    progress: Callable[[int, int | None], None] | None = None,
-) -> TopRows:
+def top_rows(model_folder: str | Path, source: Any, *, top: int = 10, columns: int = 3, **options: Any) -> TopRows:
     """Return the ``top`` rows with the highest scores; equal scores are in the order of the table.
 
-    The table is read batch by batch. ``strict`` and ``bad_cells`` are those of :func:`ptad.jobs.score.score_table`.
+    The table is read batch by batch; the options are those of :class:`ptad.jobs.batches.JobOptions`.
     """
     for name, value in (("top", top), ("columns", columns)):
         if value < 1:
-            raise SettingError(f"There is nothing to show of {value} {name}.", "Give {} at least 1.", (Option(name),))
-    scan = scan_for(model, source, batch_rows=rows_per_batch(model), encoding=encoding)
+            raise SettingError(f"There is nothing to show: {name} is {value}.", "Give {} at least 1.", (Option(name),))
+    job = TableJob(model_folder, source, JobOptions(**options))
     best: pa.Table | None = None
     numbers, scores = np.empty(0, dtype=np.int64), np.empty(0)
-    cells = CellCounts.none(model.schema_)
-    for start, batch, scored in scored_batches(model, scan, strict=strict, bad_cells=bad_cells, progress=progress):
+    cells = CellCounts.none(job.model.schema_)
+    for start, batch, scored in job.scored():
         cells += scored.cells
         all_scores = np.concatenate([scores, scored.columns["score"].to_numpy()])
         order = np.argsort(-all_scores, kind="stable")[:top]
         numbers = np.concatenate([numbers, start + np.arange(batch.num_rows)])[order]
         scores = all_scores[order]
-        own = pa.Table.from_batches([batch])
+        own = pa.Table.from_batches([batch.select(job.known_names)])
         best = (own if best is None else pa.concat_tables([best, own])).take(pa.array(order)).combine_chunks()
     assert best is not None  # a table without rows is refused when it is opened
-    known = best.select(known_names(model, best.column_names, say=False))
-    return TopRows(explained_rows(model, known, numbers.tolist(), columns), scan.places, cells.bad_columns)
+    return TopRows(explained_rows(job.model, best, numbers.tolist(), columns), job.scan.places, cells.bad_columns)
 
 
 def explained_rows(

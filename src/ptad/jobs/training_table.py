@@ -28,9 +28,9 @@ class TrainingTable:
         n_rows = len(reference)
         self._tells = n_rows >= FEWEST and bool((self._counts == 1).sum() >= UNIQUE * n_rows)
 
-    def add(self, rows: NDArray[np.float64]) -> None:
-        """Look at some encoded rows."""
-        if self._tells:
+    def add(self, rows: NDArray[np.float64] | None) -> None:
+        """Look at some encoded rows; an earlier run has not left any."""
+        if self._tells and rows is not None:
             found = row_hashes(rows)
             places = np.minimum(np.searchsorted(self._hashes, found), len(self._hashes) - 1)
             self._seen += np.bincount(places[self._hashes[places] == found], minlength=len(self._seen))

@@ -82,6 +82,8 @@ def write_report(
         What the page shows, as plain JSON types.
     """
     settings = settings or ReportSettings()
+    if Path(out).is_dir():
+        raise DataError(f"{out} is a folder. Name a file to write to.")
     with refused(out, DataError):
         lock = OutputLock(Path(out))
     with lock:

@@ -7,7 +7,6 @@ and renamed.
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import shutil
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ptad.errors import SettingError
+from ptad.files import write_whole
 from ptad.messages import Option
 
 try:
@@ -51,7 +51,7 @@ class Store:
                     "Stop that one, or name another folder with {}.",
                     STORE,
                 ) from error
-        for left_over in self.tmp.iterdir():
+        for left_over in (*self.tmp.iterdir(), *self.root.glob("*/*/.*.json.*.part")):  # of a service that was killed
             remove(left_over)
 
     def close(self) -> None:
@@ -86,15 +86,7 @@ def remove(path: Path) -> None:
 
 def write_json(path: Path, content: Any) -> None:
     """Replace a JSON file; a reader finds the old one or the new one, also after a crash."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump(content, file, allow_nan=False)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_whole(path, json.dumps(content, allow_nan=False).encode())
 
 
 def read_json(path: Path) -> Any:

@@ -12,6 +12,8 @@ from typing import Any
 from ptad.errors import MissingExtraError, SettingError
 from ptad.messages import Option
 
+_TRIES = 3  # to start a cluster on this machine
+
 
 @contextmanager
 def connected(address: str | None = None, workers: int | None = None) -> Iterator[Any]:
@@ -37,12 +39,18 @@ def connected(address: str | None = None, workers: int | None = None) -> Iterato
         return
     address = address or os.environ.get("RAY_ADDRESS")
     _check_reachable(address)
-    own = {"num_cpus": workers, "include_dashboard": False} if address is None else {"address": address}
-    try:
-        ray.init(**own, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise _no_answer(address, reason) from error
+    own: dict[str, Any] = {"address": address}
+    if address is None:  # "local": without it Ray would wait for minutes for a cluster that was here once
+        own = {"address": "local", "num_cpus": workers, "include_dashboard": False}
+    for left in reversed(range(_TRIES if address is None else 1)):
+        try:
+            ray.init(**own, log_to_driver=False, logging_level=logging.ERROR)
+            break
+        except Exception as error:  # of any class: a machine with much to do does not start a cluster in Ray's time
+            ray.shutdown()
+            if not left:
+                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+                raise _no_answer(address, reason) from error
     try:
         yield ray
     finally:
@@ -61,9 +69,14 @@ def _check_reachable(address: str | None) -> None:
 
 
 def _no_answer(address: str | None, reason: object) -> SettingError:
-    where = address or "on this machine"
+    if address is None:
+        return SettingError(
+            f"No Ray cluster could be started on this machine: {reason}.",
+            "Try again when it has less to do, or name a running cluster with {}.",
+            (Option("address"),),
+        )
     return SettingError(
-        f"No Ray cluster answers at {where}: {reason}.",
+        f"No Ray cluster answers at {address}: {reason}.",
         "Check that it runs, or give {} another one.",
         (Option("address"),),
     )

@@ -10,13 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ptad.errors import DataError
-from ptad.tables import TableScan, TableWriter
-
-_UNITS_PER_COPY = 64
+from ptad.tables import TableScan, write_table
 
 #: (path, first row in the file, number of rows)
 Slice = tuple[str, int, int]
@@ -36,50 +35,21 @@ class Unit:
         return f"part-{self.start:015d}.parquet"
 
 
-def parquet_files(scan: TableScan, copies: Path, step: int) -> list[tuple[str, int]]:
-    """Return the table as (Parquet file, number of rows), copied if it is in another format."""
+def parquet_files(scan: TableScan, copies: Path) -> Iterator[tuple[str, int]]:
+    """Yield the table as (Parquet file, number of rows), copied batch by batch if it is in another format."""
     if all(source.format == "parquet" and source.compression is None for source in scan.sources):
-        found = []
         for source in scan.sources:
             with pq.ParquetFile(source.path) as file:
-                found.append((str(source.path.resolve()), int(file.metadata.num_rows)))
-        return found
+                yield str(source.path.resolve()), int(file.metadata.num_rows)
+        return
     copies.mkdir(exist_ok=True)
-    return list(_copied(scan, copies, step))
-
-
-def _copied(scan: TableScan, folder: Path, step: int) -> Iterator[tuple[str, int]]:
-    """Copy the rows, a file for every few units; files that an interrupted run left whole are kept."""
-    start, batches = 0, iter(scan)
-    while True:
-        path = folder / f"rows-{start:015d}.parquet"
-        rows = 0
-        if path.exists():
-            rows = sum(batch.num_rows for batch in _few(batches))
-        else:
-            first = next(batches, None)
-            if first is None:
-                return
-            with TableWriter(path, scan.schema) as writer:
-                for batch in _few(batches, first):
-                    writer.write(batch)
-                    rows += batch.num_rows
-        if not rows:
-            return
-        yield str(path.resolve()), rows
-        start += rows
-        if rows < _UNITS_PER_COPY * step:
-            return
-
-
-def _few(batches: Iterator[pa.RecordBatch], first: pa.RecordBatch | None = None) -> Iterator[pa.RecordBatch]:
-    if first is not None:
-        yield first
-    for _ in range(_UNITS_PER_COPY - (first is not None)):
-        batch = next(batches, None)
-        if batch is None:
-            return
-        yield batch
+    start = 0
+    for batch in scan:
+        path = copies / f"rows-{start:015d}.parquet"
+        if not path.exists():  # otherwise an interrupted run has left it, whole
+            write_table(pa.Table.from_batches([batch]), path)
+        yield str(path.resolve()), batch.num_rows
+        start += batch.num_rows
 
 
 def make_units(files: list[tuple[str, int]], step: int) -> list[Unit]:
@@ -113,26 +83,20 @@ def read_unit(slices: tuple[Slice, ...], schema: pa.Schema) -> pa.RecordBatch:
                 f"{path}, rows {first} to {first + count}, cannot be read: {error}. It must be there, unchanged, on "
                 "all machines of the cluster."
             ) from error
-    table = pa.concat_tables(tables).combine_chunks()
-    return table.to_batches()[0]
+    return pa.concat_tables(tables).combine_chunks().to_batches()[0]
 
 
 def _rows(file: pq.ParquetFile, first: int, count: int) -> pa.Table:
     """Rows of a file; only the row groups that hold some of them are read."""
-    groups, before, passed = [], 0, 0
-    for i in range(file.metadata.num_row_groups):
-        n_rows = file.metadata.row_group(i).num_rows
-        if passed + n_rows <= first:
-            before = passed + n_rows
-        elif passed < first + count:
-            groups.append(i)
-        passed += n_rows
+    ends = np.cumsum([file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)])
+    low, high = np.searchsorted(ends, [first, first + count - 1], side="right")
+    place = int(ends[low - 1]) if low else 0  # of the first row that is read
+    kept = []
     # batch by batch, since a row group may be much larger than a unit
-    place, kept = before, []
-    for batch in file.iter_batches(batch_size=count, row_groups=groups, use_threads=False):
-        low, high = max(first - place, 0), min(first + count - place, batch.num_rows)
-        if low < high:
-            kept.append(batch.slice(low, high - low))
+    for batch in file.iter_batches(batch_size=count, row_groups=list(range(low, high + 1)), use_threads=False):
+        begin, end = max(first - place, 0), min(first + count - place, batch.num_rows)
+        if begin < end:
+            kept.append(batch.slice(begin, end - begin))
         place += batch.num_rows
         if place >= first + count:
             break

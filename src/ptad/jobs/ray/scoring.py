@@ -10,28 +10,27 @@ from __future__ import annotations
 import json
 import logging
 import shutil
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ptad.errors import DataError, SettingError, UserError
 from ptad.files import OutputLock, refused, write_whole
-from ptad.jobs.bad_cell_list import LIST, bad_cell_list, from_bytes
-from ptad.jobs.batches import is_read_again, known_names, load_light
+from ptad.jobs.bad_cell_list import bad_cell_list, check_list
+from ptad.jobs.batches import is_read_again, model_for
 from ptad.jobs.ray.connection import connected, worker_share
 from ptad.jobs.ray.plan import Unit, make_units, parquet_files, read_unit
 from ptad.jobs.score import ScoreJob, ScoreOptions, ScoreSummary
-from ptad.jobs.scored_batch import CELLS, CellCounts, score_batch
+from ptad.jobs.scored_batch import CELLS, CellCounts, ScoredBatch, bad_cells_in, score_batch
 from ptad.messages import Message
 from ptad.model import Model
 from ptad.tables import TableWriter
 from ptad.tables.places import Places, RowError
-
-logger = logging.getLogger("ptad")
 
 JOURNAL, DONE, COPIES = "_ptad.json", "_SUCCESS", "_rows"
 _MOST_TASKS = 4096
@@ -60,50 +59,43 @@ def score_on_cluster(
     chosen = ScoreOptions(**options)
     if not is_read_again(source):
         raise SettingError("A cluster reads files that all machines see. Write the rows to a Parquet file first.")
-    plan = ScoreJob(model_folder, source, chosen, "cpu")
+    plan = ScoreJob(model_folder, source, chosen, device="cpu")
     model, scan, folder = plan.model, plan.scan, Path(out).resolve()
-    known_names(model, scan.schema.names)  # names the columns that are ignored, once
+    check_list(chosen.bad_cells, scan.places)
     with _only_writer(folder):
         # parts hold whole rows; workers may have other devices than the driver
         _open_folder(folder, plan.belongs_to() | {"columns": plan.schema.names, "device": None})
         job = {
-            "model": str(Path(model_folder).resolve()),
-            "device": chosen.device,
-            "false_alarm_rate": chosen.false_alarm_rate,
-            "missing": list(chosen.missing),
-            "strict": chosen.strict,
-            "explain": chosen.explain,
-            "append": chosen.append,
-            "out": str(folder),
-            "own": scan.schema.serialize().to_pybytes(),
-            "schema": plan.schema.serialize().to_pybytes(),
-            "anomaly": f"{chosen.prefix}anomaly",
-            "signs": [plan.wish.decimal, plan.wish.thousands],
+            "model": Path(model_folder).resolve(),
+            "options": replace(chosen, progress=None),
+            "wish": plan.wish,
+            "own": scan.schema,
+            "known": plan.known_names,
+            "schema": plan.schema,
+            "out": folder,
         }
         anomalies = resumed = 0
         cells = CellCounts.none(model.schema_)
-        units = make_units(parquet_files(scan, folder / COPIES, plan.step), plan.step)
+        units = make_units(list(parquet_files(scan, folder / COPIES)), plan.step)
         with connected(address, workers) as ray:
             for row in _run(ray, units, job, *worker_share(ray, workers, chosen.device)):
                 if row["error"]:
                     raise _raised(json.loads(row["error"]), scan.places)
                 cells += CellCounts.from_bytes(row["cells"], model.schema_)
                 anomalies += row["anomalies"]
-                resumed += row["rows"] if row["resumed"] else 0
+                resumed += row["resumed"]
                 if chosen.progress is not None:
                     chosen.progress(cells.rows, scan.n_rows)
         for found in scan.sources:
             found.check_unchanged()
         with bad_cell_list(chosen.bad_cells, scan.places) as listed:
             for unit in units if chosen.bad_cells is not None else ():
-                listed.add(from_bytes(pq.read_schema(folder / unit.part).metadata[LIST]), unit.start)
+                listed.add(bad_cells_in(pq.read_schema(folder / unit.part).metadata), unit.start)
         shutil.rmtree(folder / COPIES, ignore_errors=True)
         for left_over in folder.glob(".part-*.part"):  # of workers that died while they wrote
             left_over.unlink(missing_ok=True)
         (folder / DONE).touch()
-        for message in cells.unread(model.schema_):
-            logger.warning(message)
-        return ScoreSummary.of(model, cells, anomalies, resumed, str(out))
+        return ScoreSummary.of(model, cells, anomalies, resumed, out, training_table=False)
 
 
 def _sent(error: UserError, start: int) -> list[Any]:
@@ -177,58 +169,36 @@ class ClusterWorker:
     """Scores units in a process of the cluster; loads the model when the first unit needs it."""
 
     def __init__(self, job: dict[str, Any]) -> None:
-        self.job = job
-        self.out = Path(job["out"])
-        self.own = pa.ipc.read_schema(pa.py_buffer(job["own"]))
-        self.schema = pa.ipc.read_schema(pa.py_buffer(job["schema"]))
-        self._model: Model | None = None
+        self.job, self.options = job, job["options"]
 
-    @property
+    @cached_property
     def model(self) -> Model:
-        if self._model is None:
-            job = self.job
-            self._model = load_light(
-                job["model"], device=job["device"], false_alarm_rate=job["false_alarm_rate"], missing=job["missing"]
-            )
-            self._model.schema_ = self._model.schema_.with_signs(*job["signs"])
-        return self._model
+        return model_for(self.job["wish"], self.job["model"], self.options)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
         """Score one unit; a user error comes back as its words, since running it again would not help."""
         start, rows = int(batch["start"][0]), int(batch["rows"][0])
         unit = Unit(start, rows, tuple((p, f, n) for p, f, n in json.loads(str(batch["slices"][0]))))
-        resumed, anomalies, cells, error = False, 0, b"", ""
+        resumed, anomalies, cells, error = 0, 0, b"", ""
         try:
-            found = self._left(unit)
-            resumed = found is not None
-            flagged, cells = found or self._score(unit)
-            anomalies = int(pc.sum(flagged.cast(pa.int64())).as_py() or 0)
+            path = self.job["out"] / unit.part
+            if path.exists():
+                found = pq.read_table(path, columns=[f"{self.options.prefix}anomaly"], partitioning=None)
+                resumed, anomalies = rows, pc.sum(found.column(0)).as_py() or 0
+                cells = found.schema.metadata[CELLS]
+            else:
+                scored = self._score(unit, path)
+                anomalies, cells = scored.anomalies, scored.cells.to_bytes()
         except UserError as mistake:
             error = json.dumps(_sent(mistake, unit.start))
-        return {
-            "start": [start],
-            "rows": [rows],
-            "anomalies": [np.int64(anomalies)],
-            "resumed": [resumed],
-            "cells": [cells],
-            "error": [error],
-        }
+        return {"anomalies": [anomalies], "resumed": [resumed], "cells": [cells], "error": [error]}
 
-    def _left(self, unit: Unit) -> tuple[Any, bytes] | None:
-        """Return flags and counts of a part that is there already, or None."""
-        path = self.out / unit.part
-        if not path.exists():
-            return None
-        found = pq.read_table(path, columns=[self.job["anomaly"]], partitioning=None)
-        return found.column(0), found.schema.metadata[CELLS]
-
-    def _score(self, unit: Unit) -> tuple[Any, bytes]:
-        batch = read_unit(unit.slices, self.own)
-        known = batch.select(known_names(self.model, batch.schema.names, say=False))
-        scored = score_batch(self.model, known, self.job["explain"], strict=self.job["strict"])
-        own = batch.columns if self.job["append"] else []
-        notes = scored.notes()
-        schema = self.schema.with_metadata({**(self.schema.metadata or {}), **notes})
-        with TableWriter(self.out / unit.part, schema) as writer:
+    def _score(self, unit: Unit, path: Path) -> ScoredBatch:
+        batch = read_unit(unit.slices, self.job["own"])
+        known, options = batch.select(self.job["known"]), self.options
+        scored = score_batch(self.model, known, options.explain, strict=options.strict)
+        own = batch.columns if options.append else []
+        schema = self.job["schema"].with_metadata({**(self.job["schema"].metadata or {}), **scored.notes()})
+        with TableWriter(path, schema) as writer:
             writer.write(pa.RecordBatch.from_arrays([*own, *scored.columns.values()], schema=schema))
-        return scored.columns["anomaly"], notes[CELLS]
+        return scored

@@ -15,18 +15,19 @@ import shutil
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import torch
 
 from ptad import errors
 from ptad.estimator import PTAD
 from ptad.jobs.fit import Learn
 from ptad.jobs.ray.connection import connected, worker_share
 from ptad.messages import Message
-from ptad.paper.parallel import data_parallel
 from ptad.tables import read_table, write_table
+
+if TYPE_CHECKING:
+    import torch
 
 logger = logging.getLogger("ptad")
 
@@ -124,11 +125,15 @@ class TorchGroup:
     """The workers of torch's default process group."""
 
     def __init__(self) -> None:
+        import torch
+
         self.rank = torch.distributed.get_rank()
         self.size = torch.distributed.get_world_size()
 
     def average(self, tensors: Sequence[torch.Tensor]) -> None:
         """Replace the tensors by their mean over all workers, in one message."""
+        import torch
+
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
         torch.distributed.all_reduce(flat)
         flat /= self.size
@@ -138,6 +143,10 @@ class TorchGroup:
 
 def _work(job: dict[str, Any]) -> None:
     """The life of one worker."""
+    import torch
+
+    from ptad.paper.parallel import data_parallel
+
     home = Path(job["home"])
     torch.set_num_threads(1)
     group = TorchGroup()

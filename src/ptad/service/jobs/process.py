@@ -123,11 +123,11 @@ def _fit(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str
 
 def _renew(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str, Any]:
     """Update or recalibrate a model into a new folder; the old one is only read."""
-    from ptad.jobs.fit import recalibrate_table, update_table
+    from ptad.jobs.fit import renew_table
     from ptad.tables import TableSource
 
-    renew = update_table if task["kind"] == "update" else recalibrate_table
-    found = renew(
+    found = renew_table(
+        task["kind"],
         task["bundle"],
         TableSource(task["source"], label=task["source_name"]),
         folder / "model",

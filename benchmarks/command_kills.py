@@ -1,0 +1,71 @@
+"""Kills of a command of ptad, a part of ``random_kills.py``."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from moments import Moments
+
+PTAD_COMMAND = [sys.executable, "-m", "ptad"]
+MOST_TRIES = 5  # for every kill: a process that ends before its moment is started again
+
+
+def run(folder: Path, *command: str, env: dict[str, str] | None = None) -> None:
+    """Run a command of ptad that nobody kills."""
+    done = subprocess.run([*PTAD_COMMAND, *command], cwd=folder, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"ptad {' '.join(command)}: {done.stdout}{done.stderr}")
+
+
+def contents(folder: Path) -> set[str]:
+    """All files and folders in a folder but the inside of models."""
+    return {str(p.relative_to(folder)) for p in folder.rglob("*") if "model" not in p.relative_to(folder).parts[:-1]}
+
+
+@dataclass
+class Command:
+    """A command that is killed: how its start is set up, and what state its outcome is in."""
+
+    folder: Path
+    arguments: list[str]
+    restore: Callable[[], object]
+    state: Callable[[], Any]
+    kill: Callable[[subprocess.Popen[bytes]], None] = subprocess.Popen.kill
+
+    def kill_often(self, tally: Any, chance: random.Random) -> None:
+        """Kill it at random moments."""
+        moments = Moments(self.folder.with_name(f"moments-{self.folder.name}"), self.folder)
+        self.restore()
+        before, noted = self.state(), moments.record(" ptad ")
+        run(self.folder, *self.arguments, env=moments.environment)
+        moments.clear()
+        times, after, files = noted(), self.state(), contents(self.folder)
+        assert before != after and times, "the command changes nothing that could be seen"
+        for _ in range(MOST_TRIES * tally.wanted):
+            if tally.kills == tally.wanted:
+                break
+            self.restore()
+            moments.choose(" ptad ", times, chance)
+            command = [*PTAD_COMMAND, *self.arguments]
+            process = subprocess.Popen(command, cwd=self.folder, env=moments.environment, stderr=subprocess.DEVNULL)
+            stopped = moments.wait(lambda process=process: process.poll() is not None)  # type: ignore[misc]
+            if stopped is None:
+                continue
+            self.kill(process)
+            process.wait()
+            try:
+                found = self.state()
+            except Exception as error:
+                found = f"{type(error).__name__}: {error}"
+            tally.count("before" if found == before else "after" if found == after else f"neither old nor new: {found}")
+            run(self.folder, *self.arguments)
+            if self.state() != after:
+                tally.complain("the same command again gave another result")
+            if left := contents(self.folder) - files:
+                tally.complain(f"left behind: {sorted(left)}")
