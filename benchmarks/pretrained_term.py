@@ -6,6 +6,9 @@
 
 DIR holds ``.npz`` files with ``train`` (normal rows), ``test`` and ``y``. A copy of a table has fewer rows, fewer
 columns, distorted columns or columns of noise, so that the network cannot learn tables by heart.
+
+A stage that was stopped goes on when it is called again: a table that is described and a network that is trained are
+kept as long as the tables they were made from are the same. After a change of the code, take a new OUT.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import numpy as np
 
 from ptad.config import PRESETS, Config
 from ptad.detector import Detector
+from ptad.files import NewFile, write_whole
 from ptad.reference import Batch, Reference, ReferenceSettings
 from ptad.tables.features import Features
 from ptad.terms import pretrained
@@ -59,12 +63,17 @@ def draw_copy(rng: np.random.Generator, train, test, y):
 
 
 def describe_table(task: tuple[str, str]) -> str:
-    """Write the inputs of the network for all copies of a table."""
-    path, out = Path(task[0]), Path(task[1])
+    """Write the inputs of the network for all copies of a table, unless they are there."""
+    path, target = Path(task[0]), Path(task[1], Path(task[0]).name)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    if target.exists():
+        with np.load(target) as there:
+            if str(there["table_sha256"]) == digest:
+                return path.stem
     table = np.load(path)
     train, test, y = table["train"], table["test"], table["y"].astype(bool)
     rng = np.random.default_rng([7, sum(map(ord, path.stem))])
-    found: dict[str, np.ndarray] = {"prevalence": np.array(y.mean())}
+    found: dict[str, np.ndarray] = {"table_sha256": np.array(digest), "prevalence": np.array(y.mean())}
     for i in range(N_COPIES):
         known, rows = draw_copy(rng, train, test, y)
         reference = Reference(known, Features.numeric(known.shape[1]), ReferenceSettings())
@@ -73,7 +82,8 @@ def describe_table(task: tuple[str, str]) -> str:
         cells, summary = term.inputs(batch)
         found |= {f"cells{i}": cells.astype(np.float16), f"summary{i}": summary.astype(np.float16)}
         found[f"simple{i}"] = simple_score(term._described(batch)[1][:, : len(SIMPLE)])
-    np.savez(out / f"{path.stem}.npz", **found)
+    with NewFile(target) as temporary, temporary.open("wb") as file:
+        np.savez(file, **found)
     return path.stem
 
 
@@ -118,18 +128,38 @@ def load_copies(folder: Path, names: list[str]):
     return sorted(found, key=lambda copy: copy[0].shape[1])
 
 
+def weights_file(out: Path, fold: int) -> Path:
+    """The weights of a fold; those that saw all tables have the name under which they ship."""
+    return out / ("pretrained.safetensors" if fold == -1 else f"weights{fold}.safetensors")
+
+
+def is_trained(path: Path, about: dict[str, str]) -> bool:
+    """Whether weights of the same seed and tables are there."""
+    from safetensors import safe_open
+
+    if not path.exists():
+        return False
+    with safe_open(path, "np") as weights:
+        return weights.metadata() == about
+
+
 def train_fold(task: tuple[str, int]) -> str:
-    """Train on all tables but those of a fold; fold -1 leaves out none."""
+    """Train on all tables but those of a fold, unless it is done; fold -1 leaves out none."""
     import torch
+    from safetensors.numpy import save
     from torch.nn.functional import softplus
 
     out, fold = Path(task[0]), task[1]
-    folds = json.loads((out / "folds.json").read_text())
+    tables = json.loads((out / "tables.json").read_text())
+    names = sorted(name for name in tables["folds"] if tables["folds"][name] != fold)
+    about = {"seed": str(fold + 1), "tables": str(len(names)), "tables_sha256": tables["sha256"][str(fold)]}
+    if is_trained(weights_file(out, fold), about):
+        return f"fold {fold}: trained before"
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(fold + 1)
     torch.set_num_threads(1)
     rng = np.random.default_rng(fold + 1)
-    copies = load_copies(out, sorted(name for name in folds if folds[name] != fold))
+    copies = load_copies(out, names)
     net = network(torch).to(device)
     mean_net = network(torch).to(device)
     mean_net.load_state_dict(net.state_dict())
@@ -166,21 +196,17 @@ def train_fold(task: tuple[str, int]) -> str:
         _, layer, kind = name.split(".")
         array = value.cpu().numpy()
         arrays[f"{layer.replace('_', '.')}.{kind}"] = np.ascontiguousarray(array.T if kind == "weight" else array)
-    np.savez(out / f"weights{fold}.npz", **arrays)
-    if fold == -1:
-        from safetensors.numpy import save_file
-
-        about = {"seed": "0", "tables": str(len(folds)), "tables_sha256": json.loads((out / "digest.json").read_text())}
-        save_file(arrays, out / "pretrained.safetensors", about)
-    return f"fold {fold}: loss {float(loss):.3f}, {len(copies)} copies"
+    write_whole(weights_file(out, fold), save(arrays, about))
+    return f"fold {fold}: loss {loss.item():.3f}, {len(copies)} copies"
 
 
 def evaluate_table(task: tuple[str, str, int]) -> tuple[str, list[float]]:
     """Return AUC-PR and AUC-ROC of the default without and with the term, and of the term alone."""
+    from safetensors.numpy import load_file
     from sklearn.metrics import average_precision_score, roc_auc_score
 
     path, out, fold = Path(task[0]), Path(task[1]), task[2]
-    held = {name: value.astype(np.float64) for name, value in np.load(out / f"weights{fold}.npz").items()}
+    held = {name: value.astype(np.float64) for name, value in load_file(weights_file(out, fold)).items()}
     pretrained.weights = lambda: held
     table = np.load(path)
     y = table["y"].astype(bool)
@@ -202,31 +228,39 @@ def read_folds() -> dict[str, int]:
         return {row["table"]: int(row["fold"]) for row in csv.DictReader(file)}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=("describe", "train", "evaluate"))
-    parser.add_argument("folders", nargs="+", type=Path)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    args = parser.parse_args()
-    out = args.folders[-1]
-    out.mkdir(exist_ok=True)
-    with ProcessPoolExecutor(args.jobs) as pool:
-        if args.stage == "train":
-            print(*pool.map(train_fold, [(str(out), fold) for fold in (-1, *range(N_FOLDS))]), sep="\n", flush=True)
-            return
-        paths = sorted(args.folders[0].glob("*.npz"))
-        if args.stage == "describe":
-            (out / "folds.json").write_text(json.dumps(read_folds()))
-            digest = hashlib.sha256()
-            for path in paths:
-                digest.update(path.read_bytes())
-            (out / "digest.json").write_text(json.dumps(digest.hexdigest()))
-            print(len(list(pool.map(describe_table, [(str(path), str(out)) for path in paths], chunksize=4))), "tables")
-            return
-        folds = json.loads((out / "folds.json").read_text())
-        tasks = [(str(path), str(out), folds.get(path.stem, -1)) for path in paths]
-        found = dict(pool.map(evaluate_table, tasks, chunksize=2))
-    (out / "evaluated.json").write_text(json.dumps(found))
+def digests(paths: list[Path], folds: dict[str, int]) -> dict[int, str]:
+    """SHA-256 of the tables that the network of every fold is trained on."""
+    found = {fold: hashlib.sha256() for fold in (-1, *range(N_FOLDS))}
+    for path in paths:
+        content = path.read_bytes()
+        for fold, digest in found.items():
+            if folds[path.stem] != fold:
+                digest.update(content)
+    return {fold: digest.hexdigest() for fold, digest in found.items()}
+
+
+def describe(folder: Path, out: Path, each=map) -> None:
+    """Describe every table that has a fold; ``tables.json`` is there when all are described."""
+    (out / "tables.json").unlink(missing_ok=True)
+    folds = read_folds()
+    paths = sorted(path for path in folder.glob("*.npz") if path.stem in folds)
+    print(len(list(each(describe_table, [(str(path), str(out)) for path in paths]))), "tables", flush=True)
+    about = {"folds": {path.stem: folds[path.stem] for path in paths}, "sha256": digests(paths, folds)}
+    write_whole(out / "tables.json", json.dumps(about).encode())
+
+
+def train(out: Path, each=map) -> None:
+    """Train the network that ships and one for every fold."""
+    for line in each(train_fold, [(str(out), fold) for fold in (-1, *range(N_FOLDS))]):
+        print(line, flush=True)
+
+
+def evaluate(folder: Path, out: Path, each=map) -> None:
+    """Print what the term gains on tables that its weights never saw."""
+    folds = json.loads((out / "tables.json").read_text())["folds"]
+    paths = sorted(folder.glob("*.npz"))
+    found = dict(each(evaluate_table, [(str(path), str(out), folds.get(path.stem, -1)) for path in paths]))
+    write_whole(out / "evaluated.json", json.dumps(found).encode())
     for group in sorted({name.split("_")[0] for name in found}):
         rows = np.array([values for name, values in found.items() if name.startswith(group)])
         gain = rows[:, 2:4] - rows[:, :2]
@@ -237,6 +271,18 @@ def main() -> None:
             "without, with, gain, error:",
             *(x.round(4) for x in (rows[:, :2].mean(0), rows[:, 2:4].mean(0), gain.mean(0), error)),
         )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("stage", choices=("describe", "train", "evaluate"))
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    args = parser.parse_args()
+    args.folders[-1].mkdir(exist_ok=True)
+    stage = {"describe": describe, "train": train, "evaluate": evaluate}[args.stage]
+    with ProcessPoolExecutor(args.jobs) as pool:
+        stage(*args.folders, pool.map)
 
 
 if __name__ == "__main__":
