@@ -128,6 +128,18 @@ CRAFTED: dict[str, tuple[Any, str]] = {
         "'missing_values.chance'",
     ),
     "other type": (lambda f: change_array(f, "reference", lambda a: a.astype(np.float32)), "is float32 of shape"),
+    "shape without end": (
+        lambda f: change_array(f, "reference", lambda a: a.reshape(a.shape + (1,) * 60)),
+        "'reference' is float64 of shape (60, ",
+    ),
+    "version without end": (
+        lambda f: change_manifest(f, "ptad_version", value="x" * 10**6),
+        "ptad_version must be a text of at most 100 printable characters",
+    ),
+    "version that a terminal obeys": (
+        lambda f: change_manifest(f, "ptad_version", value="\x1b[2J"),
+        "ptad_version must be a text of at most 100 printable characters",
+    ),
     "other shape": (lambda f: change_array(f, "rare_pair.edges", lambda a: a.T), "where float64 of shape"),
     "version -1": (lambda f: change_manifest(f, "format_version", value=-1), "has format version -1"),
     "schema version -1": (lambda f: change_manifest(f, "schema", "version", value=-1), "version -1; this release"),
@@ -171,7 +183,7 @@ def test_what_is_wrong_is_said_in_one_line(crafted: Callable[[str], Path], name:
     result = CliRunner().invoke(app, ["info", str(crafted(name))])
     assert result.exit_code == 2 and result.stdout == ""
     (line,) = result.stderr.splitlines()
-    assert line.startswith("error: ") and CRAFTED[name][1] in line
+    assert line.startswith("error: ") and CRAFTED[name][1] in line and len(line) < 500
 
 
 CHILD = """

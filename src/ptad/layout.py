@@ -62,13 +62,16 @@ class Number:
 
 @dataclass(frozen=True)
 class Text:
-    """A text, perhaps one of a few."""
+    """A text, perhaps one of a few, perhaps a short one that can be printed as it is."""
 
     choices: Sequence[str] | None = None
+    longest: int | None = None
 
     def check(self, value: Any, place: str) -> None:
         if not isinstance(value, str):
             raise damaged(place, "a text")
+        if self.longest is not None and not (len(value) <= self.longest and value.isprintable()):
+            raise damaged(place, f"a text of at most {self.longest} printable characters")
         if self.choices is not None and value not in self.choices:
             raise damaged(place, f"one of {', '.join(self.choices)}")
 
@@ -192,8 +195,8 @@ class ArrayLayout:
         if dtype != np.dtype(self.dtype) or not fits:
             axes = ", ".join(f"{d[0]} to {d[1]}" if isinstance(d, tuple) else str(d) for d in self.shape)
             raise BundleError(
-                f"The model is damaged: its array '{name}' is {dtype} of shape {tuple(shape)} where {self.dtype} of "
-                f"shape ({axes}) belongs. Restore it or fit again."
+                f"The model is damaged: its array '{name}' is {dtype} of shape {shown(str(tuple(shape)))} where "
+                f"{self.dtype} of shape ({axes}) belongs. Restore it or fit again."
             )
 
     def check_values(self, name: str, array: NDArray[Any]) -> None:

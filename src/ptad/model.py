@@ -41,10 +41,10 @@ _NAMES = Listed(AnyOf((Whole(-(2**63), 2**63), Text())))  # columns of arrays ar
 _RATE = Number(0.0, 1.0)
 MANIFEST_LAYOUT = Record(
     {
-        "format": Text(),
+        "format": Text(longest=64),
         "format_version": Whole(FORMAT_VERSION, FORMAT_VERSION),
-        "ptad_version": Text(),
-        "tensors_sha256": Text(),
+        "ptad_version": Text(longest=100),
+        "tensors_sha256": Text(longest=64),
         "parameters": Record(
             {
                 "preset": Text(tuple(PRESETS)),

@@ -159,6 +159,14 @@ def test_info(ptad, model):
     )
 
 
+def test_info_shows_names_that_look_like_markup(ptad, tmp_path):
+    names = ["speed [/m]", "[red]load"]
+    write_table(pa.table(np.random.default_rng(0).normal(size=(2, 60)).tolist(), names=names), tmp_path / "t.csv")
+    ptad("fit", tmp_path / "t.csv", "--out", tmp_path / "model", "--quiet", "--false-alarm-rate", "0.05")
+    shown = ptad("info", tmp_path / "model")
+    assert shown.exit_code == 0 and all(name in shown.stdout for name in names)
+
+
 def test_errors_as_json(ptad, tmp_path):
     for args in (["info", tmp_path, "--json"], ["info", "--nonsense", "--json"]):
         result = ptad(*args)

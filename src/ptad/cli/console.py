@@ -132,7 +132,7 @@ def print_pairs(pairs: list[tuple[str, str]], title: str | None = None, *, err: 
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value in pairs:
-        grid.add_row(name, Text(value))
+        grid.add_row(Text(name), Text(value))  # a column's name may look like markup
     console = Console(stderr=err, highlight=False)
     if title:
         console.print(title, style="bold", markup=False)
