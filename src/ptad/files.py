@@ -137,6 +137,8 @@ def unwritable(path: str | os.PathLike[str], error: BaseException, kind: type[Us
         return kind(
             f"{name} cannot be written: there is no folder {Path(wanted).parent}. Make it, or name another place."
         )
+    if not isinstance(error, OSError):  # what is written does not suit the format
+        return kind(f"{name} cannot be written: {text[:300]}. Choose another format, such as Parquet.")
     return kind(f"{name} cannot be written: {text}. Check the folder, its permissions and the free space.")
 
 

@@ -1,5 +1,6 @@
 """Files that cannot be read: what is wrong, where, and what to do."""
 
+import json
 import os
 import zipfile
 
@@ -41,6 +42,7 @@ def test_bytes_that_are_not_utf8(tmp_path, content):
         (b"\x89PNG\r\n\x1a\n\0\0", "bad.csv is not a table, but a binary file"),
         ("a,b,a\n1,2,3\n", "bad.csv: duplicate column names 'a'"),
         (42 * ("x" * 100_000 + ",") + "a\n1\n", "bad.csv: a line is longer than 4,194,304 bytes"),
+        (",".join(map(str, range(50_001))) + "\n", "bad.csv has more than 50,000 columns"),
     ],
 )
 def test_bad_csv(tmp_path, content, message):
@@ -54,6 +56,9 @@ def test_bad_csv(tmp_path, content, message):
         ('{"a": 1}\n{"a": \n', "bad.jsonl, line 2: not a JSON object"),
         ('{"a": 1}\n3\n', "bad.jsonl, line 2: int in place"),
         ('[{"a": 1}]', "one JSON array"),
+        # deep enough to end a process that reads it by recursion
+        ('{"a": 1}\n' + '{"a":' * 50_000 + "1" + "}" * 50_000, "bad.jsonl, line 2: more than 32 objects or lists"),
+        ('{"a": ' + "[" * 500_000 + "]" * 500_000 + "}\n", "bad.jsonl, line 1: more than 32 objects or lists"),
     ],
 )
 def test_bad_json_lines(tmp_path, content, message):
@@ -145,3 +150,22 @@ def test_input_that_changes_while_it_is_read(tmp_path, name):
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 10**9))
     with pytest.raises(DataError, match=f"{name} changed while it was read"):
         list(scan)
+
+
+def test_brackets_in_text_are_not_nested(tmp_path):
+    words = ["[" * 100, '"{' * 50, "\\" + "[" * 40]
+    lines = "".join(f"{json.dumps({'a': word})}\n" for word in words)
+    assert read_table(put(tmp_path, "t.jsonl", lines))["a"].to_pylist() == words
+
+
+def test_arrow_file_with_wrong_lengths_of_texts(tmp_path):
+    """Arrow uses these bytes as they are: followed, they lead out of the file's memory."""
+    path = tmp_path / "t.feather"
+    pa.feather.write_feather(pa.table({"a": ["x", "yy", "zzz"]}), path, compression="uncompressed")
+    lengths = np.array([0, 1, 3, 6], dtype=np.int32)
+    content = path.read_bytes()
+    assert content.count(lengths.tobytes()) == 1
+    lengths[2] = -(2**30)
+    path.write_bytes(content.replace(np.array([0, 1, 3, 6], dtype=np.int32).tobytes(), lengths.tobytes()))
+    with pytest.raises(DataError, match=r"t.feather is damaged"):
+        read_table(path)

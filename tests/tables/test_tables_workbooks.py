@@ -2,6 +2,7 @@
 
 import datetime as dt
 import sys
+import zipfile
 
 import pyarrow as pa
 import pytest
@@ -97,3 +98,15 @@ def test_the_extra_is_named_where_it_is_missing(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "python_calamine", None)
     with pytest.raises(MissingExtraError, match=r"needs the package 'python-calamine'. .*pip install 'ptad\[excel\]'"):
         read_table(path)
+
+
+@pytest.mark.parametrize("cell", ["XFD4000", "XFD1048576", "ZZZZZZ4294967295"])
+def test_a_cell_far_away_is_refused_before_the_grid_is_made(tmp_path, cell):
+    near = write_xlsx(tmp_path / "near.xlsx", {"one": [["a"], [1]]})
+    with zipfile.ZipFile(near) as parts, zipfile.ZipFile(tmp_path / "far.xlsx", "w") as far:
+        for name in parts.namelist():
+            row = cell.lstrip("XFDZ")
+            moved = parts.read(name).decode().replace('<row r="2">', f'<row r="{row}">').replace('"A2"', f'"{cell}"')
+            far.writestr(name, moved)
+    with pytest.raises(DataError, match=rf"sheet 'one': its last cell is {cell}, and of the .* only 2 are filled"):
+        read_table(tmp_path / "far.xlsx")

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ptad.tables.sources import DAMAGE, Source, check_distinct
+from ptad.tables.sources import DAMAGE, Source, check_names
 
 
 def arrow_shape(source: Source) -> tuple[int, pa.Schema]:
@@ -19,7 +19,7 @@ def arrow_shape(source: Source) -> tuple[int, pa.Schema]:
             rows, schema = file.metadata.num_rows, file.schema_arrow
         else:
             rows, schema = sum(batch.num_rows for batch in _ipc_batches(file)), file.schema
-    check_distinct(source.label, schema.names)
+    check_names(source.label, schema.names)
     return rows, schema
 
 
@@ -49,7 +49,7 @@ def _opened(source: Source) -> Iterator[Any]:
 
 
 def _ipc_batches(reader: Any) -> Iterator[pa.RecordBatch]:
-    if isinstance(reader, pa.ipc.RecordBatchFileReader):
-        yield from (reader.get_batch(i) for i in range(reader.num_record_batches))
-    else:
-        yield from reader
+    is_file = isinstance(reader, pa.ipc.RecordBatchFileReader)
+    for batch in map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader:
+        batch.validate(full=True)  # the bytes are used as they are: a wrong length would end the process
+        yield batch

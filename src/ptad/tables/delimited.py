@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 
 from ptad.errors import DataError
-from ptad.tables.sources import DAMAGE, Source, check_distinct
+from ptad.tables.sources import DAMAGE, Source, check_names
 
 # Unquoted, these mean "missing"; in quotes they are text.
 NULL_WORDS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
@@ -61,7 +61,7 @@ class DelimitedFile:
                 f"{label}: the header has no name for the column at position {', '.join(map(str, unnamed))} (counted "
                 "from 1). Write a name there."
             )
-        check_distinct(label, names)
+        check_names(label, names)
         return names
 
     def batches(self) -> Iterator[pa.RecordBatch]:

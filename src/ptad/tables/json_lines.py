@@ -10,17 +10,19 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.json as pjson
 
 from ptad.errors import DataError
 from ptad.tables.conversion import arrow_of_objects
-from ptad.tables.sources import DAMAGE, LONGEST_LINE, Source, endless_line
+from ptad.tables.sources import DAMAGE, LONGEST_LINE, MOST_COLUMNS, Source, endless_line
 
 BLOCK_BYTES = 1 << 23
-MOST_COLUMNS = 50_000  # different keys of a file; every one of them is a column for all of its rows
+DEEPEST = 32  # objects and lists inside each other; what Arrow and Python read by recursion must not end them
 BLOCK_CELLS = 1 << 24  # rows times columns that are made of one block
 FIRST_BYTES, FEW_KEYS = 1 << 14, 40
+_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _KEY = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"(?=\s*:)', re.DOTALL)
 
 
@@ -110,6 +112,7 @@ def _parsed(source: Source, block: bytes, line: int, as_text: Collection[str]) -
         block.decode("utf-8")
     except UnicodeDecodeError as error:
         raise source.not_text("utf-8", error) from error
+    _check_depth(source, block, line)
     if not block.strip():
         return pa.table({})
     if not as_text:
@@ -119,6 +122,23 @@ def _parsed(source: Source, block: bytes, line: int, as_text: Collection[str]) -
     rows = _check_lines(source, block, line)
     names = dict.fromkeys(name for row in rows for name in row)
     return pa.table({n: _mixed(n, [row.get(n) for row in rows], n in as_text) for n in names})
+
+
+def _check_depth(source: Source, block: bytes, line: int) -> None:
+    """Raise if objects or lists of a block are inside each other without end."""
+    opened = block.count(b"{") + block.count(b"[")
+    if opened <= block.count(b"\n") + DEEPEST:  # hardly more than one for each line
+        return
+    for i, text in enumerate(block.split(b"\n"), start=line):
+        if text.count(b"{") + text.count(b"[") <= DEEPEST:
+            continue
+        signs = np.frombuffer(_TEXT.sub(b"", text), np.uint8)
+        steps = np.isin(signs, list(b"{[")).astype(np.int8) - np.isin(signs, list(b"}]"))
+        if np.cumsum(steps, dtype=np.int64).max(initial=0) > DEEPEST:
+            raise DataError(
+                f"{source.label}, line {i}: more than {DEEPEST} objects or lists inside each other. Give every value a "
+                "column of its own."
+            )
 
 
 def _mixed(name: str, values: list[Any], as_text: bool) -> pa.Array:

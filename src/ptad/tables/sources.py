@@ -47,6 +47,7 @@ _MAGIC = {
 _ZIP, _OLE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # new and old workbooks
 TEXT_FORMATS = ("csv", "tsv", "jsonl")
 LONGEST_LINE = 1 << 24
+MOST_COLUMNS = 50_000  # of any table: work is done and memory taken for every one of them
 DAMAGE = (pa.ArrowException, OSError, EOFError, lzma.LZMAError)
 
 
@@ -110,8 +111,10 @@ class Source:
         return DataError(f"{self.label} is damaged, truncated or not {what}: {reason}. Fetch or write it again.")
 
 
-def check_distinct(label: str, names: Sequence[str]) -> None:
-    """Raise if a column name occurs twice."""
+def check_names(label: str, names: Sequence[str]) -> None:
+    """Raise if there are more columns than a table has, or if a name occurs twice."""
+    if len(names) > MOST_COLUMNS:
+        raise DataError(f"{label} has more than {MOST_COLUMNS:,} columns. Give a table with fewer.")
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise DataError(f"{label}: duplicate column names {', '.join(map(repr, twice))}. Rename them.")

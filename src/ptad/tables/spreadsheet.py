@@ -9,7 +9,10 @@ from __future__ import annotations
 import datetime as dt
 import json
 import logging
+import re
+import zipfile
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +22,7 @@ from ptad.messages import Message, Option
 from ptad.tables.conversion import arrow_of_objects
 from ptad.tables.delimited import NULL_WORDS
 from ptad.tables.places import SHEET
-from ptad.tables.sources import DAMAGE, Source, check_distinct
+from ptad.tables.sources import DAMAGE, LONGEST_LINE, Source, check_names, endless_line
 
 logger = logging.getLogger("ptad")
 
@@ -28,6 +31,10 @@ Rows = list[list[Any]]
 _NOTHING = {*NULL_WORDS, "#N/A", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#GETTING_DATA"}
 _SHOWN = 10
 _EXACT = 2.0**53
+SPARSE_CELLS, FEW_FILLED = 1 << 22, 64  # a grid that is larger must have at least one filled cell among so many
+_CELL = re.compile(rb"""<(?:\w+:)?(?:row|c)\b[^<>]*?\br=["']([A-Z]*)(\d+)["']""")
+_MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+_RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 
 
 def read_sheet(source: Source) -> pa.Table:
@@ -41,14 +48,20 @@ def read_sheet(source: Source) -> pa.Table:
         raise MissingExtraError("python-calamine", "excel", f"The workbook {source.label}") from error
     try:
         with source.open_random() as path, python_calamine.CalamineWorkbook.from_path(str(path)) as book:
-            sheet = book.get_sheet_by_name(_chosen(source, book.sheet_names))
+            name = _chosen(source, book.sheet_names)
+            _check_extent(source, path, name)
+            sheet = book.get_sheet_by_name(name)
             rows: Rows = sheet.to_python(skip_empty_area=True)
             first, left = sheet.start or (0, 0)
             merged = sheet.merged_cell_ranges or []
     except python_calamine.PasswordError as error:
         raise DataError(f"{source.label} is protected by a password. Save a copy without one.") from error
-    except (python_calamine.CalamineError, *DAMAGE) as error:
+    except (python_calamine.CalamineError, ElementTree.ParseError, zipfile.BadZipFile, *DAMAGE) as error:
         raise source.damaged(error) from error
+    except BaseException as error:
+        if type(error).__name__ == "PanicException":  # of the reader's own language; it is no Exception
+            raise source.damaged(ValueError("its cells make no sheet")) from error
+        raise
     where = f"{source.label}, sheet {sheet.name!r}"
     if not rows:
         raise DataError(
@@ -63,6 +76,56 @@ def read_sheet(source: Source) -> pa.Table:
     if first:
         logger.info("%s begins with empty rows: the header is row %d", where, first + 1)
     return _table(where, rows, first, left)
+
+
+def _check_extent(source: Source, path: Any, name: str) -> None:
+    """Raise if a few cells lie so far apart that the grid between them would fill the memory.
+
+    The reader makes the whole grid. Only .xlsx can be this large; what it says about its own size may be wrong.
+    """
+    if not zipfile.is_zipfile(path):
+        return
+    with zipfile.ZipFile(path) as parts:
+        if (part := _part_of(parts, name)) is None:
+            return
+        cells, rows, columns, rest = 0, 1, 1, b""
+        with parts.open(part) as stream:
+            while block := stream.read(1 << 20):
+                *_, rest = (text := rest + block).rpartition(b"<")
+                found = _CELL.findall(text, 0, len(text) - len(rest))
+                cells += sum(letters != b"" for letters, _ in found)  # the others are rows
+                rows = max(rows, *(int(row[:10]) for _, row in found), 0)
+                columns = max(columns, *(_number(letters) for letters in {letters for letters, _ in found}), 0)
+                rest = b"<" + rest
+                if len(rest) > LONGEST_LINE:
+                    raise endless_line(source.label, "a cell")
+    if rows * columns > max(SPARSE_CELLS, FEW_FILLED * cells):
+        raise DataError(
+            f"{source.label}, sheet {name!r}: its last cell is {_reference(rows - 1, columns - 1)}, and of the "
+            f"{rows * columns:,} cells up to there only {cells:,} are filled. Delete the rows and columns that lie far "
+            "from the others."
+        )
+
+
+def _part_of(parts: zipfile.ZipFile, name: str) -> str | None:
+    """The file inside an .xlsx that holds a sheet; None if there is none, as in other formats."""
+    listed = ("xl/workbook.xml", "xl/_rels/workbook.xml.rels")
+    if not set(listed) <= set(parts.namelist()) or max(parts.getinfo(n).file_size for n in listed) > LONGEST_LINE:
+        return None
+    sheets, links = (ElementTree.fromstring(parts.read(file)) for file in listed)
+    shown = ((sheet.get("name"), sheet.get(f"{_RELATION}id")) for sheet in sheets.iter(f"{_MAIN}sheet"))
+    wanted = next((link for title, link in shown if title == name), None)
+    target = next((link.get("Target", "") for link in links if link.get("Id") == wanted), "")
+    part = target.removeprefix("/") if target.startswith("/") else f"xl/{target}"
+    return part if part in parts.namelist() else None
+
+
+def _number(letters: bytes) -> int:
+    """The number of a column, counted from 1; 0 without letters."""
+    number = 0
+    for letter in letters[:8]:
+        number = 26 * number + letter - 64
+    return number
 
 
 def _chosen(source: Source, names: list[str]) -> str:
@@ -111,7 +174,7 @@ def _table(where: str, rows: Rows, first: int, left: int) -> pa.Table:
             f"{where}: the header has no name in {'cell' if len(unnamed) == 1 else 'cells'} "
             f"{', '.join(unnamed[:_SHOWN])}, above a column with values. Write one; delete a title above the header."
         )
-    check_distinct(where, list(filter(None, names)))
+    check_names(where, list(filter(None, names)))
     table = pa.table({name: _column(name, cells) for name, cells in kept.items()})
     empty = [first + 2 + i for i, full in enumerate(filled) if not full]
     return table.replace_schema_metadata({SHEET: json.dumps([first + 1, empty])})
