@@ -167,7 +167,7 @@ def row_text(explanation: Explanation, row: int) -> str:
 def _cells(table: Any, row: int, places: Iterable[int]) -> list[Any]:
     """Return some cells of a row, whatever the library of the table."""
     frame = as_frame(table)
-    return [frame.column(j)[row].as_py() for j in places]
+    return [frame.column(int(j))[row].as_py() for j in places]
 
 
 def _rest(explanation: Explanation) -> list[str]:

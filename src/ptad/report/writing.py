@@ -184,8 +184,7 @@ def _batches(table: Any, model: PTAD, encoding: str) -> tuple[Iterable[pa.Record
     try:
         rows = frame.to_arrow()
     except pa.ArrowException:  # numbers and text in one column
-        columns = as_frame(table)
-        rows = pa.Table.from_arrays([columns.column(i) for i in range(len(columns.names))], names=list(columns.names))
+        rows = pa.Table.from_batches([as_frame(table)])
     return rows.to_batches(max_chunksize=rows_per_batch(model)), "a table in memory"
 
 
