@@ -289,7 +289,7 @@ def test_shares_of_few_rows_are_counts(ptad, model, table, tmp_path):
 
 def test_a_list_that_cannot_be_written_is_refused(ptad, model, bad, tmp_path):
     result = ptad("score", model, bad, "--out", tmp_path / "o.csv", "--bad-cells", tmp_path / "none" / "list.csv")
-    assert result.exit_code == 2 and "none/list.csv, cannot be written: No such file" in result.stderr
+    assert result.exit_code == 2 and "none/list.csv, cannot be written: there is no folder" in result.stderr
     (tmp_path / "pipe").symlink_to(os.devnull)  # a device must not be replaced by a file
     for name in ("pipe", "."):
         result = ptad("score", model, bad, "--out", tmp_path / "o.csv", "--bad-cells", tmp_path / name)
