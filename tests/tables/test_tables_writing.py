@@ -71,7 +71,7 @@ def test_full_disk(tmp_path, monkeypatch, suffix):
 
 
 def test_paths_that_cannot_be_written(tmp_path):
-    with pytest.raises(DataError, match=r"nowhere.*t.csv cannot be written: No such file"):
+    with pytest.raises(DataError, match=r"nowhere.*t.csv cannot be written: there is no folder"):
         write_table(TABLE, tmp_path / "nowhere" / "t.csv")
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(DataError, match=r"folder.csv cannot be written: Is a directory"):
