@@ -250,6 +250,9 @@ def main() -> None:
                 found[name](tally, chance)
                 if tally.kills < tally.wanted:
                     tally.complain(f"{tally.kills} of {tally.wanted} kills came in time")
+            except KeyboardInterrupt:
+                tally.complain("interrupted: this is what was counted so far")
+                break
             except Exception as error:  # the other targets still have their turn
                 tally.complain(f"{type(error).__name__}: {error}")
             tally.seconds = round(time.perf_counter() - started, 1)
@@ -261,6 +264,7 @@ def main() -> None:
     for name, reason in skipped.items():
         say(f"skipped: {name}: {reason}")
     whole = summary(tallies, skipped)
+    options.out.write_text(json.dumps(whole, indent=1) + "\n")
     say(f"{whole['kills']} kills, {whole['wrong']} wrong; {options.out}")
     sys.exit(bool(whole["wrong"]))
 

@@ -98,6 +98,14 @@ class Service:
 def kill_service(folder: Path, tally: Any, chance: random.Random, *, worker: bool) -> None:
     """Kill the service, or the worker of a job, in the middle of fits and scorings by turns."""
     service = Service(folder)
+    try:
+        _kill_by_turns(service, tally, chance, worker)
+    finally:
+        service.process.kill()  # if anything went wrong before its end
+
+
+def _kill_by_turns(service: Service, tally: Any, chance: random.Random, worker: bool) -> None:
+    folder = service.folder
     new, rows = (folder / "new.csv").read_bytes(), (folder / "rows.csv").read_bytes()
     tables = [service.http.post("/v1/tables", content=body, headers=TABLE).json()["id"] for body in (new, rows)]
     plain = {"table": tables[0], "drop": ["key"]}
