@@ -15,9 +15,9 @@ import pytest
 
 from ptad import PTAD
 from ptad.jobs.fit import fit_table
+from ptad.service.jobs.attempt import got_further
 from ptad.service.jobs.process import FITTED
 from ptad.service.jobs.progress import Events
-from ptad.service.jobs.supervisor import got_further
 
 pytestmark = pytest.mark.slow
 

@@ -17,6 +17,8 @@ Rate = Annotated[float, Field(ge=1e-9, lt=1)] | Literal["auto"]
 # a type, or a date with its format; what is wrong with a format is said by the one who reads it
 ColumnType = Annotated[str, StringConstraints(max_length=100, pattern=rf"^({'|'.join(TYPES)})$|^date(time)?:.+$")]
 Marker = Annotated[str, StringConstraints(max_length=1000)]
+# nothing nested: a value that is checked, quoted and stored must not be as deep as its sender likes
+Setting = bool | int | float | str | None
 
 
 class Message(BaseModel):
@@ -58,7 +60,7 @@ class FitRequest(Message):
     preset: Literal["default", "paper"] = "default"
     score: bool = Field(default=False, description="Then score the table itself, with held-out scores: one job")
     seed: int = Field(default=0, ge=0, lt=2**31)
-    config: dict[str, Any] = Field(
+    config: dict[str, Setting | list[Setting]] = Field(
         default={}, max_length=200, description="Settings that differ from the preset, by dotted name"
     )
 
@@ -215,6 +217,11 @@ PROBLEM: dict[str, Any] = {
     "description": "A problem, with the culprit and the remedy",
     "content": {"application/problem+json": {"schema": ProblemBody.model_json_schema()}},
 }
+
+
+def binary(*media_types: str) -> dict[str, Any]:
+    """The content of a body that is a file of one of these kinds, for OpenAPI."""
+    return {kind: {"schema": {"type": "string", "format": "binary"}} for kind in media_types}
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -18,7 +18,7 @@ from ptad.jobs.scored_batch import score_batch
 from ptad.service import bodies
 from ptad.service.batching import Pace
 from ptad.service.context import Context
-from ptad.service.formats import SUFFIXES, Encoder
+from ptad.service.formats import FORMATS, Encoder
 
 BAD_CELLS_HEADER = "Ptad-Bad-Cells"  # the header of a streamed answer that says how many cells could not be read
 
@@ -51,8 +51,9 @@ async def score_file(
         later = stack.pop_all()  # the file is needed until the last byte of the answer
     chunks = _scored_chunks(context, model, rows_file, found["known"], explain)
     stream = _encoded(chunks, Encoder(answer, pa.schema([*own, *added])), append, later)
+    suffix = next(name for name, kind in FORMATS.items() if kind == answer)
     headers = {
-        "Content-Disposition": f'attachment; filename="scores.{SUFFIXES[answer]}"',
+        "Content-Disposition": f'attachment; filename="scores.{suffix}"',
         BAD_CELLS_HEADER: str(found["bad_cells"]),
     }
     return StreamingResponse(stream, media_type=answer, headers=headers)

@@ -17,8 +17,8 @@ from ptad.estimator import PTAD
 from ptad.jobs.info import describe_model
 from ptad.parallel import n_processors
 from ptad.service.problems import Problem
+from ptad.service.reasons import in_words_of_http, over_http
 from ptad.service.settings import ServiceSettings
-from ptad.service.spelling import in_words_of_http, over_http
 from ptad.service.store import Store, read_json, write_json
 from ptad.storage import MANIFEST
 

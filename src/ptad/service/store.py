@@ -6,8 +6,8 @@ and renamed.
 
 from __future__ import annotations
 
+import errno
 import json
-import os
 import secrets
 import shutil
 import time
@@ -16,12 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from ptad.errors import SettingError
+from ptad.files import lock, write_whole
 from ptad.messages import Option
-
-try:
-    import fcntl
-except ImportError:  # Windows: no such lock there
-    fcntl = None  # type: ignore[assignment]
+from ptad.service.reasons import FULL
 
 STORE = (Option("store"),)
 
@@ -41,16 +38,13 @@ class Store:
             raise SettingError(
                 f"The store {root} cannot be used: {error.strerror or error}.", "Name a writable folder with {}.", STORE
             ) from error
-        if fcntl is not None:
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                self._lock.close()
-                raise SettingError(
-                    f"The store {root} is in use by another service.",
-                    "Stop that one, or name another folder with {}.",
-                    STORE,
-                ) from error
+        if lock(self._lock.fileno(), wait=False) is False:
+            self._lock.close()
+            raise SettingError(
+                f"The store {root} is in use by another service.",
+                "Stop that one, or name another folder with {}.",
+                STORE,
+            )
         for left_over in self.tmp.iterdir():
             remove(left_over)
 
@@ -70,6 +64,12 @@ class Store:
         remove(aside)
 
 
+def check_room(folder: Path, reserve: int) -> None:
+    """Refuse what needs room while less than the reserve is free."""
+    if shutil.disk_usage(folder).free < reserve:
+        raise OSError(errno.ENOSPC, FULL)
+
+
 def new_id(letter: str) -> str:
     """An identifier that sorts by time and cannot be guessed."""
     return f"{letter}-{int(time.time() * 1000):011x}{secrets.token_hex(5)}"
@@ -86,15 +86,7 @@ def remove(path: Path) -> None:
 
 def write_json(path: Path, content: Any) -> None:
     """Replace a JSON file; a reader finds the old one or the new one, also after a crash."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump(content, file, allow_nan=False)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_whole(path, json.dumps(content, allow_nan=False).encode())
 
 
 def read_json(path: Path) -> Any:
