@@ -56,12 +56,14 @@ def test_jobs_end_with_the_reason_when_the_disk_is_full(service, csv_bytes):
         "*/jobs/*/.task.json.*",
         "*/jobs/*/.result.json.*",
         "*/jobs/*manifest.json*",
-    )  # service, worker, the model
+        "*/jobs/*/.about.json.*",
+    )  # service, worker, the model, what the service knows of it
     for pattern in patterns:
         stop = full(service, pattern)
         job = service.wait(service.http.post("/v1/fits", json=wish).json()["id"])
         assert stop.pid, pattern
         assert (job["state"], job["error"], job["attempts"]) == ("failed", FULL, 1)
+        assert left_over(service) == []
         left = {path.name for path in (service.store / "jobs" / job["id"]).iterdir()}
         assert left <= {"job.json", "task.json", "result.json", "progress.jsonl", "worker.log", "lock", "bad_cells.csv"}
     done = service.wait(service.http.post("/v1/fits", json=wish).json()["id"])

@@ -65,13 +65,18 @@ class FitRequest(Message):
     )
 
 
-class ScoringRequest(Message):
-    """Score every row of an uploaded table with a model."""
+class ModelRequest(Message):
+    """Do something with a model and an uploaded table."""
 
     table: Identifier
     model: Identifier
     label: Column | None = None
     normal: list[Marker] = Field(default=[], max_length=100)
+
+
+class ScoringRequest(ModelRequest):
+    """Score every row of an uploaded table with a model."""
+
     top: int = Field(default=50, ge=1, le=1000)
     missing: list[Marker] = Field(
         default=[], max_length=100, description="Text that means missing, beside that of the model"
@@ -79,13 +84,9 @@ class ScoringRequest(Message):
     strict: bool = Field(default=False, description="Refuse a cell that cannot be read; otherwise it counts as missing")
 
 
-class RenewalRequest(Message):
+class RenewalRequest(ModelRequest):
     """Make a new version of a model with the (normal) rows of an uploaded table; the old version stays."""
 
-    table: Identifier
-    model: Identifier
-    label: Column | None = None
-    normal: list[Marker] = Field(default=[], max_length=100)
     false_alarm_rate: Rate | None = Field(default=None, description="Another target rate than the model's")
 
 
@@ -161,15 +162,20 @@ class BadCell(BaseModel):
     reason: str
 
 
-class ScoreAnswer(BaseModel):
-    """The scores of all rows of a call, in their order."""
+class RowsAnswer(BaseModel):
+    """What every answer to JSON rows says of them."""
 
     model: str
-    false_alarm_rate: float | None
-    threshold: float | None
     ignored: list[str]
     bad_cells: int = Field(description="Cells that cannot be read and count as missing")
     bad_cell_list: list[BadCell] = Field(description="The first of them")
+
+
+class ScoreAnswer(RowsAnswer):
+    """The scores of all rows of a call, in their order."""
+
+    false_alarm_rate: float | None
+    threshold: float | None
     results: list[RowResult]
 
 
@@ -194,13 +200,9 @@ class ExplainedRow(RowResult):
     columns: list[Reason]
 
 
-class ExplainAnswer(BaseModel):
+class ExplainAnswer(RowsAnswer):
     """Explanations in the order of the rows."""
 
-    model: str
-    ignored: list[str]
-    bad_cells: int = Field(description="Cells that cannot be read and count as missing")
-    bad_cell_list: list[BadCell] = Field(description="The first of them")
     results: list[ExplainedRow]
 
 

@@ -61,6 +61,6 @@ def audit(scope: MutableMapping[str, Any], status: int, *, token: bool) -> None:
         return
     if route is None or (scope["method"] in ("GET", "HEAD", "OPTIONS") and not route.endswith(DOWNLOADS)):
         return
-    named = scope.get("path_params") or {} if status < 400 else {}  # a name that nothing has may be data
+    named = scope.get("path_params") or {} if 0 < status < 400 else {}  # a name that nothing has may be data
     what = "".join(f"{name}={value} " for name, value in named.items())
     audit_log.info("audit: %s %s %s %s %s%d", when, who, scope["method"], route, what, status)

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from ptad.service.logs import audit
 from ptad.service.metrics import Metrics
 from ptad.service.problems import Problem, answer_to
-from ptad.service.settings import Limits, ServiceSettings, is_loopback
+from ptad.service.settings import ServiceSettings, is_loopback
 
 Message = MutableMapping[str, Any]
 Headers = dict[bytes, bytes]
@@ -46,7 +46,7 @@ class Guard:
     def __init__(self, app: Any, settings: ServiceSettings, metrics: Metrics) -> None:
         self.app, self.settings, self.metrics = app, settings, metrics
         self._token = None if settings.token is None else settings.token.encode()
-        self._held = 0  # bytes of JSON of all requests under way
+        self.held = 0  # bytes of bodies of all requests under way
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -56,8 +56,7 @@ class Guard:
         headers: Headers = dict(reversed(scope["headers"]))  # of two of a name the first, as the framework takes it
         is_json = headers.get(b"content-type", b"").lower().startswith(b"application/json")
         most = self._most(scope["path"], is_json)
-        # only the beginning is held, until the rest has a place on the disk
-        body = _Body(self.settings.limits.small_upload_bytes)
+        body = _Body(self, receive, most)
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status, lingers
@@ -75,14 +74,14 @@ class Guard:
 
         try:
             self._check(scope, headers, most)
-            await self.app(scope, self._limited(receive, body, most), send_with_headers)
+            await self.app(scope, body.receive, send_with_headers)
         except Exception as error:
             answer = answer_to(error)
             if status:  # half an answer is out: the connection is closed, so that nobody takes it for a whole one
                 raise
             await answer(scope, receive, send_with_headers)
         finally:
-            self._held -= body.held
+            self.held -= body.held
             if not (is_json and scope["path"].endswith(ROWS) and 0 < status < 400):
                 audit(scope, status, token=self._token is not None)
             route = getattr(scope.get("route"), "path", "other")
@@ -120,38 +119,14 @@ class Guard:
             return limits.body_bytes
         return limits.json_bytes if path.endswith(ROWS) else limits.message_bytes
 
-    def _limited(self, receive: Receive, body: _Body, most: int) -> Receive:
-        limits = self.settings.limits
-
-        async def limited() -> Message:
-            if body.complete:  # from here on only the end of the connection is waited for
-                return await receive()
-            message = await body.timed(receive, limits)
-            if message["type"] == "http.request":
-                n = len(message.get("body", b""))
-                body.seen += n
-                body.complete = not message.get("more_body", False)
-                if body.seen > most:
-                    raise too_large(most)
-                more = min(n, body.most_held - body.held)
-                body.held += more
-                self._held += more
-                if self._held > limits.json_held:
-                    raise Problem(
-                        503,
-                        "Too many large JSON bodies and uploads are under way. Try again in a moment.",
-                        headers={"Retry-After": "1", **CLOSE},
-                    )
-            return message
-
-        return limited
-
 
 @dataclass
 class _Body:
-    """What has arrived of one request, and how long it was waited for."""
+    """The body of a request: how much of it has arrived, how much of that is held, and how long it was waited for."""
 
-    most_held: int
+    guard: Guard
+    source: Receive
+    most: int
     seen: int = 0
     held: int = 0
     complete: bool = False
@@ -159,21 +134,42 @@ class _Body:
     window: float = 0.0  # seconds since the speed was looked at
     window_start: int = 0  # bytes that had arrived then
 
-    async def timed(self, receive: Receive, limits: Limits) -> Message:
+    async def receive(self) -> Message:
+        """Take the next part, within the limits."""
+        if self.complete:  # from here on only the end of the connection is waited for
+            return await self.source()
+        limits, message = self.guard.settings.limits, await self._timed()
+        if message["type"] == "http.request":
+            n = len(message.get("body", b""))
+            self.seen += n
+            self.complete = not message.get("more_body", False)
+            if self.seen > self.most:
+                raise too_large(self.most)
+            more = min(n, limits.small_upload_bytes - self.held)  # what is beyond that has a place on the disk
+            self.held += more
+            self.guard.held += more
+            if self.guard.held > limits.json_held:
+                raise Problem(
+                    503,
+                    "Too many large JSON bodies and uploads are under way. Try again in a moment.",
+                    headers={"Retry-After": "1", **CLOSE},
+                )
+        return message
+
+    async def _timed(self) -> Message:
         """Wait for the next part; only waiting counts, not what the service does with the parts before."""
+        limits = self.guard.settings.limits
         while True:
-            started = time.monotonic()
-            try:
+            started, message = time.monotonic(), None
+            with suppress(TimeoutError):
                 async with asyncio.timeout(max(limits.body_window_seconds - self.window, 0.0)):
-                    message = await receive()
-            except TimeoutError:
-                message = {}
+                    message = await self.source()
             passed = time.monotonic() - started
             self.window += passed
             self.waited += passed
             if self.waited > limits.body_seconds:
                 raise Problem(408, f"The body took longer than {limits.body_seconds:g} s to arrive.", headers=CLOSE)
-            if message:
+            if message is not None:
                 return message
             if self.seen - self.window_start < limits.body_speed * limits.body_window_seconds:
                 raise Problem(

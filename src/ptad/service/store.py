@@ -11,7 +11,8 @@ import json
 import secrets
 import shutil
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from ptad.messages import Option
 from ptad.service.reasons import FULL
 
 STORE = (Option("store"),)
+BUNDLE = "bundle"  # the model folder inside that of a model, beside what the service knows of it
 
 
 class Store:
@@ -55,6 +57,17 @@ class Store:
     def scratch(self) -> Path:
         """A new path in ``tmp``; whatever is there is gone after a restart."""
         return self.tmp / secrets.token_hex(8)
+
+    @contextmanager
+    def staged(self, target: Path) -> Iterator[Path]:
+        """A folder that takes its name once it is complete; an error leaves nothing."""
+        staging = self.scratch()
+        try:
+            staging.mkdir()
+            yield staging
+            staging.rename(target)
+        finally:
+            remove(staging)
 
     def discard(self, folder: Path) -> None:
         """Remove a folder in one step as seen from outside."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptad.service.jobs import progress
-from ptad.service.jobs.process import CHECKPOINT, EXIT_FULL, FITTED, RESULT, TASK
+from ptad.service.jobs.process import CHECKPOINT, EXIT_FULL, FITTED, MODEL, RESULT, TASK
 from ptad.service.jobs.table_scores import LOCK, PARTS
 from ptad.service.models import new_about, version_name
 from ptad.service.reasons import FULL
@@ -158,7 +158,7 @@ class Attempt:
             about = new_about(spec["name"], made_by="fit", **said)
         else:
             about = models.next_version(spec["model"], job["kind"], job["table"], new_rows=rows, **said)
-        models.publish(self.folder / "model", about, job["model"])
+        models.publish(self.folder / MODEL, about, job["model"])
         self.jobs.end(job, "done", summary=summary)
 
 
@@ -210,5 +210,5 @@ def got_further(folder: Path) -> bool:
 
 def tidy(folder: Path) -> None:
     """Remove what only an unfinished job needs."""
-    for name in (CHECKPOINT, "model", FITTED, PARTS, LOCK):
+    for name in (CHECKPOINT, MODEL, FITTED, PARTS, LOCK):
         remove(folder / name)

@@ -18,12 +18,13 @@ from ptad.jobs.fit import fit_table, recalibrate_table, update_table
 from ptad.service.jobs import table_scores
 from ptad.service.jobs.progress import ProgressFile
 from ptad.service.reasons import in_words_of_http, is_full, reason_of, traced
-from ptad.service.store import read_json, write_json
+from ptad.service.store import BUNDLE, read_json, write_json
 from ptad.tables import TableSource
 
 TASK, RESULT = "task.json", "result.json"
 FITTED = "fitted.json"  # the summary of a fit whose model is saved
 CHECKPOINT = "checkpoint"
+MODEL = "model"  # as it will be among the models of the store
 EXIT_FULL = 75  # the exit code of a worker that could not even write down that the disk is full
 TOP_ROWS = 50
 
@@ -85,9 +86,10 @@ def _fit(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str
     if summary is None:
         if any((folder / CHECKPOINT).rglob("*.safetensors")):
             progress.note("It goes on from its checkpoint.")
+        (folder / MODEL).mkdir(exist_ok=True)
         found = fit_table(
             TableSource(task["source"], label=task["source_name"]),
-            folder / "model",
+            folder / MODEL / BUNDLE,
             {**task["parameters"], "device": task["device"]},
             label=task["label"],
             normal=task["normal"],
@@ -100,7 +102,12 @@ def _fit(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str
     if task.get("score"):  # a job of an older store has no such wish
         progress.stage("held-out scores", 0, 0, "rows")
         own = {name: task[name] for name in ("table", "label", "normal")}
-        model = {"bundle": str(folder / "model"), "model_name": task["name"], "false_alarm_rate": None, "top": TOP_ROWS}
+        model = {
+            "bundle": str(folder / MODEL / BUNDLE),
+            "model_name": task["name"],
+            "false_alarm_rate": None,
+            "top": TOP_ROWS,
+        }
         try:
             wish = {**task, **model, "fitted_on": own, "training_table": True}
             summary["scores"] = table_scores.score_table(folder, wish, progress)
@@ -114,11 +121,12 @@ def _fit(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str
 
 def _renew(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str, Any]:
     """Update or recalibrate a model into a new folder; the old one is only read."""
+    (folder / MODEL).mkdir(exist_ok=True)
     renew = update_table if task["kind"] == "update" else recalibrate_table
     found = renew(
         task["bundle"],
         TableSource(task["source"], label=task["source_name"]),
-        folder / "model",
+        folder / MODEL / BUNDLE,
         label=task["label"],
         normal=task["normal"],
         false_alarm_rate=task["false_alarm_rate"],

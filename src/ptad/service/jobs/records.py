@@ -19,7 +19,7 @@ from ptad.service.models import Models
 from ptad.service.problems import Problem
 from ptad.service.reasons import reason_of, traced
 from ptad.service.settings import ServiceSettings
-from ptad.service.store import Store, check_room, new_id, read_json, remove, write_json
+from ptad.service.store import Store, check_room, new_id, read_json, write_json
 from ptad.service.uploads import Uploads
 
 logger = logging.getLogger("ptad.service")
@@ -86,14 +86,8 @@ class Jobs:
             "spec": spec,
         }
         check_room(self.store.root, self.settings.limits.disk_reserve)
-        staging = self.store.scratch()
-        try:
-            staging.mkdir()
+        with self.store.staged(self.folder(identifier)) as staging:
             write_json(staging / JOB, job)
-            staging.rename(self.folder(identifier))
-        except BaseException:
-            remove(staging)
-            raise
         self.entries[identifier] = job
         self._count()
         self.start_waiting()

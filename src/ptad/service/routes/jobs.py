@@ -14,7 +14,15 @@ from starlette.responses import Response, StreamingResponse
 
 from ptad.errors import DataError, MissingExtraError, SettingError
 from ptad.jobs.fit import checked_detector
-from ptad.service.api_types import FitRequest, Identifier, JobInfo, RenewalRequest, ScoringRequest, problems
+from ptad.service.api_types import (
+    FitRequest,
+    Identifier,
+    JobInfo,
+    ModelRequest,
+    RenewalRequest,
+    ScoringRequest,
+    problems,
+)
 from ptad.service.context import Context, context_of
 from ptad.service.jobs.attempt import FINAL
 from ptad.service.jobs.progress import Events
@@ -108,7 +116,7 @@ def _check_label(wanted: FitRequest | RenewalRequest) -> None:
         raise SettingError("'label' (a column) and 'normal' (its values for normal rows) belong together.")
 
 
-async def _fitting(context: Context, wanted: ScoringRequest | RenewalRequest) -> tuple[str, str, float | str | None]:
+async def _fitting(context: Context, wanted: ModelRequest) -> tuple[str, str, float | str | None]:
     """Names of table and model and the model's rate, once it is known that the table has the model's columns."""
     context.uploads.get(wanted.table)
     schema = (await context.models.load(wanted.model)).schema_
