@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 from in_process import ask
 
-from ptad.service import disk
-from ptad.service.disk import FULL
+from ptad.service import store
 from ptad.service.formats import CSV, Encoder
-from ptad.service.jobs.supervisor import end_of, memory_of_a_worker
+from ptad.service.jobs.attempt import end_of, memory_of_a_worker
 from ptad.service.logs import SparseLog
+from ptad.service.reasons import FULL
 from ptad.service.settings import Limits
 
 KIND = {"Content-Type": "text/csv"}
@@ -56,12 +56,14 @@ def test_jobs_end_with_the_reason_when_the_disk_is_full(service, csv_bytes):
         "*/jobs/*/.task.json.*",
         "*/jobs/*/.result.json.*",
         "*/jobs/*manifest.json*",
-    )  # service, worker, the model
+        "*/jobs/*/.about.json.*",
+    )  # service, worker, the model, what the service knows of it
     for pattern in patterns:
         stop = full(service, pattern)
         job = service.wait(service.http.post("/v1/fits", json=wish).json()["id"])
         assert stop.pid, pattern
         assert (job["state"], job["error"], job["attempts"]) == ("failed", FULL, 1)
+        assert left_over(service) == []
         left = {path.name for path in (service.store / "jobs" / job["id"]).iterdir()}
         assert left <= {"job.json", "task.json", "result.json", "progress.jsonl", "worker.log", "lock", "bad_cells.csv"}
     done = service.wait(service.http.post("/v1/fits", json=wish).json()["id"])
@@ -75,7 +77,7 @@ def test_jobs_end_with_the_reason_when_the_disk_is_full(service, csv_bytes):
 
 def test_a_reserve_stays_free(tmp_path, csv_bytes, monkeypatch):
     room = [100]
-    monkeypatch.setattr(disk.shutil, "disk_usage", lambda _: type("Usage", (), {"free": room[0]}))
+    monkeypatch.setattr(store.shutil, "disk_usage", lambda _: type("Usage", (), {"free": room[0]}))
 
     async def questions(client, context):
         assert refused_for_room(await client.post("/v1/tables", content=csv_bytes, headers=KIND))
@@ -109,7 +111,7 @@ def test_a_model_stays_when_its_table_cannot_be_scored(service, csv_bytes, how, 
 
 def test_a_table_is_described_anew_where_there_is_room_and_a_place(tmp_path, csv_bytes, monkeypatch):
     room = [10**9]
-    monkeypatch.setattr(disk.shutil, "disk_usage", lambda _: type("Usage", (), {"free": room[0]}))
+    monkeypatch.setattr(store.shutil, "disk_usage", lambda _: type("Usage", (), {"free": room[0]}))
 
     async def questions(client, context):
         table = (await client.post("/v1/tables", content=csv_bytes, headers=KIND)).json()["id"]
@@ -163,6 +165,23 @@ def test_formulas_in_disguise_are_made_harmless(text):
     encoder = Encoder(CSV, batch.schema)
     written = (encoder.write(batch) + encoder.close()).decode().splitlines()
     assert written[1:] == [f'"\'{text}"', '" -1.5"', '"a=1"']
+
+
+@pytest.mark.parametrize(
+    ("column", "written"),
+    [
+        (pa.array([b"=1+1", None, b"a"]), ['"\'=1+1"', "", '"a"']),
+        (pa.array([b"=1+1"]).dictionary_encode(), ['"\'=1+1"']),
+        (pa.array(["=1+1"], pa.string_view()), ['"\'=1+1"']),
+        (pa.array([["=1+1"], None]), ['"[""=1+1""]"', ""]),
+        (pa.array([3, None]).dictionary_encode(), ["3", ""]),
+        (pa.array([(1, 2, 3)], pa.month_day_nano_interval()), ['"[1, 2, 3]"']),
+    ],
+)
+def test_bytes_lists_and_codes_are_written_as_harmless_text(column, written):
+    batch = pa.RecordBatch.from_arrays([column], names=["x"])
+    encoder = Encoder(CSV, batch.schema)
+    assert (encoder.write(batch) + encoder.close()).decode().splitlines() == ['"x"', *written]
 
 
 @pytest.mark.parametrize("what", ["scores", "report.html", "bad-cells", "report"])

@@ -15,9 +15,10 @@ import pytest
 
 from ptad import PTAD
 from ptad.jobs.fit import fit_table
+from ptad.service.jobs.attempt import got_further
 from ptad.service.jobs.process import FITTED
 from ptad.service.jobs.progress import Events
-from ptad.service.jobs.supervisor import got_further
+from stopping import HANG
 
 pytestmark = pytest.mark.slow
 
@@ -167,6 +168,18 @@ def test_a_killed_worker_is_started_again(service, table, tiny):
     done = service.wait(job)
     assert (done["state"], done["attempts"]) == ("done", 2)
     service.http.delete(f"/v1/models/{done['model']}")
+
+
+def test_a_service_that_is_killed_while_it_takes_a_model_in_loses_nothing(start, csv_bytes):
+    service = start()
+    service.stops.add("*/store/models/*")
+    job = service.http.post("/v1/fits", json={"table": service.upload(csv_bytes).json()["id"]}).json()["id"]
+    service.process.wait(HANG)
+    service = start(store=service.store)
+    done = service.wait(job)
+    assert done["state"] == "done", done["error"]
+    assert service.http.get(f"/v1/models/{done['model']}").status_code == 200
+    assert list((service.store / "tmp").iterdir()) == []
 
 
 def test_attempts_that_get_further_are_not_counted_against_a_fit(tmp_path):

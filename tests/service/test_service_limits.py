@@ -120,6 +120,29 @@ def test_a_job_that_was_cancelled_before_its_turn_is_not_started(tmp_path, csv_b
     ask(tmp_path, Limits(), questions)
 
 
+def test_a_bug_is_answered_as_a_problem_and_ends_an_answer_that_has_begun(tmp_path, caplog, monkeypatch):
+    def broken(*_):
+        raise KeyError("secret 42")
+
+    async def half(*_):
+        yield b"begun"
+        raise KeyError("secret 42")
+
+    async def questions(client, context):
+        monkeypatch.setattr(context.jobs, "get", broken)
+        answer = await client.get("/v1/jobs/j-1")
+        assert answer.status_code == 500 and "This is a bug" in answer.json()["detail"]
+        assert answer.headers["x-frame-options"] == "DENY" and "secret" not in answer.text
+        monkeypatch.setattr(context.jobs, "get", lambda _: {})
+        monkeypatch.setattr("ptad.service.routes.jobs._events", half)
+        with pytest.raises(KeyError):  # the server closes the connection: nobody takes it for a whole answer
+            await client.get("/v1/jobs/j-1/events")
+
+    ask(tmp_path, Limits(), questions)
+    lines = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert [line.split(" (")[0] for line in lines] == ["unexpected KeyError in broken", "unexpected KeyError in half"]
+
+
 def test_a_worker_that_breaks_says_where_and_quotes_nothing(tmp_path, monkeypatch):
     def broken(*_):
         raise ValueError("cell 'secret 42'")

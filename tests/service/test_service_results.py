@@ -146,7 +146,7 @@ def test_wrong_updates_are_refused_or_end_in_words(service, fitted, table):
 
 
 def test_a_model_that_an_update_needs_is_not_deleted(service, fitted, csv_bytes):
-    held = service.stops.add("*/jobs/*/model", how="hold")
+    held = service.stops.add("*/jobs/*/model/bundle", how="hold")
     table = table_of(service, make_rows(400, 7))
     job = service.http.post("/v1/updates", json={"table": table, "model": fitted["model"]}).json()
     held.wait(service.log.read_text)

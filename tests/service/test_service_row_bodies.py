@@ -111,10 +111,20 @@ def test_other_bodies_are_small(tmp_path):
         for path in ("/v1/fits", "/v1/scorings"):
             body = json.dumps({"table": "t-1", "name": "x" * 3000})
             assert (await client.post(path, content=body, headers=JSON)).status_code == 413
+        deep = '{"table": "t-1", "config": {"reference.rows": ' + "[" * 600 + "1" + "]" * 600 + "}}"
+        assert (await client.post("/v1/fits", content=deep, headers=JSON)).status_code == 422
         nan = '{"table": "t-1", "config": {"reference.rows": NaN}}'
         assert (await client.post("/v1/fits", content=nan, headers=JSON)).status_code in (400, 404, 422)
 
     ask(tmp_path, Limits(message_bytes=2000), questions)
+
+
+def test_of_two_kinds_of_a_body_the_first_one_counts_for_its_limit(tmp_path, model_folder):
+    async def questions(client, context):
+        kinds = [("Content-Type", "application/json"), ("Content-Type", "text/csv")]
+        assert (await client.post(SCORE, content=b" " * 200, headers=kinds)).status_code == 413
+
+    ask(tmp_path, Limits(json_bytes=100), questions, (model_folder,))
 
 
 def endless(limits, path, name):

@@ -8,7 +8,7 @@ from ptad.errors import DataError
 from ptad.messages import Message, Option
 from ptad.service.api_types import FitRequest, RenewalRequest, ScoringRequest
 from ptad.service.bodies import _text
-from ptad.service.spelling import MEMBERS, over_http
+from ptad.service.reasons import MEMBERS, over_http
 
 
 @pytest.mark.parametrize(

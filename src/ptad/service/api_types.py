@@ -17,6 +17,8 @@ Rate = Annotated[float, Field(ge=1e-9, lt=1)] | Literal["auto"]
 # a type, or a date with its format; what is wrong with a format is said by the one who reads it
 ColumnType = Annotated[str, StringConstraints(max_length=100, pattern=rf"^({'|'.join(TYPES)})$|^date(time)?:.+$")]
 Marker = Annotated[str, StringConstraints(max_length=1000)]
+# nothing nested: a value that is checked, quoted and stored must not be as deep as its sender likes
+Setting = bool | int | float | str | None
 
 
 class Message(BaseModel):
@@ -58,18 +60,23 @@ class FitRequest(Message):
     preset: Literal["default", "paper"] = "default"
     score: bool = Field(default=False, description="Then score the table itself, with held-out scores: one job")
     seed: int = Field(default=0, ge=0, lt=2**31)
-    config: dict[str, Any] = Field(
+    config: dict[str, Setting | list[Setting]] = Field(
         default={}, max_length=200, description="Settings that differ from the preset, by dotted name"
     )
 
 
-class ScoringRequest(Message):
-    """Score every row of an uploaded table with a model."""
+class ModelRequest(Message):
+    """Do something with a model and an uploaded table."""
 
     table: Identifier
     model: Identifier
     label: Column | None = None
     normal: list[Marker] = Field(default=[], max_length=100)
+
+
+class ScoringRequest(ModelRequest):
+    """Score every row of an uploaded table with a model."""
+
     top: int = Field(default=50, ge=1, le=1000)
     missing: list[Marker] = Field(
         default=[], max_length=100, description="Text that means missing, beside that of the model"
@@ -77,13 +84,9 @@ class ScoringRequest(Message):
     strict: bool = Field(default=False, description="Refuse a cell that cannot be read; otherwise it counts as missing")
 
 
-class RenewalRequest(Message):
+class RenewalRequest(ModelRequest):
     """Make a new version of a model with the (normal) rows of an uploaded table; the old version stays."""
 
-    table: Identifier
-    model: Identifier
-    label: Column | None = None
-    normal: list[Marker] = Field(default=[], max_length=100)
     false_alarm_rate: Rate | None = Field(default=None, description="Another target rate than the model's")
 
 
@@ -159,15 +162,20 @@ class BadCell(BaseModel):
     reason: str
 
 
-class ScoreAnswer(BaseModel):
-    """The scores of all rows of a call, in their order."""
+class RowsAnswer(BaseModel):
+    """What every answer to JSON rows says of them."""
 
     model: str
-    false_alarm_rate: float | None
-    threshold: float | None
     ignored: list[str]
     bad_cells: int = Field(description="Cells that cannot be read and count as missing")
     bad_cell_list: list[BadCell] = Field(description="The first of them")
+
+
+class ScoreAnswer(RowsAnswer):
+    """The scores of all rows of a call, in their order."""
+
+    false_alarm_rate: float | None
+    threshold: float | None
     results: list[RowResult]
 
 
@@ -192,13 +200,9 @@ class ExplainedRow(RowResult):
     columns: list[Reason]
 
 
-class ExplainAnswer(BaseModel):
+class ExplainAnswer(RowsAnswer):
     """Explanations in the order of the rows."""
 
-    model: str
-    ignored: list[str]
-    bad_cells: int = Field(description="Cells that cannot be read and count as missing")
-    bad_cell_list: list[BadCell] = Field(description="The first of them")
     results: list[ExplainedRow]
 
 
@@ -215,6 +219,11 @@ PROBLEM: dict[str, Any] = {
     "description": "A problem, with the culprit and the remedy",
     "content": {"application/problem+json": {"schema": ProblemBody.model_json_schema()}},
 }
+
+
+def binary(*media_types: str) -> dict[str, Any]:
+    """The content of a body that is a file of one of these kinds, for OpenAPI."""
+    return {kind: {"schema": {"type": "string", "format": "binary"}} for kind in media_types}
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

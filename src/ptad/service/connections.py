@@ -17,8 +17,9 @@ from typing import Any, ClassVar
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ptad.service.logs import SparseLog, traced
+from ptad.service.logs import SparseLog
 from ptad.service.problems import MEDIA_TYPE, problem_bytes
+from ptad.service.reasons import traced
 from ptad.service.settings import Limits
 
 logger = logging.getLogger("ptad.service.connections")

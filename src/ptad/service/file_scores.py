@@ -18,7 +18,7 @@ from ptad.jobs.scored_batch import score_batch
 from ptad.service import bodies
 from ptad.service.batching import Pace
 from ptad.service.context import Context
-from ptad.service.formats import SUFFIXES, Encoder
+from ptad.service.formats import FORMATS, Encoder
 
 BAD_CELLS_HEADER = "Ptad-Bad-Cells"  # the header of a streamed answer that says how many cells could not be read
 
@@ -49,42 +49,40 @@ async def score_file(
         if twice:
             raise DataError(f"{name} already has a column {twice[0]!r}. Ask without append, or rename it.")
         later = stack.pop_all()  # the file is needed until the last byte of the answer
-    chunks = _scored_chunks(context, model, rows_file, found["known"], explain)
-    stream = _encoded(chunks, Encoder(answer, pa.schema([*own, *added])), append, later)
+    encoder = Encoder(answer, pa.schema([*own, *added]))
+    stream = _scored(context, model, rows_file, found["known"], explain, append, encoder, later)
+    suffix = next(name for name, kind in FORMATS.items() if kind == answer)
     headers = {
-        "Content-Disposition": f'attachment; filename="scores.{SUFFIXES[answer]}"',
+        "Content-Disposition": f'attachment; filename="scores.{suffix}"',
         BAD_CELLS_HEADER: str(found["bad_cells"]),
     }
     return StreamingResponse(stream, media_type=answer, headers=headers)
 
 
-async def _scored_chunks(
-    context: Context, model: PTAD, rows_file: Path, known: list[str], explain: int
-) -> AsyncIterator[tuple[pa.RecordBatch, list[pa.Array]]]:
-    """Chunks of the table with their scores, scored between the small calls of others."""
-    pace = Pace()
-    with pa.OSFile(str(rows_file)) as file:
-        reader = pa.ipc.open_file(file)
-        for i in range(reader.num_record_batches):
-            batch = await asyncio.to_thread(reader.get_batch, i)
-            start = 0
-            while start < batch.num_rows:
-                size = model.detector_.batch_size or pace.rows
-                chunk = batch.slice(start, size)
-                scored = await context.batcher.run(partial(score_batch, model, chunk.select(known), explain), pace)
-                start += chunk.num_rows
-                context.metrics.rows.labels("large").inc(chunk.num_rows)
-                yield chunk, list(scored.columns.values())
-
-
-async def _encoded(
-    chunks: AsyncIterator[tuple[pa.RecordBatch, list[pa.Array]]], encoder: Encoder, append: bool, later: AsyncExitStack
+async def _scored(
+    context: Context,
+    model: PTAD,
+    rows_file: Path,
+    known: list[str],
+    explain: int,
+    append: bool,
+    encoder: Encoder,
+    later: AsyncExitStack,
 ) -> AsyncIterator[bytes]:
+    """The table with its scores, chunk by chunk, which are scored between the small calls of others."""
+    pace = Pace()
     async with later:
-        async for chunk, columns in chunks:
-            own = chunk.columns if append else []
-            answer = pa.RecordBatch.from_arrays([*own, *columns], schema=encoder.schema)
-            blob = await asyncio.to_thread(encoder.write, answer)
-            if blob:
-                yield blob
+        with pa.OSFile(str(rows_file)) as file:
+            reader = pa.ipc.open_file(file)
+            for i in range(reader.num_record_batches):
+                batch, start = await asyncio.to_thread(reader.get_batch, i), 0
+                while start < batch.num_rows:
+                    chunk = batch.slice(start, model.detector_.batch_size or pace.rows)
+                    scored = await context.batcher.run(partial(score_batch, model, chunk.select(known), explain), pace)
+                    start += chunk.num_rows
+                    context.metrics.rows.labels("large").inc(chunk.num_rows)
+                    columns = [*(chunk.columns if append else ()), *scored.columns.values()]
+                    rows = pa.RecordBatch.from_arrays(columns, schema=encoder.schema)
+                    if blob := await asyncio.to_thread(encoder.write, rows):
+                        yield blob
         yield encoder.close()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -14,12 +15,22 @@ import pyarrow.parquet as pq
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ptad.tables.values import decoded, is_text
+from ptad.tables.values import decoded
 
-CSV, NDJSON = "text/csv", "application/x-ndjson"
+JSON, CSV, NDJSON = "application/json", "text/csv", "application/x-ndjson"
 ARROW, PARQUET = "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet"
-FORMATS = {"csv": CSV, "ndjson": NDJSON, "arrow": ARROW, "parquet": PARQUET}
-SUFFIXES = {CSV: "csv", NDJSON: "ndjson", ARROW: "arrow", PARQUET: "parquet"}
+FORMATS = {"csv": CSV, "ndjson": NDJSON, "arrow": ARROW, "parquet": PARQUET}  # that answers have
+FILES = sorted(
+    {
+        *FORMATS.values(),
+        "text/tab-separated-values",
+        "application/octet-stream",
+        "application/gzip",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "application/vnd.ms-excel",
+        "application/vnd.oasis.opendocument.spreadsheet",
+    }
+)
 
 # What a spreadsheet takes for the beginning of a formula or of a command, also after blanks and marks that it passes
 # over, and in the full and small widths of East Asian text.
@@ -37,10 +48,9 @@ class Encoder:
         self._sink = _Drain()
         self._writer: Any = None
         if media_type == CSV:
-            names = [_harmless_name(name) for name in schema.names]
-            safe = pa.schema([(n, _text_type(f.type)) for n, f in zip(names, schema, strict=True)])
-            self._writer = pcsv.CSVWriter(self._sink, safe)
-            self._safe = safe
+            names = _harmless(pa.array(schema.names, pa.large_string())).to_pylist()
+            self._safe = pa.schema([(name, _csv_type(field.type)) for name, field in zip(names, schema, strict=True)])
+            self._writer = pcsv.CSVWriter(self._sink, self._safe)
         elif media_type == ARROW:
             self._writer = pa.ipc.new_stream(self._sink, schema)
         elif media_type == PARQUET:
@@ -49,11 +59,9 @@ class Encoder:
     def write(self, batch: pa.RecordBatch) -> bytes:
         """Add a batch."""
         if self.media_type == CSV:
-            self._writer.write_batch(
-                pa.RecordBatch.from_arrays([_harmless(c) for c in batch.columns], schema=self._safe)
-            )
-        elif self.media_type == NDJSON:
-            self._sink.write(json_lines(batch))
+            batch = pa.RecordBatch.from_arrays([_harmless(column) for column in batch.columns], schema=self._safe)
+        if self._writer is None:
+            self._sink.write(_json_lines(batch))
         else:
             self._writer.write_batch(batch)
         return self._sink.taken()
@@ -90,30 +98,38 @@ class _Drain(io.RawIOBase):
         return blob
 
 
-def json_lines(batch: pa.RecordBatch) -> bytes:
-    """One JSON object per row."""
-    return "".join(json.dumps(row, default=str) + "\n" for row in plain_rows(batch)).encode()
+async def encoded(media_type: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> AsyncIterator[bytes]:
+    """The bytes of a table, whose batches are read and written beside the event loop."""
+    encoder = Encoder(media_type, schema)
+    while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+        yield await asyncio.to_thread(encoder.write, batch)
+    yield encoder.close()
 
 
-def plain_rows(batch: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
-    """Rows of JSON values; numbers that are not finite are null."""
+def _json_lines(batch: pa.RecordBatch) -> bytes:
+    """One JSON object per row; numbers that are not finite are null."""
     columns = [
         pc.if_else(pc.is_finite(c), c, pa.scalar(None, c.type)) if pa.types.is_floating(c.type) else c
         for c in batch.columns
     ]
-    rows: list[dict[str, Any]] = type(batch).from_arrays(columns, names=batch.schema.names).to_pylist()
-    return rows
+    rows = pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist()
+    return "".join(json.dumps(row, default=str) + "\n" for row in rows).encode()
 
 
-def _text_type(kind: pa.DataType) -> pa.DataType:
-    return pa.large_string() if pa.types.is_dictionary(kind) or is_text(kind) else kind
+def _csv_type(kind: pa.DataType) -> pa.DataType:
+    """The type of a column in CSV: everything but numbers, truth values and times is text."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    plain = pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)
+    return kind if plain and not pa.types.is_interval(kind) else pa.large_string()
 
 
 def _harmless(column: pa.Array) -> pa.Array:
     """Text that a spreadsheet would compute gets an apostrophe in front; numbers written as text stay."""
     column = decoded(column)
-    if not is_text(column.type):
+    if not pa.types.is_large_string(_csv_type(column.type)):
         return column
+    if not pa.types.is_large_string(column.type):  # bytes, lists and the like
+        column = pa.array(map(_text, column.to_pylist()), pa.large_string())
     suspect = pc.and_(pc.match_substring_regex(column, _FORMULA), pc.invert(pc.match_substring_regex(column, _NUMBER)))
     if not pc.any(suspect).as_py():
         return column
@@ -121,19 +137,16 @@ def _harmless(column: pa.Array) -> pa.Array:
     return pc.if_else(suspect, quoted, column)
 
 
-def _harmless_name(name: str) -> str:
-    return _harmless(pa.array([name], pa.large_string()))[0].as_py()  # type: ignore[no-any-return]
+def _text(value: Any) -> str | None:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value if value is None or isinstance(value, str) else json.dumps(value, default=str)
 
 
 def wanted_format(accept: str | None, sent: str) -> str:
     """The media type to answer in: what is accepted, or else what was sent, or else CSV."""
-    offered: Sequence[str] = [CSV, NDJSON, ARROW, PARQUET]
-    for part in (accept or "").lower().split(","):
-        kind = part.split(";")[0].strip()
-        if kind in offered:
-            return kind
-    sent = sent.split(";")[0].strip().lower()
-    return sent if sent in offered else CSV
+    accepted = [part.split(";")[0].strip() for part in (accept or "").lower().split(",")]
+    return next((kind for kind in (*accepted, sent) if kind in FORMATS.values()), CSV)
 
 
 def media_type(request: Request) -> str:
@@ -143,4 +156,4 @@ def media_type(request: Request) -> str:
 
 def json_response(content: Any) -> Response:
     """Plain JSON; dates and the like as text."""
-    return Response(json.dumps(content, default=str), media_type="application/json")
+    return Response(json.dumps(content, default=str), media_type=JSON)

@@ -1,19 +1,26 @@
-"""Log lines without data: where an error came from, never what it says; and few of those a client can cause at will."""
+"""Log lines without data, and few of those that a client can cause at will.
+
+Changes, uploads, scored files and downloads have an audit line each: who did what, and when, with identifiers that the
+service made. Single rows that are scored or explained are only counted (see ``/metrics``), and refused requests have a
+line now and then, so that nobody can flood the log.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
-import traceback
+from collections.abc import MutableMapping
+from typing import Any
 
 SECONDS = 10.0  # between two lines of the same text
+DOWNLOADS = ("/download", "/scores", "/report.html", "/bad-cells")
 
 
 class SparseLog(logging.Filter):
     """Lets a line through that was not logged for a while; the next one says how many were not.
 
     Lines are told apart by their text before arguments are filled in. Tracebacks quote values: records that carry one
-    do not appear: what is unexpected is logged by :func:`traced`.
+    do not appear: what is unexpected is logged by :func:`ptad.service.reasons.traced`.
     """
 
     def __init__(self) -> None:
@@ -40,10 +47,20 @@ class SparseLog(logging.Filter):
         return True
 
 
-def traced(error: BaseException) -> str:
-    """Return the kind of an error and the way it came, the innermost place first."""
-    frames = traceback.extract_tb(error.__traceback__)[-8:]
-    where = " < ".join(
-        f"{frame.name} ({frame.filename.rsplit('/', 1)[-1]}:{frame.lineno})" for frame in reversed(frames)
-    )
-    return f"{type(error).__name__} in {where}"
+audit_log = logging.getLogger("ptad.service.audit")
+audit_log.addFilter(SparseLog())
+
+
+def audit(scope: MutableMapping[str, Any], status: int, *, token: bool) -> None:
+    """Log the end of a request, if it was an action or was refused; what it made is among its path parameters."""
+    route, client = getattr(scope.get("route"), "path", None), scope.get("client")
+    who = f"{client[0] if client else 'unknown'}{' (token)' if token and status != 401 else ''}"
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    if status in (401, 403):
+        audit_log.warning("audit: a request was refused, the last one: %s %s %d", when, who, status)
+        return
+    if route is None or (scope["method"] in ("GET", "HEAD", "OPTIONS") and not route.endswith(DOWNLOADS)):
+        return
+    named = scope.get("path_params") or {} if 0 < status < 400 else {}  # a name that nothing has may be data
+    what = "".join(f"{name}={value} " for name, value in named.items())
+    audit_log.info("audit: %s %s %s %s %s%d", when, who, scope["method"], route, what, status)

@@ -17,12 +17,12 @@ from ptad.estimator import PTAD
 from ptad.jobs.info import describe_model
 from ptad.parallel import n_processors
 from ptad.service.problems import Problem
+from ptad.service.reasons import in_words_of_http, over_http
 from ptad.service.settings import ServiceSettings
-from ptad.service.spelling import in_words_of_http, over_http
-from ptad.service.store import Store, read_json, write_json
+from ptad.service.store import BUNDLE, Store, read_json, write_json
 from ptad.storage import MANIFEST
 
-ABOUT, BUNDLE = "about.json", "bundle"
+ABOUT = "about.json"
 
 
 @dataclass
@@ -136,15 +136,12 @@ class Models:
         self._locks.pop(identifier, None)
         await asyncio.to_thread(self.store.discard, entry.bundle.parent)
 
-    def publish(self, bundle: Path, about: dict[str, Any], identifier: str) -> Entry:
-        """Take a finished model folder into the store; it appears whole or not at all."""
+    def publish(self, folder: Path, about: dict[str, Any], identifier: str) -> Entry:
+        """Take a folder with a finished model into the store, by one rename: a kill leaves it there or here."""
         target = self.store.models / identifier
         if not target.exists():
-            staging = self.store.scratch()
-            staging.mkdir()
-            write_json(staging / ABOUT, about)
-            bundle.rename(staging / BUNDLE)
-            staging.rename(target)
+            write_json(folder / ABOUT, about)
+            folder.rename(target)
         entry = Entry(identifier, target / BUNDLE, read_json(target / ABOUT) or about, fixed=False)
         self.entries[identifier] = entry
         return entry

@@ -12,10 +12,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from ptad.errors import PtadError, UserError
-from ptad.service.disk import FULL, is_full
-from ptad.service.logs import traced
-from ptad.service.spelling import over_http
+from ptad.errors import UserError
+from ptad.service.reasons import is_full, reason_of, traced
 
 logger = logging.getLogger("ptad.service")
 
@@ -70,28 +68,33 @@ def problem_response(status: int, detail: str, headers: dict[str, str] | None = 
     return Response(problem_bytes(status, detail, **more), status, headers, MEDIA_TYPE)
 
 
-def add_handlers(app: FastAPI) -> None:
+def answer_to(error: Exception) -> Response:
     """Every way in which a request can fail ends in a problem."""
+    reason = reason_of(error)
+    if reason is not None and is_full(error):
+        logger.warning("a request was refused: the disk is full")
+        return problem_response(507, reason)
+    if reason is not None:
+        return problem_response(400 if isinstance(error, UserError) else 409, reason, kind=type(error).__name__)
+    if isinstance(error, RequestValidationError):
+        return _wrong_form(error)
+    if isinstance(error, HTTPException):
+        detail = _STARLETTE.get((error.status_code, str(error.detail)), str(error.detail))
+        return problem_response(error.status_code, detail, dict(error.headers or {}))
+    if isinstance(error, ClientDisconnect):
+        logger.debug("a client is gone: %s", type(error).__name__)
+        return Response(status_code=400)  # nobody reads it
+    logger.error("unexpected %s", traced(error))
+    return problem_response(500, "This is a bug in the service. Its log says where; please report it.")
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Let what the framework would answer by itself be a problem, too; all other errors reach the guard."""
 
     async def answer(request: Request, error: Exception) -> Response:
-        if is_full(error):
-            logger.warning("a request was refused: the disk is full")
-            return problem_response(507, FULL)
-        if isinstance(error, PtadError):
-            status = 400 if isinstance(error, UserError) else 409
-            return problem_response(status, error.message.phrase(over_http), kind=type(error).__name__)
-        if isinstance(error, RequestValidationError):
-            return _wrong_form(error)
-        if isinstance(error, HTTPException):
-            detail = _STARLETTE.get((error.status_code, str(error.detail)), str(error.detail))
-            return problem_response(error.status_code, detail, dict(error.headers or {}))
-        if isinstance(error, ClientDisconnect):
-            logger.debug("a client is gone: %s", type(error).__name__)
-            return Response(status_code=400)  # nobody reads it
-        logger.error("unexpected %s", traced(error))
-        return problem_response(500, "This is a bug in the service. Its log says where; please report it.")
+        return answer_to(error)
 
-    for kind in (HTTPException, RequestValidationError, ClientDisconnect, OSError, PtadError, Exception):
+    for kind in (HTTPException, RequestValidationError):
         app.add_exception_handler(kind, answer)
 
 

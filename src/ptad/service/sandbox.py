@@ -21,12 +21,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from ptad.errors import DataError, UserError
-from ptad.service.disk import FULL, is_full
+from ptad.errors import DataError
+from ptad.service.reasons import FULL, is_full, reason_of
 from ptad.service.settings import Limits
-from ptad.service.spelling import over_http
 
 SMALL_AT_A_TIME, LARGE_AT_A_TIME = 1, 2  # so that a small table does not wait for large ones
 END_SECONDS = 5.0  # for a process that has said everything
@@ -142,9 +139,9 @@ def _limit(limits: Limits) -> None:
 
 
 def _reason(error: Exception, name: str) -> str:
-    if isinstance(error, UserError):
-        return error.message.phrase(over_http)
-    if isinstance(error, MemoryError | pa.ArrowMemoryError):
+    if (reason := reason_of(error)) is not None:
+        return reason
+    if isinstance(error, MemoryError):
         return f"{name} needs more memory than this service gives to one upload. Send a smaller one."
     # the content of a file is no reason for a traceback
     formats = "a CSV, TSV, Parquet, Arrow, JSON lines or Excel table"

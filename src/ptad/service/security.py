@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import hmac
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from ptad.service import audit
+from ptad.service.logs import audit
 from ptad.service.metrics import Metrics
-from ptad.service.problems import MEDIA_TYPE, Problem, problem_bytes
-from ptad.service.settings import Limits, ServiceSettings, is_loopback
+from ptad.service.problems import Problem, answer_to
+from ptad.service.settings import ServiceSettings, is_loopback
 
-Message = dict[str, Any]
+Message = MutableMapping[str, Any]
 Headers = dict[bytes, bytes]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -46,19 +46,17 @@ class Guard:
     def __init__(self, app: Any, settings: ServiceSettings, metrics: Metrics) -> None:
         self.app, self.settings, self.metrics = app, settings, metrics
         self._token = None if settings.token is None else settings.token.encode()
-        self._held = 0  # bytes of JSON of all requests under way
+        self.held = 0  # bytes of bodies of all requests under way
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        started, made = time.perf_counter(), audit.begin()
-        status, lingers = 0, False
-        headers: Headers = dict(scope["headers"])
+        started, status, lingers = time.perf_counter(), 0, False
+        headers: Headers = dict(reversed(scope["headers"]))  # of two of a name the first, as the framework takes it
         is_json = headers.get(b"content-type", b"").lower().startswith(b"application/json")
         most = self._most(scope["path"], is_json)
-        # only the beginning is held, until the rest has a place on the disk
-        body = _Body(self.settings.limits.small_upload_bytes)
+        body = _Body(self, receive, most)
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status, lingers
@@ -75,43 +73,45 @@ class Guard:
             await send(message)
 
         try:
-            problem = self._refused(scope, headers, most)
-            if problem is not None:
-                await _send_problem(send_with_headers, problem)
-                return
-            await self.app(scope, self._limited(receive, body, most), send_with_headers)
+            self._check(scope, headers, most)
+            await self.app(scope, body.receive, send_with_headers)
+        except Exception as error:
+            answer = answer_to(error)
+            if status:  # half an answer is out: the connection is closed, so that nobody takes it for a whole one
+                raise
+            await answer(scope, receive, send_with_headers)
         finally:
-            self._held -= body.held
-            rows_only = is_json and scope["path"].endswith(ROWS)
-            audit.write(scope, status, made, token=self._token is not None, rows_only=rows_only)
+            self.held -= body.held
+            if not (is_json and scope["path"].endswith(ROWS) and 0 < status < 400):
+                audit(scope, status, token=self._token is not None)
             route = getattr(scope.get("route"), "path", "other")
             method = scope["method"] if scope["method"] in ("GET", "POST", "PATCH", "DELETE", "HEAD") else "other"
             self.metrics.requests.labels(method, route, str(status)).inc()
             self.metrics.seconds.labels(route).observe(time.perf_counter() - started)
 
-    def _refused(self, scope: Message, headers: Headers, most: int) -> Problem | None:
+    def _check(self, scope: Message, headers: Headers, most: int) -> None:
+        """Refuse who may not come in, and what is too large as far as it says so itself."""
         path = scope["path"]
         if self._token is not None:
             if path.startswith("/v1") or path == "/metrics":
                 kind, _, given = headers.get(b"authorization", b"").partition(b" ")
                 if kind.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self._token):
-                    return Problem(
+                    raise Problem(
                         401,
                         "Send the token of this service as the header 'Authorization: Bearer TOKEN'.",
                         headers={"WWW-Authenticate": "Bearer"},
                     )
         elif not is_loopback(_host_name(headers.get(b"host", b""))):
             # a page from elsewhere whose name was pointed at this machine
-            return Problem(403, "This service answers to localhost only. Use http://127.0.0.1 or http://localhost.")
+            raise Problem(403, "This service answers to localhost only. Use http://127.0.0.1 or http://localhost.")
         if _is_foreign(scope["method"], headers):
-            return Problem(403, "Pages of other sites may not use this service.")
+            raise Problem(403, "Pages of other sites may not use this service.")
         if b"content-length" in headers and b"transfer-encoding" in headers:
             # two ends of one body: what stands before this service may have seen the other one
-            return Problem(400, "The request has both Content-Length and Transfer-Encoding. Send one.", headers=CLOSE)
+            raise Problem(400, "The request has both Content-Length and Transfer-Encoding. Send one.", headers=CLOSE)
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > most:
-            return too_large(most)
-        return None
+            raise too_large(most)
 
     def _most(self, path: str, is_json: bool) -> int:
         limits = self.settings.limits
@@ -119,38 +119,14 @@ class Guard:
             return limits.body_bytes
         return limits.json_bytes if path.endswith(ROWS) else limits.message_bytes
 
-    def _limited(self, receive: Receive, body: _Body, most: int) -> Receive:
-        limits = self.settings.limits
-
-        async def limited() -> Message:
-            if body.complete:  # from here on only the end of the connection is waited for
-                return await receive()
-            message = await body.timed(receive, limits)
-            if message["type"] == "http.request":
-                n = len(message.get("body", b""))
-                body.seen += n
-                body.complete = not message.get("more_body", False)
-                if body.seen > most:
-                    raise too_large(most)
-                more = min(n, body.most_held - body.held)
-                body.held += more
-                self._held += more
-                if self._held > limits.json_held:
-                    raise Problem(
-                        503,
-                        "Too many large JSON bodies and uploads are under way. Try again in a moment.",
-                        headers={"Retry-After": "1", **CLOSE},
-                    )
-            return message
-
-        return limited
-
 
 @dataclass
 class _Body:
-    """What has arrived of one request, and how long it was waited for."""
+    """The body of a request: how much of it has arrived, how much of that is held, and how long it was waited for."""
 
-    most_held: int
+    guard: Guard
+    source: Receive
+    most: int
     seen: int = 0
     held: int = 0
     complete: bool = False
@@ -158,21 +134,42 @@ class _Body:
     window: float = 0.0  # seconds since the speed was looked at
     window_start: int = 0  # bytes that had arrived then
 
-    async def timed(self, receive: Receive, limits: Limits) -> Message:
+    async def receive(self) -> Message:
+        """Take the next part, within the limits."""
+        if self.complete:  # from here on only the end of the connection is waited for
+            return await self.source()
+        limits, message = self.guard.settings.limits, await self._timed()
+        if message["type"] == "http.request":
+            n = len(message.get("body", b""))
+            self.seen += n
+            self.complete = not message.get("more_body", False)
+            if self.seen > self.most:
+                raise too_large(self.most)
+            more = min(n, limits.small_upload_bytes - self.held)  # what is beyond that has a place on the disk
+            self.held += more
+            self.guard.held += more
+            if self.guard.held > limits.json_held:
+                raise Problem(
+                    503,
+                    "Too many large JSON bodies and uploads are under way. Try again in a moment.",
+                    headers={"Retry-After": "1", **CLOSE},
+                )
+        return message
+
+    async def _timed(self) -> Message:
         """Wait for the next part; only waiting counts, not what the service does with the parts before."""
+        limits = self.guard.settings.limits
         while True:
-            started = time.monotonic()
-            try:
+            started, message = time.monotonic(), None
+            with suppress(TimeoutError):
                 async with asyncio.timeout(max(limits.body_window_seconds - self.window, 0.0)):
-                    message = await receive()
-            except TimeoutError:
-                message = {}
+                    message = await self.source()
             passed = time.monotonic() - started
             self.window += passed
             self.waited += passed
             if self.waited > limits.body_seconds:
                 raise Problem(408, f"The body took longer than {limits.body_seconds:g} s to arrive.", headers=CLOSE)
-            if message:
+            if message is not None:
                 return message
             if self.seen - self.window_start < limits.body_speed * limits.body_window_seconds:
                 raise Problem(
@@ -224,11 +221,3 @@ def _host_name(host: bytes) -> str:
         return urlsplit("//" + host.decode("latin-1")).hostname or ""
     except ValueError:
         return ""
-
-
-async def _send_problem(send: Send, problem: Problem) -> None:
-    body = problem_bytes(problem.status_code, str(problem.detail))
-    headers = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", str(len(body)).encode())]
-    headers += [(k.lower().encode(), v.encode()) for k, v in (problem.headers or {}).items()]
-    await send({"type": "http.response.start", "status": problem.status_code, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -6,24 +6,23 @@ and renamed.
 
 from __future__ import annotations
 
+import errno
 import json
 import secrets
 import shutil
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from ptad.errors import SettingError
-from ptad.files import write_whole
+from ptad.files import lock, write_whole
 from ptad.messages import Option
-
-try:
-    import fcntl
-except ImportError:  # Windows: no such lock there
-    fcntl = None  # type: ignore[assignment]
+from ptad.service.reasons import FULL
 
 STORE = (Option("store"),)
+BUNDLE = "bundle"  # the model folder inside that of a model, beside what the service knows of it
 
 
 class Store:
@@ -41,16 +40,13 @@ class Store:
             raise SettingError(
                 f"The store {root} cannot be used: {error.strerror or error}.", "Name a writable folder with {}.", STORE
             ) from error
-        if fcntl is not None:
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                self._lock.close()
-                raise SettingError(
-                    f"The store {root} is in use by another service.",
-                    "Stop that one, or name another folder with {}.",
-                    STORE,
-                ) from error
+        if lock(self._lock.fileno(), wait=False) is False:
+            self._lock.close()
+            raise SettingError(
+                f"The store {root} is in use by another service.",
+                "Stop that one, or name another folder with {}.",
+                STORE,
+            )
         for left_over in (*self.tmp.iterdir(), *self.root.glob("*/*/.*.json.*.part")):  # of a service that was killed
             remove(left_over)
 
@@ -62,12 +58,29 @@ class Store:
         """A new path in ``tmp``; whatever is there is gone after a restart."""
         return self.tmp / secrets.token_hex(8)
 
+    @contextmanager
+    def staged(self, target: Path) -> Iterator[Path]:
+        """A folder that takes its name once it is complete; an error leaves nothing."""
+        staging = self.scratch()
+        try:
+            staging.mkdir()
+            yield staging
+            staging.rename(target)
+        finally:
+            remove(staging)
+
     def discard(self, folder: Path) -> None:
         """Remove a folder in one step as seen from outside."""
         aside = self.scratch()
         with suppress(FileNotFoundError):
             folder.rename(aside)
         remove(aside)
+
+
+def check_room(folder: Path, reserve: int) -> None:
+    """Refuse what needs room while less than the reserve is free."""
+    if shutil.disk_usage(folder).free < reserve:
+        raise OSError(errno.ENOSPC, FULL)
 
 
 def new_id(letter: str) -> str:

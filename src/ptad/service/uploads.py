@@ -12,12 +12,11 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from ptad.service import audit, bodies
-from ptad.service.disk import check_room
+from ptad.service import bodies
 from ptad.service.problems import Problem
 from ptad.service.sandbox import Sandbox
 from ptad.service.settings import Limits
-from ptad.service.store import Store, new_id, read_json, remove, write_json
+from ptad.service.store import Store, check_room, new_id, read_json, remove, write_json
 from ptad.tables.sources import LONGEST_LINE
 
 ABOUT, DATA = "table.json", "data"
@@ -68,7 +67,6 @@ class Uploads:
             self._check_room()  # others may have come meanwhile
             path.parent.rename(self.store.tables / identifier)
         self.entries[identifier] = about
-        audit.note(table=identifier)
         return about
 
     async def described(self, identifier: str, missing: Sequence[str]) -> dict[str, Any]:

@@ -13,21 +13,19 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ptad.errors import PtadError
-from ptad.service.disk import EXIT_FULL, FULL, is_full
+from ptad.files import lock
+from ptad.jobs.fit import fit_table, renew_table
+from ptad.service.jobs import table_scores
 from ptad.service.jobs.progress import ProgressFile
-from ptad.service.logs import traced
-from ptad.service.spelling import in_words_of_http, over_http
-from ptad.service.store import read_json, write_json
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+from ptad.service.reasons import in_words_of_http, is_full, reason_of, traced
+from ptad.service.store import BUNDLE, read_json, write_json
+from ptad.tables import TableSource
 
 TASK, RESULT = "task.json", "result.json"
 FITTED = "fitted.json"  # the summary of a fit whose model is saved
 CHECKPOINT = "checkpoint"
+MODEL = "model"  # as it will be among the models of the store
+EXIT_FULL = 75  # the exit code of a worker that could not even write down that the disk is full
 TOP_ROWS = 50
 
 
@@ -35,9 +33,8 @@ def main() -> None:
     """Do the job and leave a result, also when it is an error of the user."""
     folder = Path(sys.argv[1])
     _die_with_parent()
-    with (folder / "lock").open("w") as lock:
-        if fcntl is not None:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # a worker of a killed service may need a moment to notice
+    with (folder / "lock").open("w") as file:
+        lock(file.fileno(), wait=True)  # a worker of a killed service may need a moment to notice
         if not (folder / RESULT).exists():
             task = read_json(folder / TASK)
             limit_memory(task.get("memory", 0))
@@ -48,11 +45,11 @@ def main() -> None:
 
 
 def _result(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
-    work = {"fit": _fit, "score": _score, "update": _renew, "recalibrate": _renew}[task["kind"]]
+    kinds = {"fit": _fit, "score": table_scores.score_table, "update": _renew, "recalibrate": _renew}
     progress = ProgressFile(folder)
     try:
         with progress.receiving():
-            return {"summary": work(folder, task, progress)}
+            return {"summary": kinds[task["kind"]](folder, task, progress)}
     except Exception as error:
         reason = _reason(error, task)
         if reason is None:
@@ -62,10 +59,8 @@ def _result(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
 
 def _reason(error: Exception, task: dict[str, Any]) -> str | None:
     """Why a job ends, in words for its owner; None where another attempt may get further."""
-    if is_full(error):
-        return FULL
-    if isinstance(error, PtadError):
-        return error.message.phrase(over_http)
+    if (reason := reason_of(error)) is not None:
+        return reason
     if isinstance(error, MemoryError) or "allocate memory" in str(error):  # torch has no class for it
         most = task.get("memory", 0)
         given = f" A job may use {most / 2**30:.1f} GiB (limit worker_memory)." if most else ""
@@ -87,22 +82,19 @@ def limit_memory(n_bytes: int) -> None:
 
 def _fit(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str, Any]:
     """Fit a model and, if that is asked for, score the training table; a kill in between loses no fit."""
-    from ptad.jobs.fit import fit_table
-    from ptad.service.jobs.table_scores import BAD_CELLS
-    from ptad.tables import TableSource
-
     summary: dict[str, Any] | None = read_json(folder / FITTED)
     if summary is None:
         if any((folder / CHECKPOINT).rglob("*.safetensors")):
             progress.note("It goes on from its checkpoint.")
+        (folder / MODEL).mkdir(exist_ok=True)
         found = fit_table(
             TableSource(task["source"], label=task["source_name"]),
-            folder / "model",
+            folder / MODEL / BUNDLE,
             {**task["parameters"], "device": task["device"]},
             label=task["label"],
             normal=task["normal"],
             checkpoint=folder / CHECKPOINT,
-            bad_cells=folder / BAD_CELLS,
+            bad_cells=folder / table_scores.BAD_CELLS,
             reading=progress.reading,
         )
         summary = in_words_of_http(found)
@@ -110,9 +102,15 @@ def _fit(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str
     if task.get("score"):  # a job of an older store has no such wish
         progress.stage("held-out scores", 0, 0, "rows")
         own = {name: task[name] for name in ("table", "label", "normal")}
-        model = {"bundle": str(folder / "model"), "model_name": task["name"], "false_alarm_rate": None, "top": TOP_ROWS}
+        model = {
+            "bundle": str(folder / MODEL / BUNDLE),
+            "model_name": task["name"],
+            "false_alarm_rate": None,
+            "top": TOP_ROWS,
+        }
         try:
-            summary["scores"] = _score(folder, {**task, **model, "fitted_on": own, "training_table": True}, progress)
+            wish = {**task, **model, "fitted_on": own, "training_table": True}
+            summary["scores"] = table_scores.score_table(folder, wish, progress)
         except Exception as error:
             reason = _reason(error, task)
             if reason is None:
@@ -123,14 +121,12 @@ def _fit(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str
 
 def _renew(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str, Any]:
     """Update or recalibrate a model into a new folder; the old one is only read."""
-    from ptad.jobs.fit import renew_table
-    from ptad.tables import TableSource
-
+    (folder / MODEL).mkdir(exist_ok=True)
     found = renew_table(
         task["kind"],
         task["bundle"],
         TableSource(task["source"], label=task["source_name"]),
-        folder / "model",
+        folder / MODEL / BUNDLE,
         label=task["label"],
         normal=task["normal"],
         false_alarm_rate=task["false_alarm_rate"],
@@ -138,12 +134,6 @@ def _renew(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[s
         reading=progress.reading,
     )
     return in_words_of_http(found)
-
-
-def _score(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str, Any]:
-    from ptad.service.jobs.table_scores import score_table
-
-    return score_table(folder, task, progress)
 
 
 def _die_with_parent() -> None:

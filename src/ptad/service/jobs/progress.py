@@ -17,7 +17,7 @@ from typing import Any
 
 from ptad.messages import Message
 from ptad.progress import reported_to
-from ptad.service.spelling import over_http
+from ptad.service.reasons import over_http
 
 FILE = "progress.jsonl"
 PAUSE = 0.3  # seconds between two events of a stage

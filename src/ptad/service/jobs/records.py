@@ -13,16 +13,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ptad.service import audit
-from ptad.service.disk import FULL, check_room, is_full
-from ptad.service.jobs.attempt import FINAL, Attempt
-from ptad.service.jobs.supervisor import Worker, tidy
-from ptad.service.logs import traced
+from ptad.service.jobs.attempt import FINAL, Attempt, tidy
 from ptad.service.metrics import Metrics
 from ptad.service.models import Models
 from ptad.service.problems import Problem
+from ptad.service.reasons import reason_of, traced
 from ptad.service.settings import ServiceSettings
-from ptad.service.store import Store, new_id, read_json, remove, write_json
+from ptad.service.store import Store, check_room, new_id, read_json, write_json
 from ptad.service.uploads import Uploads
 
 logger = logging.getLogger("ptad.service")
@@ -41,9 +38,8 @@ class Jobs:
         self.models, self.uploads = models, uploads
         self.entries: dict[str, dict[str, Any]] = {}
         self.stopping = asyncio.Event()
-        self._news = asyncio.Event()
-        self.workers: dict[str, Worker] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self.news = asyncio.Event()  # set when some job may have news: who takes it before looking misses nothing
+        self._running: dict[str, tuple[Attempt, asyncio.Task[None]]] = {}
         for folder in sorted(store.jobs.iterdir()):
             job = read_json(folder / JOB)
             if not isinstance(job, dict):
@@ -90,16 +86,9 @@ class Jobs:
             "spec": spec,
         }
         check_room(self.store.root, self.settings.limits.disk_reserve)
-        staging = self.store.scratch()
-        try:
-            staging.mkdir()
+        with self.store.staged(self.folder(identifier)) as staging:
             write_json(staging / JOB, job)
-            staging.rename(self.folder(identifier))
-        except BaseException:
-            remove(staging)
-            raise
         self.entries[identifier] = job
-        audit.note(job=identifier)
         self._count()
         self.start_waiting()
         return job
@@ -113,8 +102,8 @@ class Jobs:
         job = self.get(identifier)
         if job["state"] in FINAL:
             raise Problem(409, f"This job is {job['state']} already.")
-        self.change(job, state="cancelled", ended=time.time())
-        await self._end(identifier)
+        self.end(job, "cancelled")
+        await self._stop(identifier)
         await asyncio.to_thread(tidy, self.folder(identifier))  # also of a job that waits to go on
         return job
 
@@ -146,52 +135,49 @@ class Jobs:
             "scores": summary or None if job["kind"] == "score" else summary.get("scores"),
         }
 
-    @property
-    def news(self) -> asyncio.Event:
-        """Set when some job may have news. Whoever takes it before looking at a job misses nothing."""
-        return self._news
-
     # running ------------------------------------------------------------------------------------------------------
 
     def start_waiting(self) -> None:
         """Start jobs as long as there is room."""
         for identifier, job in self.entries.items():
-            if self.stopping.is_set() or len(self._tasks) >= self.settings.limits.jobs_running:
+            if self.stopping.is_set() or len(self._running) >= self.settings.limits.jobs_running:
                 return
-            if job["state"] == "waiting" and identifier not in self._tasks:
-                self._tasks[identifier] = asyncio.create_task(self._run(identifier))
+            if job["state"] == "waiting" and identifier not in self._running:
+                attempt = Attempt(self, job)
+                self._running[identifier] = attempt, asyncio.create_task(self._run(attempt))
 
-    async def _run(self, identifier: str) -> None:
-        job = self.entries[identifier]
+    async def _run(self, attempt: Attempt) -> None:
+        job = attempt.job
         try:
-            await Attempt(self, job).run()
+            await attempt.run()
         except Exception as error:
-            logger.error("job %s could not be run: %s", identifier, traced(error))
-            reason = FULL if is_full(error) else "The worker could not be started."
-            self.change(job, state="failed", ended=time.time(), error=reason)
+            logger.error("job %s could not be run: %s", job["id"], traced(error))
+            self.end(job, "failed", error=reason_of(error) or "The worker could not be started.")
         finally:
             if job["state"] in FINAL:
-                await asyncio.to_thread(tidy, self.folder(identifier))
-            self._tasks.pop(identifier, None)
-            self.workers.pop(identifier, None)
+                await asyncio.to_thread(tidy, attempt.folder)
+            self._running.pop(job["id"], None)
             self.tell()
             self.start_waiting()
 
-    async def _end(self, identifier: str) -> None:
+    async def _stop(self, identifier: str) -> None:
         """Stop the work on a job, if there is any."""
-        worker, task = self.workers.get(identifier), self._tasks.get(identifier)
-        if worker is not None:
-            await worker.stop()
-        if task is not None:
+        if identifier in self._running:
+            attempt, task = self._running[identifier]
+            await attempt.stop()
             await asyncio.wait([task], timeout=10)
 
     async def stop(self) -> None:
         """Let running jobs end within the grace; what is left stops and goes on at the next start."""
         self.request_stop()
-        if self._tasks:
-            await asyncio.wait(list(self._tasks.values()), timeout=self.settings.grace_seconds)
-        for identifier in list(self._tasks):
-            await self._end(identifier)
+        if self._running:
+            await asyncio.wait([task for _, task in self._running.values()], timeout=self.settings.grace_seconds)
+        for identifier in list(self._running):
+            await self._stop(identifier)
+
+    def end(self, job: dict[str, Any], state: str, **values: Any) -> None:
+        """Let a job be in a final state."""
+        self.change(job, state=state, ended=time.time(), **values)
 
     def change(self, job: dict[str, Any], **values: Any) -> None:
         """Change the state of a job, also on the disk."""
@@ -212,7 +198,7 @@ class Jobs:
 
     def tell(self) -> None:
         """Let whoever follows a job look at it again."""
-        news, self._news = self._news, asyncio.Event()
+        news, self.news = self.news, asyncio.Event()
         news.set()
 
     def _count(self) -> None:

@@ -14,7 +14,15 @@ from starlette.responses import Response, StreamingResponse
 
 from ptad.errors import DataError, MissingExtraError, SettingError
 from ptad.jobs.fit import checked_detector
-from ptad.service.api_types import FitRequest, Identifier, JobInfo, RenewalRequest, ScoringRequest, problems
+from ptad.service.api_types import (
+    FitRequest,
+    Identifier,
+    JobInfo,
+    ModelRequest,
+    RenewalRequest,
+    ScoringRequest,
+    problems,
+)
 from ptad.service.context import Context, context_of
 from ptad.service.jobs.attempt import FINAL
 from ptad.service.jobs.progress import Events
@@ -56,7 +64,7 @@ async def start_fit(request: Request, wanted: FitRequest) -> Any:
     if wanted.preset == "paper" and find_spec("torch") is None:
         raise MissingExtraError("torch", "torch", "The preset 'paper'")
     checked_detector(parameters)  # a wrong setting is refused now, and does not become a failed job
-    return context.jobs.public(context.jobs.add("fit", {**wish, "parameters": parameters}, wanted.name))
+    return _added(request, "fit", {**wish, "parameters": parameters}, wanted.name)
 
 
 @router.post("/v1/scorings", status_code=202, response_model=JobInfo, responses=problems(404, 409, 429))
@@ -66,22 +74,23 @@ async def start_scoring(request: Request, wanted: ScoringRequest) -> Any:
     table, name, rate = await _fitting(context, wanted)
     # the rate at the time of the request: half of a table must not be flagged at another one
     spec = {**wanted.model_dump(), "false_alarm_rate": rate}
-    return context.jobs.public(context.jobs.add("score", spec, f"{table} with {name}"))
+    return _added(request, "score", spec, f"{table} with {name}")
 
 
 @router.post("/v1/updates", status_code=202, response_model=JobInfo, responses=problems(404, 409, 429))
 async def start_update(request: Request, wanted: RenewalRequest) -> Any:
     """Start to update a model: half of the new rows join its reference rows, half give its threshold."""
-    return await _renewal(context_of(request), "update", wanted)
+    return await _renewal(request, "update", wanted)
 
 
 @router.post("/v1/recalibrations", status_code=202, response_model=JobInfo, responses=problems(404, 409, 429))
 async def start_recalibration(request: Request, wanted: RenewalRequest) -> Any:
     """Start to recalibrate a model: its threshold comes from rows that it was not fitted on; scores stay the same."""
-    return await _renewal(context_of(request), "recalibrate", wanted)
+    return await _renewal(request, "recalibrate", wanted)
 
 
-async def _renewal(context: Context, kind: str, wanted: RenewalRequest) -> Any:
+async def _renewal(request: Request, kind: str, wanted: RenewalRequest) -> Any:
+    context = context_of(request)
     _check_label(wanted)
     known = context.models.get(wanted.model).about.get("training_tables", ())
     if kind == "recalibrate" and any(context.uploads.same(table, wanted.table) for table in known):
@@ -91,7 +100,15 @@ async def _renewal(context: Context, kind: str, wanted: RenewalRequest) -> Any:
         **wanted.model_dump(),
         "false_alarm_rate": rate if wanted.false_alarm_rate is None else wanted.false_alarm_rate,
     }
-    return context.jobs.public(context.jobs.add(kind, spec, f"{name} with {table}"))
+    return _added(request, kind, spec, f"{name} with {table}")
+
+
+def _added(request: Request, kind: str, spec: dict[str, Any], title: str) -> dict[str, Any]:
+    """Put a job into the queue."""
+    jobs = context_of(request).jobs
+    job = jobs.add(kind, spec, title)
+    request.path_params["job"] = job["id"]  # for the audit line
+    return jobs.public(job)
 
 
 def _check_label(wanted: FitRequest | RenewalRequest) -> None:
@@ -99,7 +116,7 @@ def _check_label(wanted: FitRequest | RenewalRequest) -> None:
         raise SettingError("'label' (a column) and 'normal' (its values for normal rows) belong together.")
 
 
-async def _fitting(context: Context, wanted: ScoringRequest | RenewalRequest) -> tuple[str, str, float | str | None]:
+async def _fitting(context: Context, wanted: ModelRequest) -> tuple[str, str, float | str | None]:
     """Names of table and model and the model's rate, once it is known that the table has the model's columns."""
     context.uploads.get(wanted.table)
     schema = (await context.models.load(wanted.model)).schema_

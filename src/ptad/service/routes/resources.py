@@ -11,17 +11,14 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
 
 from ptad.errors import BundleError, SettingError
-from ptad.service.api_types import Identifier, Marker, ModelChange, ModelInfo, ModelLine, TableInfo, problems
+from ptad.service.api_types import Identifier, Marker, ModelChange, ModelInfo, ModelLine, TableInfo, binary, problems
 from ptad.service.context import Context, context_of
-from ptad.service.formats import json_response, media_type
+from ptad.service.formats import FILES, json_response, media_type
 from ptad.service.problems import Problem
-from ptad.service.routes.scores import FILES
 from ptad.service.store import remove
 
 router = APIRouter()
 
-_ANY = {"schema": {"type": "string", "format": "binary"}}
-_TABLE_BODY = {"requestBody": {"required": True, "content": dict.fromkeys(sorted(FILES), _ANY)}}
 _NOTHING: dict[int | str, dict[str, Any]] = {204: {"description": "Gone"}}
 
 
@@ -66,7 +63,7 @@ async def delete_model(request: Request, model: Identifier) -> Response:
 @router.get(
     "/v1/models/{model}/download",
     response_class=Response,
-    responses={200: {"content": {"application/zip": _ANY}}, **problems(404, 409)},
+    responses={200: {"content": binary("application/zip")}, **problems(404, 409)},
     tags=["models"],
 )
 async def download_model(request: Request, model: Identifier) -> Response:
@@ -109,7 +106,7 @@ async def list_tables(request: Request) -> Any:
     status_code=201,
     response_model=TableInfo,
     responses=problems(415, 429),
-    openapi_extra=_TABLE_BODY,
+    openapi_extra={"requestBody": {"required": True, "content": binary(*FILES)}},
     tags=["tables"],
 )
 async def add_table(
@@ -121,8 +118,10 @@ async def add_table(
 ) -> Any:
     """Upload a table (CSV, TSV, Parquet, Arrow, JSON lines; compressed or not; Excel); the answer describes it."""
     if media_type(request) not in FILES:
-        raise Problem(415, f"The header Content-Type must be one of: {', '.join(sorted(FILES))}.")
-    return await context_of(request).uploads.add(name, request.stream(), sheet)
+        raise Problem(415, f"The header Content-Type must be one of: {', '.join(FILES)}.")
+    about = await context_of(request).uploads.add(name, request.stream(), sheet)
+    request.path_params["table"] = about["id"]  # for the audit line
+    return about
 
 
 @router.get("/v1/tables/{table}", response_model=TableInfo, responses=problems(404), tags=["tables"])

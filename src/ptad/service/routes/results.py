@@ -16,21 +16,16 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from ptad.estimator import PTAD
 from ptad.jobs.bad_cell_list import COLUMNS
 from ptad.report.writing import make_page
-from ptad.service.api_types import Column, Identifier, JobInfo, problems
-from ptad.service.comparison import compare_models, compare_scorings
+from ptad.service.api_types import Column, Identifier, JobInfo, binary, problems
 from ptad.service.context import Context, context_of
-from ptad.service.formats import CSV, FORMATS, PARQUET, Encoder, json_response
+from ptad.service.formats import CSV, FORMATS, PARQUET, encoded, json_response
 from ptad.service.jobs.table_scores import BAD_CELLS, CONTENT, SCORED
 from ptad.service.problems import Problem
-from ptad.service.scored_file import ScoredFile
+from ptad.service.results import ScoredFile, compare_models, compare_scorings, timeline
 from ptad.service.store import read_json
-from ptad.service.timeline import timeline
 from ptad.tables.places import POSITIONS
 
 router = APIRouter(tags=["results"])
-
-_ANY = {"schema": {"type": "string", "format": "binary"}}
-_HTML = {"text/html": {"schema": {"type": "string"}}}
 
 
 @router.get("/v1/jobs/{job}/report", response_model=dict[str, Any], responses=problems(404, 409))
@@ -42,7 +37,7 @@ async def job_report(request: Request, job: Identifier) -> Response:
 @router.get(
     "/v1/jobs/{job}/report.html",
     response_class=Response,
-    responses={200: {"content": _HTML}, **problems(404, 409)},
+    responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}, **problems(404, 409)},
 )
 async def job_report_page(request: Request, job: Identifier) -> Response:
     """The same as one HTML file that needs no network: to keep, to send, to print."""
@@ -55,7 +50,7 @@ async def job_report_page(request: Request, job: Identifier) -> Response:
 @router.get(
     "/v1/jobs/{job}/scores",
     response_class=Response,
-    responses={200: {"content": dict.fromkeys(FORMATS.values(), _ANY)}, **problems(404, 409)},
+    responses={200: {"content": binary(*FORMATS.values())}, **problems(404, 409)},
 )
 async def job_scores(
     request: Request,
@@ -73,10 +68,16 @@ async def job_scores(
     return StreamingResponse(_converted(path, FORMATS[format]), media_type=FORMATS[format], headers=headers)
 
 
+async def _converted(path: Path, media_type: str) -> AsyncIterator[bytes]:
+    with await asyncio.to_thread(pq.ParquetFile, path) as file:
+        async for blob in encoded(media_type, file.schema_arrow, file.iter_batches(8192, use_threads=False)):
+            yield blob
+
+
 @router.get(
     "/v1/jobs/{job}/bad-cells",
     response_class=Response,
-    responses={200: {"content": {"text/csv": _ANY}}, **problems(404, 409)},
+    responses={200: {"content": binary(CSV)}, **problems(404, 409)},
 )
 async def job_bad_cells(request: Request, job: Identifier) -> Response:
     """The cells of the table that could not be read, as CSV: row (the header is row 1), column, value, reason."""
@@ -90,13 +91,10 @@ async def job_bad_cells(request: Request, job: Identifier) -> Response:
 
 async def _harmless(path: Path) -> AsyncIterator[bytes]:
     """A CSV file with text that a spreadsheet would compute made harmless."""
-    names = (*COLUMNS, "file")
-    convert = pcsv.ConvertOptions(column_types=dict.fromkeys(names, pa.large_string()))
+    convert = pcsv.ConvertOptions(column_types=dict.fromkeys((*COLUMNS, "file"), pa.large_string()))
     with pcsv.open_csv(path, convert_options=convert, parse_options=pcsv.ParseOptions(newlines_in_values=True)) as rows:
-        encoder = Encoder(CSV, rows.schema)
-        while (batch := await asyncio.to_thread(next, rows, None)) is not None:
-            yield await asyncio.to_thread(encoder.write, batch)
-        yield encoder.close()
+        async for blob in encoded(CSV, rows.schema, rows):
+            yield blob
 
 
 @router.get("/v1/jobs/{job}/timeline", response_model=dict[str, Any], responses=problems(404, 409))
@@ -176,15 +174,3 @@ def _scoring(context: Context, identifier: str) -> Path:
     if job["state"] != "done" or not job["scores"]:
         raise Problem(409, "Only a finished scoring has a report and scores. Start one with POST /v1/scorings.")
     return context.jobs.folder(identifier)
-
-
-async def _converted(path: Any, media_type: str) -> AsyncIterator[bytes]:
-    file = await asyncio.to_thread(pq.ParquetFile, path)
-    try:
-        encoder = Encoder(media_type, file.schema_arrow)
-        batches = file.iter_batches(batch_size=8192, use_threads=False)
-        while (batch := await asyncio.to_thread(next, batches, None)) is not None:
-            yield await asyncio.to_thread(encoder.write, batch)
-        yield encoder.close()
-    finally:
-        file.close()

@@ -14,26 +14,16 @@ import numpy as np
 from fastapi import APIRouter, Query, Request
 from fastapi.routing import APIRoute
 from numpy.typing import NDArray
-from pydantic import StringConstraints
 from starlette.responses import Response
 
 from ptad.estimator import PTAD
 from ptad.jobs.top_rows import explained_rows
 from ptad.service import bodies
-from ptad.service.api_types import ExplainAnswer, Identifier, ScoreAnswer, problems
+from ptad.service.api_types import ExplainAnswer, Identifier, Marker, ScoreAnswer, binary, problems
 from ptad.service.batching import BATCH_ROWS, Pace
 from ptad.service.context import Context, context_of
 from ptad.service.file_scores import score_file
-from ptad.service.formats import (
-    ARROW,
-    CSV,
-    FORMATS,
-    NDJSON,
-    PARQUET,
-    json_response,
-    media_type,
-    wanted_format,
-)
+from ptad.service.formats import FILES, FORMATS, JSON, json_response, media_type, wanted_format
 from ptad.service.problems import Problem
 from ptad.service.rows import (
     MOST_LISTED,
@@ -49,7 +39,6 @@ from ptad.service.rows import (
 from ptad.service.uploads import beginning, continued, shown_name
 from ptad.tables import BadCells
 
-JSON = "application/json"
 INLINE_BYTES = 64 * 1024  # a body that is parsed at once, in about a millisecond; a larger one in the sandbox
 BODY = "The body"
 
@@ -73,37 +62,23 @@ class RowRoute(APIRoute):
 
 router = APIRouter(tags=["ask"], route_class=RowRoute)
 
-FILES = {CSV, NDJSON, ARROW, PARQUET, "text/tab-separated-values", "application/octet-stream", "application/gzip"} | {
-    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    "application/vnd.ms-excel",
-    "application/vnd.oasis.opendocument.spreadsheet",
-}
 _ROWS = {
     "type": "object",
     "required": ["rows"],
     "properties": {"rows": {"type": "array", "minItems": 1, "items": {"type": "object"}}},
 }
-_BINARY = {"schema": {"type": "string", "format": "binary"}}
-_SCORE_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": _ROWS}, **dict.fromkeys(sorted(FILES), _BINARY)},
-    }
-}
-_EXPLAIN_BODY = {"requestBody": {"required": True, "content": {"application/json": {"schema": _ROWS}}}}
+_JSON_BODY = {JSON: {"schema": _ROWS}}
 Strict = Annotated[bool, Query(description="Refuse a cell that cannot be read; otherwise it counts as missing")]
 Missing = Annotated[
-    list[Annotated[str, StringConstraints(max_length=1000)]],
-    Query(max_length=100, description="Text that means missing, beside that of the model"),
+    list[Marker], Query(max_length=100, description="Text that means missing, beside that of the model")
 ]
-_STREAMS: dict[int | str, dict[str, Any]] = {200: {"content": dict.fromkeys(FORMATS.values(), _BINARY)}}
 
 
 @router.post(
     "/v1/models/{model}/score",
     response_model=ScoreAnswer,
-    responses={**_STREAMS, **problems(404, 409, 415)},
-    openapi_extra=_SCORE_BODY,
+    responses={200: {"content": binary(*FORMATS.values())}, **problems(404, 409, 415)},
+    openapi_extra={"requestBody": {"required": True, "content": {**_JSON_BODY, **binary(*FILES)}}},
 )
 async def score(
     request: Request,
@@ -124,7 +99,7 @@ async def score(
     if kind == JSON:
         return await _score_json(request, context, model, strict, missing)
     if kind not in FILES:
-        raise Problem(415, f"The header Content-Type must be {JSON} or one of: {', '.join(sorted(FILES))}.")
+        raise Problem(415, f"The header Content-Type must be {JSON} or one of: {', '.join(FILES)}.")
     detector = _with_missing(await context.models.load(model), missing)
     answer = wanted_format(request.headers.get("accept"), kind)
     return await score_file(
@@ -136,7 +111,7 @@ async def score(
     "/v1/models/{model}/explain",
     response_model=ExplainAnswer,
     responses=problems(404, 409, 415),
-    openapi_extra=_EXPLAIN_BODY,
+    openapi_extra={"requestBody": {"required": True, "content": _JSON_BODY}},
 )
 async def explain(
     request: Request,
