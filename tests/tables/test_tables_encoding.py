@@ -275,3 +275,16 @@ def test_a_text_is_not_a_list_of_letters(parameter):
         SettingError, match=rf"'{parameter}' parameter must be a list of text: write \['NA'\], not 'NA'"
     ):
         fit_schema(pa.table({"N": [1, 2], "A": [3, 4]}), **{parameter: "NA"})
+
+
+def test_an_array_of_floats_is_encoded_as_any_other_table_is():
+    rng = np.random.default_rng(0)
+    rows = np.where(rng.random((50, 3)) < 0.1, np.nan, rng.normal(size=(50, 3)))
+    schema = fit_schema(np.c_[rows, np.ones(50)])  # the last column is excluded
+    new = np.c_[rng.normal(size=(5, 3)), np.full(5, 2.0)]
+    for dtype in (np.float64, np.float32):
+        plain = new.astype(dtype)
+        assert np.array_equal(schema.encode(plain), schema.encode(plain.astype(object)))
+    new[3, 1] = np.inf
+    with pytest.raises(DataError, match=r"contains infinity.*column 'x1', row 3"):
+        schema.encode(new)

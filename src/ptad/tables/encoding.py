@@ -50,6 +50,12 @@ def raw_block(
     block = np.empty((frame.num_rows, places[-1].stop if places else 0))
     for column, span in zip(columns, places, strict=True):
         block[:, span] = read_cells(column.raw, without_named(frame.column(column.name), missing), bad, offset)[0]
+    check_finite(columns, block, offset)
+    return block
+
+
+def check_finite(columns: tuple[Column, ...], block: np.ndarray, offset: int = 0) -> None:
+    """Raise if a feature of rows that begin at row ``offset`` is infinite."""
     infinite = np.isinf(block)
     if infinite.any():
         row, place = (int(i) for i in np.argwhere(infinite)[0])
@@ -59,7 +65,6 @@ def raw_block(
             offset + row,
             ". Replace it by a finite number or by a missing value.",
         )
-    return block
 
 
 def spans(columns: tuple[Column, ...]) -> Iterator[slice]:
