@@ -94,7 +94,10 @@ def test_every_answer_carries_the_security_headers(service):
 
 
 def test_other_sites_are_kept_out(service):
-    assert "localhost" in detail(service.http.get("/v1/models", headers={"Host": "evil.example"}), 403)
+    for host in ("evil.example", "evil.example@localhost", "localhost#evil", "localhost:evil", "[::1%25evil]"):
+        assert "localhost" in detail(service.http.get("/v1/models", headers={"Host": host}), 403)
+    assert service.http.get("/v1/models", headers={"Host": "[::1]:80"}).status_code == 200
+    assert "other sites" in detail(service.http.get("/v1/models", headers={"Sec-Fetch-Site": "CROSS-SITE"}), 403)
     foreign = {"Origin": "http://evil.example", **JSON}
     assert "other sites" in detail(service.http.post(SCORE, content=b"{}", headers=foreign), 403)
     for path in ("/v1/models", "/openapi.json", "/"):

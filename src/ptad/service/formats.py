@@ -33,10 +33,10 @@ FILES = sorted(
 )
 
 # What a spreadsheet takes for the beginning of a formula or of a command, also after blanks and marks that it passes
-# over, and in the full and small widths of East Asian text.
-_BLANK = r"[\s\x{00A0}\x{0085}\x{180E}\x{1680}\x{2000}-\x{200F}\x{2028}-\x{202F}\x{205F}-\x{2064}\x{3000}\x{FEFF}\x00]"
-_SIGN = r"[=+\-@|%\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}\x{FF5C}\x{FF05}\x{FE66}\x{FE62}\x{FE63}\x{FE6B}\x{FE6A}\x{2212}]"
-_FORMULA = rf"^({_BLANK}*{_SIGN}|[\t\r\n])"
+# over (separators, controls, formats), in the full and small widths of East Asian text, and raised or lowered.
+_WIDE = r"\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}\x{FF5C}\x{FF05}\x{FE66}\x{FE62}\x{FE63}\x{FE6B}\x{FE6A}"
+_SIGN = rf"[=+\-@|%{_WIDE}\x{{2212}}\x{{207A}}-\x{{207C}}\x{{208A}}-\x{{208C}}]"
+_FORMULA = rf"^([\s\pZ\pC]*{_SIGN}|[\t\r\n])"
 _NUMBER = r"^ *[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)? *$"
 
 

@@ -52,15 +52,30 @@ audit_log.addFilter(SparseLog())
 
 
 def audit(scope: MutableMapping[str, Any], status: int, *, token: bool) -> None:
-    """Log the end of a request, if it was an action or was refused; what it made is among its path parameters."""
+    """Log the end of a request, if it was an action or was refused; what it made is among its path parameters.
+
+    Parameters
+    ----------
+    scope : mapping
+        The request.
+    status : int
+        Of the answer; 0 if the client did not wait for one.
+    token : bool
+        Whether the request came with the token of the service.
+    """
     route, client = getattr(scope.get("route"), "path", None), scope.get("client")
-    who = f"{client[0] if client else 'unknown'}{' (token)' if token and status != 401 else ''}"
+    who = f"{client[0] if client else 'unknown'}{' (token)' if token else ''}"
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     if status in (401, 403):
         audit_log.warning("audit: a request was refused, the last one: %s %s %d", when, who, status)
         return
-    if route is None or (scope["method"] in ("GET", "HEAD", "OPTIONS") and not route.endswith(DOWNLOADS)):
+    reads = scope["method"] in ("GET", "HEAD", "OPTIONS")
+    if route is None or status == 0 or (reads and not route.endswith(DOWNLOADS)):
         return
-    named = scope.get("path_params") or {} if 0 < status < 400 else {}  # a name that nothing has may be data
-    what = "".join(f"{name}={value} " for name, value in named.items())
+    if status >= 400:  # one line in a while for each address; a name that nothing has may be data
+        audit_log.warning(
+            f"audit: a request was refused, the last one: %s %s {scope['method']} {route} {status}", when, who
+        )
+        return
+    what = "".join(f"{name}={value} " for name, value in (scope.get("path_params") or {}).items())
     audit_log.info("audit: %s %s %s %s %s%d", when, who, scope["method"], route, what, status)

@@ -87,8 +87,8 @@ class Sandbox:
                 found: dict[str, Any] = json.loads(receiver.recv_bytes(MOST_SAID))
                 return found
             except EOFError:
-                limits = "the memory and time that this service gives to one upload"
-                return {"error": f"{name} could not be read with {limits}."}
+                why = "It is damaged, or needs more memory or time than this service gives to one upload"
+                return {"error": f"{name} ended the process that was reading it. {why}: check it, or send less."}
             finally:
                 process.join(END_SECONDS)
                 if process.is_alive():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from ptad.service.logs import audit
 from ptad.service.metrics import Metrics
@@ -52,7 +52,7 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        started, status, lingers = time.perf_counter(), 0, False
+        started, status, lingers, known = time.perf_counter(), 0, False, False
         headers: Headers = dict(reversed(scope["headers"]))  # of two of a name the first, as the framework takes it
         is_json = headers.get(b"content-type", b"").lower().startswith(b"application/json")
         most = self._most(scope["path"], is_json)
@@ -73,7 +73,8 @@ class Guard:
             await send(message)
 
         try:
-            self._check(scope, headers, most)
+            known = self._has_token(scope["path"], headers)
+            self._check(headers, scope["method"], most)
             await self.app(scope, body.receive, send_with_headers)
         except Exception as error:
             answer = answer_to(error)
@@ -83,28 +84,31 @@ class Guard:
         finally:
             self.held -= body.held
             if not (is_json and scope["path"].endswith(ROWS) and 0 < status < 400):
-                audit(scope, status, token=self._token is not None)
+                audit(scope, status, token=known)
             route = getattr(scope.get("route"), "path", "other")
             method = scope["method"] if scope["method"] in ("GET", "POST", "PATCH", "DELETE", "HEAD") else "other"
             self.metrics.requests.labels(method, route, str(status)).inc()
             self.metrics.seconds.labels(route).observe(time.perf_counter() - started)
 
-    def _check(self, scope: Message, headers: Headers, most: int) -> None:
-        """Refuse who may not come in, and what is too large as far as it says so itself."""
-        path = scope["path"]
-        if self._token is not None:
-            if path.startswith("/v1") or path == "/metrics":
-                kind, _, given = headers.get(b"authorization", b"").partition(b" ")
-                if kind.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self._token):
-                    raise Problem(
-                        401,
-                        "Send the token of this service as the header 'Authorization: Bearer TOKEN'.",
-                        headers={"WWW-Authenticate": "Bearer"},
-                    )
-        elif not is_loopback(_host_name(headers.get(b"host", b""))):
+    def _has_token(self, path: str, headers: Headers) -> bool:
+        """Return whether the token came with the request; refuse one that needs it and does not have it."""
+        if self._token is None or not (path.startswith("/v1") or path == "/metrics"):
+            return False
+        kind, _, given = headers.get(b"authorization", b"").partition(b" ")
+        if kind.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self._token):
+            raise Problem(
+                401,
+                "Send the token of this service as the header 'Authorization: Bearer TOKEN'.",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        return True
+
+    def _check(self, headers: Headers, method: str, most: int) -> None:
+        """Refuse requests from elsewhere, and what is too large as far as it says so itself."""
+        if self._token is None and not is_loopback(_host_name(headers.get(b"host", b""))):
             # a page from elsewhere whose name was pointed at this machine
             raise Problem(403, "This service answers to localhost only. Use http://127.0.0.1 or http://localhost.")
-        if _is_foreign(scope["method"], headers):
+        if _is_foreign(method, headers):
             raise Problem(403, "Pages of other sites may not use this service.")
         if b"content-length" in headers and b"transfer-encoding" in headers:
             # two ends of one body: what stands before this service may have seen the other one
@@ -213,11 +217,10 @@ def _is_foreign(method: str, headers: Headers) -> bool:
     if origin is not None:
         return origin.partition(b"://")[2].lower() != headers.get(b"host", b"").lower()
     followed = headers.get(b"sec-fetch-mode") == b"navigate" and method in ("GET", "HEAD")
-    return headers.get(b"sec-fetch-site") in (b"cross-site", b"same-site") and not followed
+    return headers.get(b"sec-fetch-site", b"").lower() in (b"cross-site", b"same-site") and not followed
 
 
 def _host_name(host: bytes) -> str:
-    try:
-        return urlsplit("//" + host.decode("latin-1")).hostname or ""
-    except ValueError:
-        return ""
+    """The name or address of a Host header that has nothing else but a port; otherwise nothing."""
+    found = re.fullmatch(r"([\w.-]+|\[[0-9a-fA-F:.]+\])(:\d+)?", host.decode("latin-1"), re.ASCII)
+    return "" if found is None else found[1]
