@@ -193,9 +193,9 @@ def _labels(path: Path, array: Any, n_rows: int) -> npt.NDArray[np.bool_]:
     labels = np.asarray(array, dtype=np.float64).reshape(-1)
     if len(labels) != n_rows:
         raise DataError(f"{path}: there are {n_rows} rows but y has {len(labels)} labels.")
-    strange = np.setdiff1d(np.unique(labels), (0.0, 1.0))
-    if len(strange):
-        raise DataError(f"{path}: labels must be 0 (normal) or 1 (anomaly), found {strange[0]:g}.")
+    others = np.setdiff1d(np.unique(labels), (0.0, 1.0))
+    if len(others):
+        raise DataError(f"{path}: labels must be 0 (normal) or 1 (anomaly), found {others[0]:g}.")
     if labels.sum() in (0, len(labels)):
         raise DataError(f"{path}: all rows are {'anomalies' if labels.any() else 'normal rows'}; both are needed.")
     return labels.astype(bool)
