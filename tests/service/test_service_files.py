@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ptad.errors import DataError
+from ptad.service import bodies
 from ptad.service.formats import CSV, Encoder
 from ptad.service.sandbox import Sandbox
 from ptad.service.settings import Limits
@@ -171,3 +172,11 @@ def test_csv_neutralises_names_and_cells():
     encoder = Encoder(CSV, table.schema)
     text = (b"".join(encoder.write(batch) for batch in table.to_batches()) + encoder.close()).decode()
     assert text.splitlines() == ['"\'=a","n"', '"+1",-1', '"\'+x",2', '"\'-",3', ",4", '"ok",5']
+
+
+def test_an_endless_line_is_refused_while_it_is_unpacked(tmp_path):
+    path = tmp_path / "upload"
+    path.write_bytes(gzip.compress(b"x" * 2**26, compresslevel=1))
+    with pytest.raises(DataError, match=r"the table: the first line is longer than 16,777,216 bytes"):
+        bodies._prepare(Limits(), path, "the table", None)
+    assert (tmp_path / "plain").stat().st_size <= 2**24 + 2**20

@@ -139,7 +139,7 @@ def _plain(limits: Limits, source: Source, name: str) -> Source:
         raise DataError(f"{name} is an archive. Unpack it and send the table inside; .gz .bz2 .zst .lz4 .xz are read.")
     if source.compression is None:
         return source
-    size = 0
+    size, looked_at = 0, False
     try:
         with source.open() as stream, plain.open("wb") as file:
             while block := stream.read(2**20):
@@ -147,6 +147,10 @@ def _plain(limits: Limits, source: Source, name: str) -> Source:
                 if size > most:
                     raise too_large
                 file.write(block)
+                if size > LONGEST_LINE and not looked_at:  # before gigabytes of an endless line are on the disk
+                    file.flush()
+                    check_header(plain, name, limits.columns)
+                    looked_at = True
     except DAMAGE as error:
         raise source.damaged(error) from error
     if not size:
