@@ -29,8 +29,8 @@ class Uploads:
     def __init__(self, store: Store, limits: Limits, sandbox: Sandbox) -> None:
         self.store, self.limits, self.sandbox = store, limits, sandbox
         self.entries: dict[str, dict[str, Any]] = {}
-        self._small = Places("small uploads", limits.small_uploads_running)
-        self._large = Places("uploads", limits.uploads_running)
+        self._small = Slots("small uploads", limits.small_uploads_running)
+        self._large = Slots("uploads", limits.uploads_running)
         for folder in sorted(store.tables.iterdir()):
             about = read_json(folder / ABOUT)
             if isinstance(about, dict) and (folder / DATA).is_file():
@@ -127,8 +127,8 @@ class Uploads:
         file.write(block)
 
 
-class Places:
-    """So many at a time; a context that refuses to be entered when all places are taken."""
+class Slots:
+    """So many at a time; a context that refuses to be entered when all are taken."""
 
     def __init__(self, what: str, most: int) -> None:
         self.what, self.most, self.taken = what, most, 0
