@@ -12,11 +12,12 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from ptad.files import read_json, write_json
 from ptad.service import bodies
 from ptad.service.problems import Problem
 from ptad.service.sandbox import Sandbox
 from ptad.service.settings import Limits
-from ptad.service.store import Store, check_room, new_id, read_json, remove, write_json
+from ptad.service.store import Store, check_room, new_id, remove
 from ptad.tables.sources import LONGEST_LINE
 
 ABOUT, DATA = "table.json", "data"
@@ -29,8 +30,8 @@ class Uploads:
     def __init__(self, store: Store, limits: Limits, sandbox: Sandbox) -> None:
         self.store, self.limits, self.sandbox = store, limits, sandbox
         self.entries: dict[str, dict[str, Any]] = {}
-        self._small = Places("small uploads", limits.small_uploads_running)
-        self._large = Places("uploads", limits.uploads_running)
+        self._small = Slots("small uploads", limits.small_uploads_running)
+        self._large = Slots("uploads", limits.uploads_running)
         for folder in sorted(store.tables.iterdir()):
             about = read_json(folder / ABOUT)
             if isinstance(about, dict) and (folder / DATA).is_file():
@@ -127,7 +128,7 @@ class Uploads:
         file.write(block)
 
 
-class Places:
+class Slots:
     """So many at a time; a context that refuses to be entered when all places are taken."""
 
     def __init__(self, what: str, most: int) -> None:
