@@ -13,7 +13,7 @@ import pytest
 
 from ptad import PTAD, DataError, SettingError
 from ptad.cli.console import on_command_line
-from ptad.messages import Option
+from ptad.errors import Option
 from ptad.tables.notes import Note
 
 

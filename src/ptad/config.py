@@ -97,6 +97,16 @@ class Config:
             "calibration": self.calibration.to_json(),
         }
 
+    def by_name(self) -> dict[str, Any]:
+        """Return all settings as plain JSON types, by dotted name, as :meth:`replace` takes them.
+
+        Returns
+        -------
+        dict
+            Such as ``{"local_reconstruction.ridge": 0.1, ...}``.
+        """
+        return {f"{group.title()}.{k}": v for group in self.groups() for k, v in group.to_json().items()}
+
     @classmethod
     def from_json(cls, content: Any) -> Self:
         """Read back what :meth:`to_json` wrote.

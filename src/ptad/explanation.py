@@ -23,6 +23,11 @@ REASONS = {
 }
 
 
+def strongest_places(contributions: Matrix, n: int) -> NDArray[np.int64]:
+    """Return for every row the places of the ``n`` columns that add most to its score, (n_rows, n)."""
+    return np.argsort(-contributions, axis=1, kind="stable")[:, :n]
+
+
 @dataclass(frozen=True, repr=False)
 class Explanation:
     """Why rows have their scores: tables with one row per row, of the library that the rows came in (Arrow for arrays).
@@ -70,8 +75,7 @@ class Explanation:
         list of list of str
             Names of columns, the largest contribution (the most anomalous column) first.
         """
-        order = np.argsort(-self.contribution_values, axis=1, kind="stable")[:, :n]
-        return [[self.names[j] for j in row] for row in order]
+        return [[self.names[j] for j in row] for row in strongest_places(self.contribution_values, n)]
 
     @property
     def percentages(self) -> Any:

@@ -7,6 +7,7 @@ lock: the locks are those of the operating system, which end with the process.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import secrets
@@ -106,6 +107,19 @@ def write_whole(path: Path, blob: bytes) -> None:
     """Put a file under its name in one step."""
     with NewFile(path) as temporary:
         temporary.write_bytes(blob)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Replace a JSON file; a reader finds the old one or the new one, also after a crash."""
+    write_whole(path, json.dumps(content, allow_nan=False).encode())
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file, or None if there is none that can be read."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
 
 
 def sync_folder(folder: Path) -> None:

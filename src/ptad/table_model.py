@@ -13,9 +13,8 @@ from ptad.arrays import Matrix
 from ptad.calibration import Calibration
 from ptad.config import Config
 from ptad.detector import Detector
-from ptad.errors import SettingError
+from ptad.errors import Option, SettingError
 from ptad.explanation import Explanation, make_explanation
-from ptad.messages import Option
 from ptad.progress import rows_reported, shown_progress
 from ptad.tables import BadCells, Schema, same_kind, same_series
 from ptad.terms.base import History

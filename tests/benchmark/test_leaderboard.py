@@ -20,7 +20,7 @@ from ptad.benchmark.leaderboard import (
     gain_table,
     leaderboard_page,
     means_table,
-    sample_rows,
+    rows_of_sample,
     scaling_table,
 )
 from ptad.benchmark.markdown import Table
@@ -124,9 +124,9 @@ def test_deep_methods_on_the_fixed_sample() -> None:
     names = [f"odd_{i:03d}" for i in range(2 * SAMPLE + 20)]
     drawn = fixed_sample(names, SAMPLE)
     rows = [row(method, name, 0.5) for method in (BASELINE, "ptad") for name in names]
-    assert sample_rows(rows) == []
+    assert rows_of_sample(rows) == []
     rows += [row("mcm", name, 0.6) for name in drawn]
-    few = make_board(sample_rows(rows), "macro")
+    few = make_board(rows_of_sample(rows), "macro")
     assert few.methods[0] == "mcm" and few.datasets == drawn
     page = leaderboard_page(rows, "macro")
     above, below = page.split("## Deep methods: a fixed sample of 100 tables")

@@ -9,7 +9,7 @@ import pytest
 
 from ptad.benchmark.figures import sweep_figure
 from ptad.benchmark.markdown import Table, emphasise, to_markdown
-from ptad.benchmark.metrics import compare, elo_ratings, mean_ranks, win_rates
+from ptad.benchmark.metrics import compare_methods, elo_ratings, mean_ranks, win_rates
 from ptad.benchmark.summary import Summary, complete
 from ptad.benchmark.tables import coverage_table, experiment_tables, published_table, value_table
 from ptad.errors import DataError
@@ -100,7 +100,7 @@ def test_beside_published_marks_suspects() -> None:
 
 def test_compare_orders_by_rank_and_corrects() -> None:
     values = Summary(grid()).values("auc_pr")
-    ranks, p_values = compare(list(values.columns), values.to_numpy())
+    ranks, p_values = compare_methods(list(values.columns), values.to_numpy())
     assert ranks.to_dict() == {"ptad": 1.0, "knn": 2.0, "lof": 3.0} and list(ranks) == [1.0, 2.0, 3.0]
     # Six of six differences have the same sign: p = 2 / 2^6, times three pairs.
     assert p_values.at["ptad", "knn"] == pytest.approx(3 * 2 / 2**6)

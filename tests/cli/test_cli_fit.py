@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ptad import PTAD
-from ptad.cli.settings import gather, parse_value
+from ptad.cli.settings import gather_settings, parse_value
 from ptad.errors import SettingError
 from ptad.tables import write_table
 
@@ -155,14 +155,14 @@ def test_values_of_settings(text, value):
 
 def test_none_is_a_word_or_nothing_as_the_setting_has_it(tmp_path):
     (tmp_path / "s.json").write_text('{"preset": "paper", "config": {"network": {"clip": "none"}}}')
-    found = gather(tmp_path / "s.json", {"network.patience": "none", "network.projection_mask": "none"}, {})
+    found = gather_settings(tmp_path / "s.json", {"network.patience": "none", "network.projection_mask": "none"}, {})
     assert found == {
         "preset": "paper",
         "config": {"network.clip": None, "network.patience": None, "network.projection_mask": "none"},
     }
     (tmp_path / "s.json").write_text("{")
     with pytest.raises(SettingError, match=r"s\.json is not valid JSON"):
-        gather(tmp_path / "s.json", {}, {})
+        gather_settings(tmp_path / "s.json", {}, {})
 
 
 def test_a_preset_without_training_is_fitted_here_even_if_a_cluster_is_asked_for(ptad, table, tmp_path, tiny):

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ptad.report.cross_fit import CrossFit, Scorer
+from ptad.report.cross_fit import CrossFit, RowScorer
 from ptad.report.survey import Survey
 
 
@@ -60,7 +60,7 @@ def test_a_sample_of_many_rows_is_enough(make_detector, training):
 
 
 def test_few_rows_are_scored_with_the_model_itself(model, training):
-    assert type(CrossFit.fit(model, [(training.to_batches()[0][:4], np.arange(4))])) is Scorer
+    assert type(CrossFit.fit(model, [(training.to_batches()[0][:4], np.arange(4))])) is RowScorer
 
 
 def test_a_survey_asks_by_the_number_of_the_row(model, training, scorer):

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from ptad import PTAD, Model
-from ptad.report.notebook import row_reasons
+from ptad.report.notebook import written_reasons
 
 EVIL = "<script>alert(1)</script>"
 PARTS = {"style", "div", "table", "caption", "span", "thead", "tbody", "tr", "th", "td", "b"}
@@ -132,5 +132,5 @@ def test_what_a_notebook_asks_for(model):
 
 def test_nothing_observed_is_written_as_expected(model, table):
     """A value that reads like the expected one says nothing."""
-    found = [r for row in range(20) for r in row_reasons(model.explain(table[row : row + 1]), 0, 6)]
+    found = [r for row in range(20) for r in written_reasons(model.explain(table[row : row + 1]), 0, 6)]
     assert sum(r.expected == "" for r in found) > 10 and not [r for r in found if r.observed == r.expected]

@@ -132,7 +132,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from ptad.service.jobs import process, table_scores
-table_scores.score_table = lambda *_: np.ones(2**28)  # 2 GiB
+table_scores.score_upload = lambda *_: np.ones(2**28)  # 2 GiB
 sys.argv = ["worker", sys.argv[1]]
 process.main()
 """

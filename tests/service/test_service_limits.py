@@ -9,9 +9,9 @@ import pytest
 from in_process import ask
 
 from ptad.errors import SettingError
+from ptad.files import write_json
 from ptad.service.jobs import process, table_scores
 from ptad.service.settings import Limits
-from ptad.service.store import write_json
 
 
 def test_json_bodies_share_a_bounded_memory(tmp_path, model_folder, json_rows):
@@ -147,7 +147,7 @@ def test_a_worker_that_breaks_says_where_and_quotes_nothing(tmp_path, monkeypatc
     def broken(*_):
         raise ValueError("cell 'secret 42'")
 
-    monkeypatch.setattr(table_scores, "score_table", broken)
+    monkeypatch.setattr(table_scores, "score_upload", broken)
     monkeypatch.setattr(sys, "argv", ["worker", str(tmp_path)])
     write_json(tmp_path / "task.json", {"kind": "score", "source": "x", "source_name": "y"})
     with pytest.raises(SystemExit) as left:

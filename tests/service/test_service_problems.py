@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 
 from ptad.cli import app
 from ptad.errors import SettingError
+from ptad.files import write_json
 from ptad.service import ServiceSettings
 from ptad.service.app import create_app
-from ptad.service.store import Store, write_json
+from ptad.service.store import Store
 
 SCORE = "/v1/models/tiny-model/score"
 JSON = {"Content-Type": "application/json"}

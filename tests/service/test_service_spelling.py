@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ptad.errors import DataError
-from ptad.messages import Message, Option
+from ptad.errors import DataError, Message, Option
 from ptad.service.api_types import FitRequest, RenewalRequest, ScoringRequest
 from ptad.service.bodies import _text
 from ptad.service.reasons import MEMBERS, over_http

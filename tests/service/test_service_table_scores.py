@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from ptad.errors import DataError
+from ptad.files import read_json
 from ptad.report.survey import Survey
 from ptad.service.jobs import table_scores
-from ptad.service.jobs.table_scores import BAD_CELLS, CONTENT, SCORED, score_table
-from ptad.service.store import read_json
+from ptad.service.jobs.table_scores import BAD_CELLS, CONTENT, SCORED, score_upload
 from ptad.tables import write_table
 
 
@@ -64,7 +64,7 @@ def run(folder, task, kill_after=None):
             if done == kill_after:
                 raise Killed
 
-    return score_table(folder, task, Told()), notes
+    return score_upload(folder, task, Told()), notes
 
 
 def result(folder):

@@ -70,7 +70,7 @@ def dataset_title(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Entry:
+class TableStatus:
     """What a folder holds of one table: ``status`` is ok, missing, wrong or unreadable."""
 
     name: str
@@ -152,7 +152,7 @@ class Collection:
         chosen = [name for name in self.names if {"all", name, groups[name]} & set(words)]
         return chosen if sample is None else fixed_sample(chosen, sample)
 
-    def check(self) -> list[Entry]:
+    def check(self) -> list[TableStatus]:
         """Read every table and compare it with what is expected."""
         self._check_folder()
         return [self._checked(name) for name in self.names]
@@ -167,12 +167,12 @@ class Collection:
                 return path
         raise MissingFileError(otherwise)
 
-    def _checked(self, name: str) -> Entry:
+    def _checked(self, name: str) -> TableStatus:
         try:
             data = self.read(name)
         except DataError as error:
-            return Entry(name, getattr(error, "status", "unreadable"), str(error))
-        return Entry(name, "ok", f"{len(data.X)} x {data.X.shape[1]}, {int(data.y.sum())} anomalies")
+            return TableStatus(name, getattr(error, "status", "unreadable"), str(error))
+        return TableStatus(name, "ok", f"{len(data.X)} x {data.X.shape[1]}, {int(data.y.sum())} anomalies")
 
     @cached_property
     def _checksums(self) -> dict[str, str]:

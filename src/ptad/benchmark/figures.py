@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ptad.benchmark.collections import dataset_title
-from ptad.benchmark.metrics import TITLES, compare
+from ptad.benchmark.metrics import TITLES, compare_methods
 from ptad.benchmark.store import Results, Row
 from ptad.benchmark.summary import METRICS, Board, Summary, make_board
 from ptad.errors import MissingExtraError
@@ -55,14 +55,14 @@ def save_critical_difference(rows: Sequence[Row], collection: str, path: Path, m
 def save(figure: Any, path: Path) -> None:
     """Write a figure, the same bytes every time, and forget it."""
     figure.savefig(path, dpi=150, bbox_inches="tight", metadata={"Software": None})
-    pyplot().close(figure)
+    pyplot_for_files().close(figure)
 
 
 def sweep_figure(rows: Sequence[Row], prefix: str, label: str) -> Any:
     """AUC-PR and AUC-ROC of every table over the swept setting, at equal steps: the values grow in multiples."""
     summary = Summary(rows)
     names = sorted(summary.methods, key=lambda name: float(name.removeprefix(prefix)))
-    figure, axes = pyplot().subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+    figure, axes = pyplot_for_files().subplots(1, 2, figsize=(9, 3.2), layout="constrained")
     for axis, metric in zip(axes, METRICS, strict=True):
         for dataset, heights in summary.values(metric)[names].iterrows():
             axis.plot(range(len(names)), heights, marker="o", ms=4, label=dataset_title(dataset))
@@ -76,10 +76,10 @@ def sweep_figure(rows: Sequence[Row], prefix: str, label: str) -> Any:
 
 def critical_difference_figure(board: Board, metric: str) -> Any:
     """Mean ranks on a line; bars join methods that Holm-corrected Wilcoxon tests do not tell apart."""
-    ranks, p_values = compare(board.methods, board.values[metric])
+    ranks, p_values = compare_methods(board.methods, board.values[metric])
     import scikit_posthocs
 
-    figure, axes = pyplot().subplots(figsize=(9, 1.2 + 0.2 * len(ranks)))
+    figure, axes = pyplot_for_files().subplots(figsize=(9, 1.2 + 0.2 * len(ranks)))
     # Numbers stand for the methods: sets of text have another order in every process, and so would the lines drawn.
     methods, names = list(ranks.index), range(len(ranks))
     scikit_posthocs.critical_difference_diagram(
@@ -104,7 +104,7 @@ def _colour(name: str) -> str:
     return _OURS if name.startswith("ptad") else _OTHERS
 
 
-def pyplot() -> Any:
+def pyplot_for_files() -> Any:
     """Matplotlib's pyplot, for files only."""
     try:
         import matplotlib

@@ -54,7 +54,7 @@ def leaderboard_page(rows: Sequence[Row], collection: str, image: str = "") -> s
     if image:
         parts.insert(3, f"![Mean ranks by AUC-PR; joined methods are not told apart]({image})")
     parts.append(to_markdown(*class_tables(board, main)))
-    if sample := sample_rows(main):
+    if sample := rows_of_sample(main):
         few = make_board(sample, collection)
         parts += [
             f"## Deep methods: a fixed sample of {SAMPLE} tables",
@@ -69,7 +69,7 @@ def leaderboard_page(rows: Sequence[Row], collection: str, image: str = "") -> s
     return "\n\n".join(parts) + "\n"
 
 
-def sample_rows(rows: Sequence[Row]) -> list[Row]:
+def rows_of_sample(rows: Sequence[Row]) -> list[Row]:
     """The rows of the fixed sample; none where no deep method was measured, or there are no more tables than that."""
     names = {str(row["dataset"]) for row in rows}
     drawn = set(fixed_sample(sorted(names), SAMPLE))

@@ -122,7 +122,7 @@ def elo_ratings(values: FloatArray, anchor: int = 0) -> FloatArray:
     return np.asarray(1000.0 + points - points[anchor])
 
 
-def compare(methods: Sequence[str], values: FloatArray) -> tuple[pd.Series, pd.DataFrame]:
+def compare_methods(methods: Sequence[str], values: FloatArray) -> tuple[pd.Series, pd.DataFrame]:
     """Mean ranks of methods, the best first, and p-values of all pairs, from values of shape (n_datasets, n_methods).
 
     The p-values are those of Wilcoxon signed-rank tests after Holm's correction over all pairs; 1 on the diagonal.

@@ -18,7 +18,7 @@ import numpy as np
 from ptad.benchmark.collections import catalogue
 from ptad.benchmark.experiments import EXPERIMENTS, MEASUREMENTS, variant_order
 from ptad.benchmark.figures import draw_all, save_critical_difference
-from ptad.benchmark.leaderboard import BASELINE, SAMPLE, leaderboard_page, sample_rows, won
+from ptad.benchmark.leaderboard import BASELINE, SAMPLE, leaderboard_page, rows_of_sample, won
 from ptad.benchmark.markdown import Table, folded, to_markdown
 from ptad.benchmark.metrics import RATES
 from ptad.benchmark.paper_tables import claim_table, duplicates_table, full_size_table, gap_table
@@ -217,7 +217,7 @@ def _sentences(rows: Sequence[Row], folds: Sequence[dict[str, str]]) -> list[str
         f"and has the {'best' if place == 1 else f'{place}. best'} mean AUC-PR of {len(board.methods)} methods "
         "([leaderboard](docs/macro.md))."
     )
-    if sample := sample_rows(rows):
+    if sample := rows_of_sample(rows):
         few = make_board(sample, "macro")
         deep = [method for method in few.methods if method in DEEP_PEERS]
         found.append(

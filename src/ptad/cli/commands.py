@@ -16,9 +16,8 @@ import typer
 from typer.core import TyperGroup
 
 from ptad.cli.console import print_error, tear_down_logging
-from ptad.errors import PtadError, UserError
+from ptad.errors import Message, PtadError, UserError
 from ptad.files import is_full, unwritable
-from ptad.messages import Message
 
 
 class Commands(TyperGroup):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ptad.messages import Message, Option
+from ptad.errors import Message, Option
 from ptad.progress import on_terminal, shown_progress
 
 if TYPE_CHECKING:

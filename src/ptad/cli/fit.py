@@ -70,7 +70,7 @@ def fit(
     --engine ray trains the network of the paper preset on a cluster; a preset without training is fitted on this
     machine.
     """
-    from ptad.cli.settings import gather, on_cluster, parse_names, parse_pairs, parse_rate
+    from ptad.cli.settings import gather_settings, on_cluster, parse_names, parse_pairs, parse_rate
     from ptad.jobs.fit import fit_table
 
     learn = None
@@ -78,7 +78,7 @@ def fit(
         from ptad.jobs.ray.training import cluster_learner
 
         learn = cluster_learner(out, address, workers)
-    parameters = gather(
+    parameters = gather_settings(
         config,
         parse_pairs(set_, "--set", "GROUP.SETTING=VALUE, such as local_reconstruction.ridge=0.1"),
         {
@@ -112,10 +112,10 @@ def fit(
     if job.as_json:
         print_json(summary)
     elif not job.quiet:
-        print_pairs(summary_lines(summary, label, listed=job.bad_cells), f"Model saved in {safe(summary['model'])}")
+        print_pairs(fit_lines(summary, label, listed=job.bad_cells), f"Model saved in {safe(summary['model'])}")
 
 
-def summary_lines(
+def fit_lines(
     summary: dict[str, Any], label: str | None, rows: str = "training rows", listed: Path | None = None
 ) -> list[tuple[str, str]]:
     """Return what the model was fitted on, and its false-alarm rate."""

@@ -10,7 +10,7 @@ import typer
 
 from ptad.cli import options
 from ptad.cli.console import print_json, print_pairs, safe
-from ptad.cli.fit import summary_lines
+from ptad.cli.fit import fit_lines
 
 UPDATE_EXAMPLES = """
 ptad update model july.csv --out model-july
@@ -58,7 +58,7 @@ def _renewal(change: Literal["update", "recalibrate"], help_: str) -> Callable[.
         if job.as_json:
             print_json(summary)
         elif not job.quiet:
-            lines = summary_lines(summary, label, "new rows", job.bad_cells)
+            lines = fit_lines(summary, label, "new rows", job.bad_cells)
             print_pairs(lines, f"{change.capitalize()}d model saved in {safe(summary['model'])}")
 
     command.__name__ = change

@@ -85,11 +85,11 @@ def score(
     if job.as_json:
         print_json(summary.to_json(), err=rows_on_stdout)  # standard output belongs to the rows
     else:
-        for line in summary_lines(summary, None if rows_on_stdout else summary.out, job.bad_cells):
+        for line in score_lines(summary, None if rows_on_stdout else summary.out, job.bad_cells):
             job.say(line)
 
 
-def summary_lines(summary: ScoreSummary, out: str | None, listed: Path | None = None) -> list[str]:
+def score_lines(summary: ScoreSummary, out: str | None, listed: Path | None = None) -> list[str]:
     """Return what was scored, what was flagged, and what is missing, unseen or not to be read in the rows."""
     from ptad.jobs.training_table import WARNING
 

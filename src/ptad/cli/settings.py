@@ -106,7 +106,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     return content
 
 
-def gather(file: Path | None, pairs: dict[str, str], options: dict[str, Any]) -> dict[str, Any]:
+def gather_settings(file: Path | None, pairs: dict[str, str], options: dict[str, Any]) -> dict[str, Any]:
     """Put the file, ``--set`` and the other options together; the command line wins over the file."""
     from ptad.config import make_config
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from ptad.errors import Message, Option
 from ptad.jobs.bad_cell_list import bad_cell_list
 from ptad.jobs.resume import PartStore
 from ptad.jobs.scored_batch import ScoredBatch, score_batch
-from ptad.messages import Message, Option
 from ptad.model import Model
 from ptad.table_model import TableModel, no_threshold
 from ptad.tables import Query, scan_table

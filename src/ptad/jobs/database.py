@@ -19,12 +19,10 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from ptad.errors import DataError, SettingError
+from ptad.errors import DataError, Option, SettingError
 from ptad.jobs.score import ScoreSummary, score_table
-from ptad.messages import Option
-from ptad.tables.database import Database, driver, quoted
+from ptad.tables.database import Database, quoted
 
-_REACH = "Check the address, the user and the password, and that the server is running."
 _UNTOUCHED = "The database is unchanged. Remove the cause and run the command again."
 _IS_TABLE = {
     "sqlite": "SELECT type = 'table' FROM sqlite_master WHERE lower(name) = lower(?)",
@@ -137,18 +135,12 @@ class Session:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        kind = database.kind
-        package = driver(kind)
-        with database.errors("no connection", _REACH):
-            if kind == "duckdb":
-                self._connection = package.connect(str(database.existing()))
-                self._cursor = self._connection
-                self._cursor.execute("BEGIN")
-            else:
-                address = database.address if kind == "postgresql" else str(database.existing().resolve())
-                self._connection = package.connect(address)
-                self._cursor = self._connection.cursor()
-        if kind == "sqlite":
+        self._connection = database.connect(read_only=False)
+        duckdb = database.kind == "duckdb"
+        self._cursor = self._connection if duckdb else self._connection.cursor()
+        if duckdb:
+            self.run("BEGIN")
+        elif database.kind == "sqlite":
             self.run("PRAGMA busy_timeout = 30000")  # another program may be writing
 
     def run(self, sql: str, parameters: tuple[str, ...] = ()) -> list[tuple[Any, ...]]:

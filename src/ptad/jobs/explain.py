@@ -9,14 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ptad.explanation import Explanation
+from ptad.explanation import Explanation, strongest_places
+from ptad.tables.conversion import as_frame
 
 _WHOLE = 2.0**53  # beyond it, a float is whole because it cannot be otherwise
-
-
-def strongest_places(explanation: Explanation, n: int) -> NDArray[np.int64]:
-    """Return for every row the places of the ``n`` columns that add most to its score, (n_rows, n)."""
-    return np.argsort(-explanation.contribution_values, axis=1, kind="stable")[:, :n]
 
 
 def why_fields(k: int) -> list[tuple[str, pa.DataType]]:
@@ -36,7 +32,7 @@ def why_columns(explanation: Explanation, n: int) -> dict[str, pa.Array]:
     A percentage is the share of the row's positive contributions; a column without one has no reason. A table with
     fewer than ``n`` columns leaves the last ones empty.
     """
-    places = strongest_places(explanation, n)
+    places = strongest_places(explanation.contribution_values, n)
     n_rows, names = len(explanation.score), explanation.names
     used = np.unique(places).tolist()
     expected = {j: as_text(explanation.expected.column(names[j])) for j in used}
@@ -60,27 +56,28 @@ def why_columns(explanation: Explanation, n: int) -> dict[str, pa.Array]:
     return found
 
 
-def row_reasons(explanation: Explanation, n: int) -> list[list[dict[str, Any]]]:
-    """Return per row its ``n`` strongest columns as plain values.
+def row_reasons(explanation: Explanation, n: int, rows: slice = slice(None)) -> list[list[dict[str, Any]]]:
+    """Return per row its ``n`` strongest columns as plain values; of all rows, or of some.
 
     Every entry has ``column``, ``reason``, ``observed``, ``expected``, ``contribution`` and ``percentage``, the share
     of the row's positive contributions; a column without one has no reason. Meant for a few rows that a person reads.
     """
-    observed, expected = explanation.observed.to_pydict(), explanation.expected.to_pydict()
-    reasons, percentages = explanation.reasons.to_pydict(), explanation.percentage_values
+    tables = (explanation.observed, explanation.expected, explanation.reasons)
+    observed, expected, reasons = (as_frame(table)[rows].to_pydict() for table in tables)
+    contributions, percentages = explanation.contribution_values[rows], explanation.percentage_values[rows]
     return [
         [
             {
                 "column": name,
-                "reason": reasons[name][row] if explanation.contribution_values[row, j] > 0.0 else None,
+                "reason": reasons[name][row] if contributions[row, j] > 0.0 else None,
                 "observed": observed[name][row],
                 "expected": expected[name][row],
-                "contribution": float(explanation.contribution_values[row, j]),
+                "contribution": float(contributions[row, j]),
                 "percentage": float(percentages[row, j]),
             }
             for j, name in ((j, explanation.names[j]) for j in places)
         ]
-        for row, places in enumerate(strongest_places(explanation, n))
+        for row, places in enumerate(strongest_places(contributions, n))
     ]
 
 

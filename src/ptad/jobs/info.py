@@ -47,9 +47,5 @@ def describe_model(folder: str | Path) -> dict[str, Any]:
 
 def _changed(config: Config, preset: Config) -> dict[str, Any]:
     """Settings that differ from the preset, by dotted name."""
-    known = _flat(preset)
-    return {name: value for name, value in _flat(config).items() if name not in known or known[name] != value}
-
-
-def _flat(config: Config) -> dict[str, Any]:
-    return {f"{group.title()}.{k}": v for group in config.groups() for k, v in group.to_json().items()}
+    known = preset.by_name()
+    return {name: value for name, value in config.by_name().items() if name not in known or known[name] != value}

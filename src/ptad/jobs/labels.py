@@ -9,14 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ptad.errors import DataError, SettingError
-from ptad.messages import Option
-from ptad.tables.names import did_you_mean
+from ptad.errors import DataError, Option, SettingError
+from ptad.tables.names import listed, no_column
 from ptad.tables.values import decoded, is_text
 
 Mask = NDArray[np.bool_]
 
-_MOST_SHOWN = 10
 _WORDS = {"true": "true", "1": "true", "false": "false", "0": "false"}
 
 
@@ -24,8 +22,7 @@ def check_label(label: str, names: Sequence[str], where: str) -> None:
     """Raise if the table has no such column."""
     if label not in names:
         raise DataError(
-            f"{where} has no label column {label!r}.{did_you_mean([label], names)} Its columns are: "
-            f"{', '.join(map(repr, names[:30]))}.",
+            no_column(where, [label], names, "label column"),
             "Name one of them with {}.",
             (Option("label"),),
         )
@@ -68,7 +65,7 @@ def is_anomaly(column: pa.Array, normal: Sequence[str], anomaly: Sequence[str], 
     yes, no = equals(column, ["1", "true", "True"]), equals(column, ["0", "false", "False"])
     if not (yes | no).all():
         raise SettingError(
-            f"The label column {label!r} holds other values than 0 and 1: {listed(column)}.",
+            f"The label column {label!r} holds other values than 0 and 1: {values_of(column)}.",
             "Say which one is normal with {}, or which one is not with {}.",
             (Option("normal"), Option("anomaly")),
             "Say which one is normal.",
@@ -81,17 +78,15 @@ def check_named(labels: pa.Array, named: Sequence[str], label: str, option: str)
     if named and not equals(labels, named).any():
         raise DataError(
             f"No value of the label column {label!r} is {' or '.join(map(repr, named))}. Its values are: "
-            f"{listed(labels)}.",
+            f"{values_of(labels)}.",
             "Name one of them with {}.",
             (Option(option),),
         )
 
 
-def listed(column: pa.Array | pa.ChunkedArray) -> str:
+def values_of(column: pa.Array | pa.ChunkedArray) -> str:
     """The first different values of a column, for a message."""
-    values = pc.unique(column).to_pylist()
-    shown = ", ".join(repr(v) for v in values[:_MOST_SHOWN])
-    return shown if len(values) <= _MOST_SHOWN else f"{shown} and {len(values) - _MOST_SHOWN} more"
+    return listed(pc.unique(column).to_pylist())
 
 
 def _number(text: str) -> float | None:

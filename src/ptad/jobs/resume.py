@@ -8,7 +8,6 @@ time has an output: a second one is refused.
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from ptad.errors import DataError
-from ptad.files import OutputLock, refused, write_whole
+from ptad.files import OutputLock, read_json, refused, write_json, write_whole
 
 logger = logging.getLogger("ptad")
 
@@ -52,7 +51,7 @@ class PartStore:
     def _open(self, belongs_to: dict[str, Any]) -> None:
         journal = self.folder / _JOURNAL
         if self.folder.exists():
-            if _read_json(journal) == belongs_to:
+            if read_json(journal) == belongs_to:
                 for left_over in self.folder.glob(".*.part"):
                     left_over.unlink()
                 return
@@ -60,7 +59,7 @@ class PartStore:
             shutil.rmtree(self.folder)
         self.folder.mkdir()
         try:
-            write_whole(journal, json.dumps(belongs_to, indent=1).encode())
+            write_json(journal, belongs_to)
         except OSError:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
@@ -104,10 +103,3 @@ class PartStore:
 
     def _path(self, start: int) -> Path:
         return self.folder / f"{start:015d}.arrow"
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None

@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ptad.errors import DataError, SettingError
-from ptad.jobs.labels import check_label, equals, listed
-from ptad.messages import Message, Option
+from ptad.errors import DataError, Message, Option, SettingError
+from ptad.jobs.labels import check_label, equals, values_of
 from ptad.tables import Schema, scan_table
 from ptad.tables.places import Places
 
@@ -96,7 +95,7 @@ def training_rows(
     if label is not None and not reservoir.offered:
         raise DataError(
             f"{scan.label} has no normal rows: no value of the label column {label!r} is "
-            f"{' or '.join(map(repr, normal))}. Its values are: {listed(labels)}.",
+            f"{' or '.join(map(repr, normal))}. Its values are: {values_of(labels)}.",
             "Name one of them with {}.",
             (Option("normal"),),
         )

@@ -12,13 +12,12 @@ from typing import Any
 import pyarrow as pa
 
 from ptad._version import __version__
-from ptad.errors import BusyError, DataError, SettingError, UserError
+from ptad.errors import BusyError, DataError, Option, SettingError, UserError
 from ptad.jobs.batches import JobOptions, TableJob, is_read_again
 from ptad.jobs.explain import why_fields
 from ptad.jobs.resume import PartStore
 from ptad.jobs.scored_batch import CellCounts
 from ptad.jobs.training_table import TrainingTable
-from ptad.messages import Option
 from ptad.table_model import TableModel
 from ptad.tables import TableWriter
 

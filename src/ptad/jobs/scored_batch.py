@@ -11,10 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ptad.errors import DataError
+from ptad.errors import DataError, Message
 from ptad.explanation import make_explanation
 from ptad.jobs.explain import why_columns
-from ptad.messages import Message
 from ptad.table_model import TableModel
 from ptad.tables import BadCells, Schema
 from ptad.tables.bad_cells import BadCell

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ptad.errors import SettingError
+from ptad.errors import Option, SettingError
 from ptad.explanation import make_explanation
 from ptad.jobs.batches import JobOptions, TableJob
 from ptad.jobs.explain import row_reasons
 from ptad.jobs.scored_batch import CellCounts, decisions
-from ptad.messages import Option
 from ptad.table_model import TableModel
 from ptad.tables import BadCells
 from ptad.tables.places import Places

@@ -40,7 +40,7 @@ def context_rows(wanted: int, n_features: int) -> int:
 
 
 @dataclass
-class Context:
+class ReferenceKeys:
     """Keys and values of the reference rows in both ABD layers; None where the backbone has no ABD."""
 
     encoder: KeysValues | None
@@ -58,7 +58,7 @@ class Output:
     basis_squared: Tensor  # (n, K): squared distance to every basis vector
     association: Tensor | None  # (n, d)
     prototype_squared: Tensor | None  # (n, M)
-    reference: Context  # the keys and values of these very rows
+    reference: ReferenceKeys  # the keys and values of these very rows
 
 
 class Network(nn.Module):
@@ -76,9 +76,9 @@ class Network(nn.Module):
             AssociationPrototypes(generator, settings.n_prototypes, n_features) if settings.scores_prototypes else None
         )
 
-    def forward(self, x: Tensor, reference: Context | None = None) -> Output:
+    def forward(self, x: Tensor, reference: ReferenceKeys | None = None) -> Output:
         """Pass rows through; without a reference they attend to each other."""
-        reference = reference or Context(None, None)
+        reference = reference or ReferenceKeys(None, None)
         missing = x.isnan().to(x.dtype)
         x = torch.nan_to_num(x)
 
@@ -104,7 +104,7 @@ class Network(nn.Module):
             basis_squared=basis_squared,
             association=association,
             prototype_squared=prototype_squared,
-            reference=Context(encoder_keys_values, decoder_keys_values),
+            reference=ReferenceKeys(encoder_keys_values, decoder_keys_values),
         )
 
     @property

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from ptad.paper.loss import cell_errors
-from ptad.paper.network import Context, Network, Output
+from ptad.paper.network import Network, Output, ReferenceKeys
 from ptad.paper.settings import NetworkSettings
 from ptad.paper.transport import euclidean_cost, matched_cost, scaled_plan, sinkhorn_potentials
 
@@ -139,7 +139,7 @@ class Scorer:
     def __init__(self, network: Network, reference: Tensor, indicator_errors: tuple[Tensor, Tensor]) -> None:
         self.network = network.double().eval().requires_grad_(False)
         self.indicator_errors = indicator_errors
-        self.reference: Context | None = None
+        self.reference: ReferenceKeys | None = None
         self.potentials: Potentials | None = None
         if network.settings.context == "reference":
             with torch.no_grad():

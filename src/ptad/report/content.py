@@ -15,10 +15,9 @@ import numpy as np
 import sklearn
 
 from ptad._version import __version__
-from ptad.errors import SettingError
+from ptad.errors import Option, SettingError
 from ptad.estimator import PTAD
 from ptad.explanation import Explanation
-from ptad.messages import Option
 from ptad.report.cross_fit import CrossFit
 from ptad.report.numbers import number_text, value_text
 from ptad.report.score_histogram import ScoreHistogram, common_edges, roc_auc

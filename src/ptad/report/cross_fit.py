@@ -30,7 +30,7 @@ Rows = Any  # a record batch or a table of Arrow
 N_FOLDS = 5
 
 
-class Scorer:
+class RowScorer:
     """Scores and explains rows of a table, which are known by their numbers, with one model."""
 
     def __init__(self, model: PTAD) -> None:
@@ -45,7 +45,7 @@ class Scorer:
         return make_explanation(rows, self.model.schema_, self.model.detector_)
 
 
-class CrossFit(Scorer):
+class CrossFit(RowScorer):
     """Scores and explains the rows of a training table; row i belongs to fold i modulo the number of folds."""
 
     def __init__(self, model: PTAD, schemas: list[Schema], detectors: list[Detector]) -> None:
@@ -53,7 +53,7 @@ class CrossFit(Scorer):
         self.schemas, self.detectors = schemas, detectors
 
     @classmethod
-    def fit(cls, model: PTAD, parts: Iterable[tuple[pa.RecordBatch, Numbers]], *, n_folds: int = N_FOLDS) -> Scorer:
+    def fit(cls, model: PTAD, parts: Iterable[tuple[pa.RecordBatch, Numbers]], *, n_folds: int = N_FOLDS) -> RowScorer:
         """Fit a detector without each fold, on rows that are encoded without its texts.
 
         Parameters
@@ -70,7 +70,7 @@ class CrossFit(Scorer):
             sample.add(rows, numbers)
             schemas = [_without(schema, rows, numbers % n_folds == k) for k, schema in enumerate(schemas)]
         if model.history_ or sample.offered < 2 * n_folds:
-            return Scorer(model)  # what is trained for minutes is not trained five times over
+            return RowScorer(model)  # what is trained for minutes is not trained five times over
         table, numbers = sample.rows(rows.schema)
         kept = [table.take(pa.array(np.flatnonzero(numbers % n_folds != k))) for k in range(n_folds)]
         encoded = [schema.encode(part, BadCells()) for schema, part in zip(schemas, kept, strict=True)]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from ptad.report.numbers import different_texts, value_text, whole_text
+from ptad.report.numbers import different_texts, integer_text, value_text
 from ptad.tables import Schema
 from ptad.tables.text_columns import CategoricalColumn, TextColumn
 
@@ -215,7 +215,7 @@ def _ranges(column: Any, edges: NDArray[np.float64]) -> list[str]:
     if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
         # a bin begins after the end of the one before, and one that holds a single number is just it
         starts = [values[0], *(min(a + 1, b) for a, b in pairwise(values[1:]))]
-        names = {value: whole_text(value) for value in (*starts, *values)}
+        names = {value: integer_text(value) for value in (*starts, *values)}
     elif isinstance(values[0], float):
         known = sorted(set(values))
         names = dict(zip(known, different_texts(known), strict=True))

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-import numpy as np
-
 from ptad.explanation import Explanation
+from ptad.jobs.explain import row_reasons
 from ptad.report.numbers import count_text, number_text, value_text
 from ptad.table_model import TableModel
-from ptad.tables.conversion import as_frame
+from ptad.tables.names import listed
 
 SHOWN_ROWS, SHOWN_COLUMNS = 5, 5  # of an explanation; more is for the report
 TEXT_COLUMNS = 3
@@ -47,24 +46,18 @@ class RowReason:
     reason: str  # empty where the column does not make the row more anomalous
 
 
-def row_reasons(explanation: Explanation, row: int, n: int) -> list[RowReason]:
+def written_reasons(explanation: Explanation, row: int, n: int) -> list[RowReason]:
     """Return the ``n`` columns of a row with the largest contributions, the largest first."""
-    contributions = explanation.contribution_values[row]
-    percentages = explanation.percentage_values[row]
-    places = np.argsort(-contributions, kind="stable")[:n]
-    observed, expected, reasons = (
-        _cells(table, row, places) for table in (explanation.observed, explanation.expected, explanation.reasons)
-    )
     return [
         RowReason(
-            _printable(explanation.names[j]),
-            _printable(value_text(observed[i]) or "missing"),
-            _expected_text(observed[i], expected[i]),
-            float(contributions[j]),
-            float(percentages[j]),
-            _printable(str(reasons[i])) if contributions[j] > 0.0 else "",
+            _printable(found["column"]),
+            _printable(value_text(found["observed"]) or "missing"),
+            _expected_text(found["observed"], found["expected"]),
+            found["contribution"],
+            found["percentage"],
+            _printable(found["reason"] or ""),
         )
-        for i, j in enumerate(places.tolist())
+        for found in row_reasons(explanation, n, slice(row, row + 1))[0]
     ]
 
 
@@ -75,7 +68,7 @@ def explanation_text(explanation: Explanation) -> str:
         parts = [
             f"{r.column} = {r.observed}{f' (expected {r.expected})' if r.expected else ''}, {r.reason}, "
             + _percentage_text(r.percentage)
-            for r in row_reasons(explanation, row, TEXT_COLUMNS)
+            for r in written_reasons(explanation, row, TEXT_COLUMNS)
             if r.reason
         ]
         score = number_text(float(explanation.score_values[row]), 4)
@@ -89,7 +82,7 @@ def explanation_html(explanation: Explanation) -> str:
     for row in range(min(len(explanation.contribution_values), SHOWN_ROWS)):
         score = number_text(float(explanation.score_values[row]), 4)
         cells = []
-        for r in row_reasons(explanation, row, SHOWN_COLUMNS):
+        for r in written_reasons(explanation, row, SHOWN_COLUMNS):
             bar = f'<span class="bar" style="width:{0.05 * r.percentage:.2f}em"></span>'
             bar += escape(_percentage_text(r.percentage))
             cells.append([escape(r.column), escape(r.observed), escape(r.expected), bar, escape(r.reason)])
@@ -110,7 +103,7 @@ def model_pairs(model: TableModel) -> list[tuple[str, str]]:
         ("columns", f"{len(schema.names):,}: {', '.join(f'{n:,} {kind}' for kind, n in types)}"),
     ]
     if schema.excluded:
-        pairs.append(("excluded columns", _some([f"{name} ({why})" for name, why in schema.excluded.items()])))
+        pairs.append(("excluded columns", listed([f"{name} ({why})" for name, why in schema.excluded.items()], 6, str)))
     if calibration is None:
         return [*pairs, ("threshold", "none: fitted without calibration")]
     return [
@@ -164,19 +157,9 @@ def row_text(explanation: Explanation, row: int) -> str:
     return f"row {row}" if label == row else f"row {row} (index {_printable(str(label))})"
 
 
-def _cells(table: Any, row: int, places: Iterable[int]) -> list[Any]:
-    """Return some cells of a row, whatever the library of the table."""
-    frame = as_frame(table)
-    return [frame.column(int(j))[row].as_py() for j in places]
-
-
 def _rest(explanation: Explanation) -> list[str]:
     more = len(explanation.contribution_values) - SHOWN_ROWS
     return [f"  and {count_text(more, 'more row')}"] if more > 0 else []
-
-
-def _some(items: Sequence[str], most: int = 6) -> str:
-    return ", ".join(items[:most]) + (f" and {len(items) - most:,} more" if len(items) > most else "")
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:

@@ -24,7 +24,7 @@ def number_text(value: float, digits: int = 6) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def whole_text(value: int) -> str:
+def integer_text(value: int) -> str:
     """Write a whole number: 50,930; four digits stay together, since they may well be a year."""
     return f"{value:,}" if abs(value) >= 10_000 else str(value)
 
@@ -50,7 +50,7 @@ def value_text(value: Any, digits: int = 6, length: int = TEXT_LENGTH) -> str | 
     if isinstance(value, float):
         return number_text(value, digits)
     if isinstance(value, int) and not isinstance(value, bool):
-        return whole_text(value)
+        return integer_text(value)
     text = _moment_text(value) if isinstance(value, dt.datetime) else str(value)
     return text if len(text) <= length else text[: length - 1] + "…"
 

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ptad.errors import DataError
-from ptad.messages import Option
+from ptad.errors import DataError, Option
 from ptad.report.score_histogram import ScoreScale
 from ptad.tables import BadCells, Schema, fit_schema
 from ptad.tables.datetime_column import FIRST_SECOND, LAST_SECOND
 from ptad.tables.encoding import read_cells
+from ptad.tables.names import no_column
 from ptad.tables.values import without_missing
 
 Array = NDArray[np.float64]
@@ -97,9 +97,8 @@ class TimeColumn:
     def read(self, batch: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return whole seconds since 1970, and which rows have none."""
         if self.name not in batch.schema.names:
-            names = ", ".join(map(repr, batch.schema.names[:30]))
             raise DataError(
-                f"The table has no time column {self.name!r}. Its columns are: {names}.",
+                no_column("The table", [self.name], batch.schema.names, "time column"),
                 "Name one of them with {}.",
                 (Option("time"),),
             )

@@ -17,7 +17,7 @@ from ptad.jobs.bad_cell_list import BadCellList
 from ptad.jobs.labels import check_label, is_anomaly
 from ptad.jobs.scored_batch import CellCounts
 from ptad.jobs.training_table import TrainingTable
-from ptad.report.cross_fit import Scorer
+from ptad.report.cross_fit import RowScorer
 from ptad.report.drift import DriftTally
 from ptad.report.over_time import TimeColumn, TimeTally
 from ptad.report.score_histogram import ScoreHistogram, ScoreScale
@@ -105,7 +105,7 @@ class Survey:
         model: PTAD,
         top: int,
         label: Label | None = None,
-        scorer: Scorer | None = None,
+        scorer: RowScorer | None = None,
         *,
         time: str | None = None,
         strict: bool = False,
@@ -114,7 +114,7 @@ class Survey:
     ) -> None:
         self.model, self.top, self.label, self.time, self.strict = model, top, label, time, strict
         self.places, self._listed = places, listed or BadCellList(places)
-        self.scorer = scorer or Scorer(model)
+        self.scorer = scorer or RowScorer(model)
         calibration = model.detector_.calibration
         assert calibration is not None  # a report starts from a threshold
         n_columns, threshold = len(model.schema_.names), -float(model.offset_)

@@ -20,12 +20,11 @@ from typing import Any
 import narwhals as nw
 import pyarrow as pa
 
-from ptad.errors import DataError
+from ptad.errors import DataError, Option
 from ptad.estimator import PTAD
 from ptad.files import OutputLock, refused, write_whole
 from ptad.jobs.bad_cell_list import bad_cell_list
 from ptad.jobs.batches import is_read_again, rows_per_batch
-from ptad.messages import Option
 from ptad.report.bundle import STYLE, asset, script
 from ptad.report.content import ReportSettings, make_content
 from ptad.report.cross_fit import CrossFit, training_parts

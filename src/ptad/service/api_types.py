@@ -21,7 +21,7 @@ Marker = Annotated[str, StringConstraints(max_length=1000)]
 Setting = bool | int | float | str | None
 
 
-class Message(BaseModel):
+class RequestBody(BaseModel):
     """A body: unknown members are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=False)
@@ -36,14 +36,14 @@ class ProblemBody(BaseModel):
     detail: str
 
 
-class ModelChange(Message):
+class ModelChange(RequestBody):
     """What can be changed of a model without fitting again."""
 
     false_alarm_rate: Rate | None = None
     name: Name | None = None
 
 
-class FitRequest(Message):
+class FitRequest(RequestBody):
     """Fit on the (normal) rows of an uploaded table."""
 
     table: Identifier
@@ -65,7 +65,7 @@ class FitRequest(Message):
     )
 
 
-class ModelRequest(Message):
+class ModelRequest(RequestBody):
     """Do something with a model and an uploaded table."""
 
     table: Identifier

@@ -18,7 +18,7 @@ from ptad.jobs.scored_batch import score_batch
 from ptad.service import bodies
 from ptad.service.batching import Pace
 from ptad.service.context import Context
-from ptad.service.formats import FORMATS, Encoder
+from ptad.service.formats import ANSWER_FORMATS, Encoder
 
 BAD_CELLS_HEADER = "Ptad-Bad-Cells"  # the header of a streamed answer that says how many cells could not be read
 
@@ -51,7 +51,7 @@ async def score_file(
         later = stack.pop_all()  # the file is needed until the last byte of the answer
     encoder = Encoder(answer, pa.schema([*own, *added]))
     stream = _scored(context, model, rows_file, found["known"], explain, append, encoder, later)
-    suffix = next(name for name, kind in FORMATS.items() if kind == answer)
+    suffix = next(name for name, kind in ANSWER_FORMATS.items() if kind == answer)
     headers = {
         "Content-Disposition": f'attachment; filename="scores.{suffix}"',
         BAD_CELLS_HEADER: str(found["bad_cells"]),

@@ -16,13 +16,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ptad.tables.values import decoded
+from ptad.tables.writing import json_rows
 
 JSON, CSV, NDJSON = "application/json", "text/csv", "application/x-ndjson"
 ARROW, PARQUET = "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet"
-FORMATS = {"csv": CSV, "ndjson": NDJSON, "arrow": ARROW, "parquet": PARQUET}  # that answers have
+ANSWER_FORMATS = {"csv": CSV, "ndjson": NDJSON, "arrow": ARROW, "parquet": PARQUET}
 FILES = sorted(
     {
-        *FORMATS.values(),
+        *ANSWER_FORMATS.values(),
         "text/tab-separated-values",
         "application/octet-stream",
         "application/gzip",
@@ -61,7 +62,7 @@ class Encoder:
         if self.media_type == CSV:
             batch = pa.RecordBatch.from_arrays([_harmless(column) for column in batch.columns], schema=self._safe)
         if self._writer is None:
-            self._sink.write(_json_lines(batch))
+            self._sink.write(json_rows(batch, ensure_ascii=True))
         else:
             self._writer.write_batch(batch)
         return self._sink.taken()
@@ -106,16 +107,6 @@ async def encoded(media_type: str, schema: pa.Schema, batches: Iterator[pa.Recor
     yield encoder.close()
 
 
-def _json_lines(batch: pa.RecordBatch) -> bytes:
-    """One JSON object per row; numbers that are not finite are null."""
-    columns = [
-        pc.if_else(pc.is_finite(c), c, pa.scalar(None, c.type)) if pa.types.is_floating(c.type) else c
-        for c in batch.columns
-    ]
-    rows = pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist()
-    return "".join(json.dumps(row, default=str) + "\n" for row in rows).encode()
-
-
 def _csv_type(kind: pa.DataType) -> pa.DataType:
     """The type of a column in CSV: everything but numbers, truth values and times is text."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -146,7 +137,7 @@ def _text(value: Any) -> str | None:
 def wanted_format(accept: str | None, sent: str) -> str:
     """The media type to answer in: what is accepted, or else what was sent, or else CSV."""
     accepted = [part.split(";")[0].strip() for part in (accept or "").lower().split(",")]
-    return next((kind for kind in (*accepted, sent) if kind in FORMATS.values()), CSV)
+    return next((kind for kind in (*accepted, sent) if kind in ANSWER_FORMATS.values()), CSV)
 
 
 def media_type(request: Request) -> str:

@@ -14,19 +14,20 @@ from typing import Any
 
 from ptad.errors import BundleError
 from ptad.estimator import PTAD
+from ptad.files import read_json, write_json
 from ptad.jobs.info import describe_model
 from ptad.parallel import n_processors
 from ptad.service.problems import Problem
 from ptad.service.reasons import in_words_of_http, over_http
 from ptad.service.settings import ServiceSettings
-from ptad.service.store import BUNDLE, Store, read_json, write_json
+from ptad.service.store import BUNDLE, Store
 from ptad.storage import MANIFEST
 
 ABOUT = "about.json"
 
 
 @dataclass
-class Entry:
+class ServedModel:
     """A model that can be asked.
 
     Attributes
@@ -52,14 +53,14 @@ class Models:
 
     def __init__(self, store: Store, settings: ServiceSettings) -> None:
         self.store, self.settings = store, settings
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, ServedModel] = {}
         self._loaded: OrderedDict[str, PTAD] = OrderedDict()
         self._locks: dict[str, asyncio.Lock] = {}
         self._described: dict[str, dict[str, Any]] = {}
         for folder in sorted(store.models.iterdir()):
             about = read_json(folder / ABOUT)
             if isinstance(about, dict) and (folder / BUNDLE / MANIFEST).is_file():
-                self.entries[folder.name] = Entry(folder.name, folder / BUNDLE, about, fixed=False)
+                self.entries[folder.name] = ServedModel(folder.name, folder / BUNDLE, about, fixed=False)
         for path in settings.models:
             self._add_fixed(path)
 
@@ -71,10 +72,10 @@ class Models:
         )
         created = (path / MANIFEST).stat().st_mtime
         about = {"name": path.resolve().name, "created": created, "false_alarm_rate": None}
-        self.entries[identifier] = Entry(identifier, path, about, fixed=True)
+        self.entries[identifier] = ServedModel(identifier, path, about, fixed=True)
         self._keep(identifier, model)
 
-    def get(self, identifier: str) -> Entry:
+    def get(self, identifier: str) -> ServedModel:
         """The entry of that name, or a problem."""
         entry = self.entries.get(identifier)
         if entry is None:
@@ -97,7 +98,7 @@ class Models:
                 self._keep(identifier, model)
         return model
 
-    def _read(self, entry: Entry) -> PTAD:
+    def _read(self, entry: ServedModel) -> PTAD:
         model = _loaded(entry.bundle, self.settings.device, str(entry.about["name"]))
         rate = entry.about.get("false_alarm_rate")
         return model if rate is None else model.set_false_alarm_rate(rate)
@@ -119,7 +120,7 @@ class Models:
         """Change the name that people see."""
         self._change(self.get(identifier), name=name)
 
-    def _change(self, entry: Entry, **values: Any) -> None:
+    def _change(self, entry: ServedModel, **values: Any) -> None:
         about = {**entry.about, **values}
         if not entry.fixed:
             write_json(entry.bundle.parent / ABOUT, about)
@@ -136,13 +137,13 @@ class Models:
         self._locks.pop(identifier, None)
         await asyncio.to_thread(self.store.discard, entry.bundle.parent)
 
-    def publish(self, folder: Path, about: dict[str, Any], identifier: str) -> Entry:
+    def publish(self, folder: Path, about: dict[str, Any], identifier: str) -> ServedModel:
         """Take a folder with a finished model into the store, by one rename: a kill leaves it there or here."""
         target = self.store.models / identifier
         if not target.exists():
             write_json(folder / ABOUT, about)
             folder.rename(target)
-        entry = Entry(identifier, target / BUNDLE, read_json(target / ABOUT) or about, fixed=False)
+        entry = ServedModel(identifier, target / BUNDLE, read_json(target / ABOUT) or about, fixed=False)
         self.entries[identifier] = entry
         return entry
 
@@ -179,7 +180,7 @@ class Models:
             found = found | {"training_rows": None}
         return {**self.summary(entry), **found}
 
-    def summary(self, entry: Entry) -> dict[str, Any]:
+    def summary(self, entry: ServedModel) -> dict[str, Any]:
         """A line of the list."""
         about = entry.about
         shown = ("training_rows", "columns_used", "table", "parent", "made_by", "new_rows")

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from ptad.errors import UserError
-from ptad.service.reasons import is_full, reason_of, traced
+from ptad.service.reasons import disk_is_full, reason_of, traced
 
 logger = logging.getLogger("ptad.service")
 
@@ -71,7 +71,7 @@ def problem_response(status: int, detail: str, headers: dict[str, str] | None = 
 def answer_to(error: Exception) -> Response:
     """Every way in which a request can fail ends in a problem."""
     reason = reason_of(error)
-    if reason is not None and is_full(error):
+    if reason is not None and disk_is_full(error):
         logger.warning("a request was refused: the disk is full")
         return problem_response(507, reason)
     if reason is not None:

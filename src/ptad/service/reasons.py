@@ -9,9 +9,8 @@ import json
 import traceback
 from typing import Any
 
-from ptad.errors import PtadError
-from ptad.files import is_full as says_full
-from ptad.messages import Option
+from ptad.errors import Option, PtadError
+from ptad.files import is_full
 
 FULL = "The disk of the service is full. Make room on it, or delete tables, jobs or models; then try again."
 # parameters of the library that members of a request, or its query, stand for
@@ -41,15 +40,15 @@ def in_words_of_http(found: dict[str, Any]) -> dict[str, Any]:
 
 def reason_of(error: BaseException) -> str | None:
     """Return why something failed, if the caller or the owner of the disk can do something about it."""
-    if is_full(error):
+    if disk_is_full(error):
         return FULL
     return error.message.phrase(over_http) if isinstance(error, PtadError) else None
 
 
-def is_full(error: BaseException | None) -> bool:
+def disk_is_full(error: BaseException | None) -> bool:
     """Whether an error, or one that it was made of, says that there is no room on the disk."""
     while error is not None:
-        if isinstance(error, OSError) and says_full(error):
+        if isinstance(error, OSError) and is_full(error):
             return True
         error = error.__cause__ or error.__context__
     return False

@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from ptad.config import Config
 from ptad.errors import DataError
 from ptad.jobs.score import added_schema
 from ptad.report.over_time import TimeColumn, TimeTally
 from ptad.report.score_histogram import ScoreScale
-from ptad.service.jobs.table_scores import PREFIX, REASONS
+from ptad.service.jobs.table_scores import N_REASONS, PREFIX
 from ptad.service.problems import Problem
 from ptad.tables import fit_schema
 from ptad.tables.inference import read_columns
@@ -49,7 +50,7 @@ class ScoredFile:
     @property
     def own(self) -> list[str]:
         """The table's own columns."""
-        return list(self.schema.names[: -len(added_schema(REASONS))])
+        return list(self.schema.names[: -len(added_schema(N_REASONS))])
 
     @property
     def prefix(self) -> str:
@@ -192,7 +193,7 @@ def compare_models(
 ) -> dict[str, Any]:
     """Return what differs between two models, of which descriptions and scores of calibration rows are given."""
     types = [{c["name"]: c["type"] for c in model["columns"]} for model in (first, second)]
-    settings = [_flat(model["config"]) for model in (first, second)]
+    settings = [Config.from_json(model["config"]).by_name() for model in (first, second)]
     sides = [
         {name: model.get(name) for name in _SIDE}
         | {"columns": len(model["columns"])}
@@ -218,9 +219,3 @@ def compare_models(
             if settings[0].get(name) != settings[1].get(name)
         ],
     }
-
-
-def _flat(config: dict[str, Any]) -> dict[str, Any]:
-    """Every setting by its dotted name, as a fit takes it."""
-    groups = {**config["terms"], **{name: group for name, group in config.items() if name != "terms"}}
-    return {f"{group}.{name}": value for group, values in groups.items() for name, value in values.items()}

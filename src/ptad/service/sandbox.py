@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ptad.errors import DataError
-from ptad.service.reasons import FULL, is_full, reason_of
+from ptad.service.reasons import FULL, disk_is_full, reason_of
 from ptad.service.settings import Limits
 
 SMALL_AT_A_TIME, LARGE_AT_A_TIME = 1, 2  # so that a small table does not wait for large ones
@@ -120,7 +120,7 @@ def _work(sender: Connection, limits: Limits, work: Callable[..., Any], argument
     try:
         outcome = {"ok": work(limits, **arguments)}
     except Exception as error:
-        outcome = {"full": True} if is_full(error) else {"error": _reason(error, arguments["name"])}
+        outcome = {"full": True} if disk_is_full(error) else {"error": _reason(error, arguments["name"])}
     sender.send_bytes(json.dumps(outcome).encode())
 
 

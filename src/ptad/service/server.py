@@ -13,8 +13,7 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
-from ptad.errors import SettingError
-from ptad.messages import Option
+from ptad.errors import Option, SettingError
 from ptad.service.app import create_app
 from ptad.service.connections import Connections, connection_class
 from ptad.service.logs import SparseLog

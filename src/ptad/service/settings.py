@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ptad.errors import SettingError
-from ptad.messages import Option
+from ptad.errors import Option, SettingError
 from ptad.settings import Settings, setting
 
 MIB, GIB, TIB = 2**20, 2**30, 2**40

@@ -7,18 +7,15 @@ and renamed.
 from __future__ import annotations
 
 import errno
-import json
 import secrets
 import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-from ptad.errors import SettingError
-from ptad.files import lock, write_whole
-from ptad.messages import Option
+from ptad.errors import Option, SettingError
+from ptad.files import lock
 from ptad.service.reasons import FULL
 
 STORE = (Option("store"),)
@@ -95,16 +92,3 @@ def remove(path: Path) -> None:
     else:
         with suppress(OSError):
             path.unlink(missing_ok=True)
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Replace a JSON file; a reader finds the old one or the new one, also after a crash."""
-    write_whole(path, json.dumps(content, allow_nan=False).encode())
-
-
-def read_json(path: Path) -> Any:
-    """Read a JSON file, or None if there is none that can be read."""
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None

@@ -12,11 +12,12 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from ptad.files import read_json, write_json
 from ptad.service import bodies
 from ptad.service.problems import Problem
 from ptad.service.sandbox import Sandbox
 from ptad.service.settings import Limits
-from ptad.service.store import Store, check_room, new_id, read_json, remove, write_json
+from ptad.service.store import Store, check_room, new_id, remove
 from ptad.tables.sources import LONGEST_LINE
 
 ABOUT, DATA = "table.json", "data"

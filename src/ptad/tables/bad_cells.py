@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ptad.errors import DataError
-from ptad.messages import Message, Option
+from ptad.errors import DataError, Message, Option
 from ptad.tables.places import IN_MEMORY, Places, RowError
 
 LONGEST_VALUE = 60  # characters of a value that a reason quotes
@@ -61,7 +60,7 @@ class BadCell:
     @classmethod
     def of(cls, row: int, column: str, value: Any, what: str) -> BadCell:
         """Return the cell that holds ``value``."""
-        return cls(row, column, str(value)[:LONGEST_KEPT], quoted(value), what)
+        return cls(row, column, str(value)[:LONGEST_KEPT], shown_value(value), what)
 
     @property
     def reason(self) -> str:
@@ -167,7 +166,7 @@ def summary(counts: dict[str, int], most: int = 10) -> str:
     return f"{cells} as missing: {shown}{more}"
 
 
-def quoted(value: Any) -> str:
+def shown_value(value: Any) -> str:
     """Return a value as a message shows it."""
     text = repr(value)
     return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"

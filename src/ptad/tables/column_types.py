@@ -32,7 +32,7 @@ from ptad.tables.datetime_column import DatetimeColumn
 from ptad.tables.number_format import PLAIN, WHOLE_TEXT, NumberFormat
 from ptad.tables.numeric_column import NumericColumn
 from ptad.tables.text_columns import CategoricalColumn, TextColumn
-from ptad.tables.values import decoded, is_text, looks_like, refused
+from ptad.tables.values import decoded, is_text, looks_like, unusable_type
 
 Column = NumericColumn | CategoricalColumn | TextColumn | DatetimeColumn
 
@@ -98,7 +98,7 @@ def type_of_array(name: str, array: pa.Array) -> str | None:
         return "duration"
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
         return "numeric"
-    raise refused(name, str(kind))
+    raise unusable_type(name, str(kind))
 
 
 def few_or_many(values: pa.Array) -> str:

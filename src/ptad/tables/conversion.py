@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import DataError
-from ptad.tables.values import numbers, refused
+from ptad.tables.names import listed
+from ptad.tables.values import numbers, unusable_type
 
 # Python objects that hold other values: no single cell of a table may be one of them.
 _CONTAINERS = (list, tuple, dict, set, frozenset, bytes, bytearray, np.ndarray, complex)
@@ -68,19 +69,14 @@ def _checked_names(names: Sequence[Any]) -> tuple[str, ...]:
     unnamed = [i for i, n in enumerate(names) if n is None or n != n or not str(n).strip()]
     if unnamed:
         raise DataError(
-            f"Columns without a name at position {_listed(unnamed)} (counted from 0). Rename them: every column is "
+            f"Columns without a name at position {listed(unnamed)} (counted from 0). Rename them: every column is "
             "known by its name."
         )
     texts = tuple(str(n) for n in names)
     twice = [n for n, count in Counter(texts).items() if count > 1]
     if twice:
-        raise DataError(f"Duplicate column names: {_listed(twice)}. Rename or drop them so that each name occurs once.")
+        raise DataError(f"Duplicate column names: {listed(twice)}. Rename or drop them so that each name occurs once.")
     return texts
-
-
-def _listed(items: Sequence[Any], limit: int = 10) -> str:
-    shown = ", ".join(repr(i) for i in items[:limit])
-    return shown if len(items) <= limit else f"{shown} and {len(items) - limit} more"
 
 
 def as_table(table: Any) -> Any:
@@ -220,7 +216,7 @@ def arrow_of_objects(name: str, cells: Sequence[Any] | np.ndarray, *, in_array: 
             "Replace or drop that cell."
         )
     if held and not types <= {list, dict, bytes, type(None)}:
-        raise refused(name, "/".join(held))
+        raise unusable_type(name, "/".join(held))
     try:
         return _plain(pa.array(values, from_pandas=True))
     except (pa.ArrowException, OverflowError, TypeError, ValueError):

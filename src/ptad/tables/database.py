@@ -28,6 +28,12 @@ from ptad.errors import DataError, MissingExtraError, SettingError
 
 _SUFFIXES = {".sqlite": "sqlite", ".sqlite3": "sqlite", ".db": "sqlite", ".duckdb": "duckdb", ".ddb": "duckdb"}
 _SCHEMES = {"sqlite": "sqlite", "duckdb": "duckdb", "postgresql": "postgresql", "postgres": "postgresql"}
+# what is said of a database that cannot be opened
+_CANNOT_OPEN = {
+    "sqlite": ("cannot be opened", "Check that it is an SQLite database."),
+    "duckdb": ("cannot be opened", "Check that it is a DuckDB file which no other program writes to."),
+    "postgresql": ("no connection", "Check the address, the user and the password, and that the server is running."),
+}
 _SECRETS = ("password", "sslpassword", "passfile")
 # A server that has gone must be noticed in minutes, not in the two hours of the system's default.
 _PATIENCE = {"connect_timeout": "15", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
@@ -76,6 +82,22 @@ class Database:
         if not self.path.is_file():
             raise DataError(f"There is no database file {self.path}. Check the address; a new database is not made.")
         return self.path
+
+    def connect(self, *, read_only: bool) -> Any:
+        """Open a connection of the driver; through one that is read-only nothing can be changed."""
+        package = driver(self.kind)
+        with self.errors(*_CANNOT_OPEN[self.kind]):
+            if self.kind == "duckdb":
+                file = None if self.path is None else str(self.existing())
+                return package.connect(file or ":memory:", read_only=read_only and file is not None)
+            if self.kind == "sqlite":
+                path = quote(str(self.existing().resolve()))
+                return package.connect(f"file:{path}?mode={'ro' if read_only else 'rw'}")
+            connection = package.connect(self.address)
+            if read_only:
+                with connection.cursor() as cursor:
+                    cursor.execute("SET TRANSACTION READ ONLY")
+            return connection
 
     @contextmanager
     def errors(self, what: str, remedy: str) -> Iterator[None]:

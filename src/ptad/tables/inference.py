@@ -7,16 +7,14 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ptad.errors import SettingError
-from ptad.messages import Option
+from ptad.errors import Option, SettingError
 from ptad.tables.column_types import TYPES, Reading, few_or_many, type_of_array
 from ptad.tables.date_format import COMPACT, DateFormats, are_days, check_format, infer_dates, iso_zone
 from ptad.tables.datetime_column import whole_text
+from ptad.tables.names import listed
 from ptad.tables.notes import Note
 from ptad.tables.number_format import MOST_BAD, PLAIN, NumberFormat, NumberSigns, NumberTally, decide_signs
 from ptad.tables.values import CODE_TEXT, decoded, is_text, looks_like, without_missing
-
-MOST_NAMES = 10
 
 
 def check_types(types: Mapping[str, str]) -> None:
@@ -183,9 +181,9 @@ def _sign_notes(
     notes = []
     for form in dict.fromkeys(own.values() if decimal is None else ()):
         names = [name for name, f in own.items() if f == form and name not in signs.guessed]
-        text = f"Numbers have {form.words()}, such as {form.example()}: {_listed(names)}"
+        text = f"Numbers have {form.words()}, such as {form.example()}: {listed(names, show=str)}"
         if names and form.decimal == "," and points:
-            text += f"; but {_listed(points)} {'has' if len(points) == 1 else 'have'} a decimal point"
+            text += f"; but {listed(points, show=str)} {'has' if len(points) == 1 else 'have'} a decimal point"
         if names:
             notes.append(Note(text, (Option("decimal"), Option("thousands")), bool(points)))
     for name in signs.guessed:
@@ -195,8 +193,3 @@ def _sign_notes(
             text = f"Column {name!r}: the comma in {value!r} is read as a {what} comma, by a guess"
             notes.append(Note(text, (Option("decimal", other),), True))
     return notes
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(names[:MOST_NAMES])
-    return shown if len(names) <= MOST_NAMES else f"{shown} and {len(names) - MOST_NAMES} more"

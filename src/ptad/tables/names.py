@@ -1,19 +1,21 @@
-"""Column names that were probably meant: another case, blanks, or about one letter away."""
+"""Names of columns in messages: those that a table does not have, those that were probably meant, lists of many."""
 
 from __future__ import annotations
 
 import difflib
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 CLOSE = 0.8  # of 1: about one letter in a name of five or more
 MOST = 3  # names in one message
+LISTED = 30  # columns of a table in one message
 LONGEST = 100  # letters; a name with more is not compared
 COMPARED = 10  # names that are compared letter by letter: those that have the most letters in common
 
 
 def closest_name(name: str, names: Sequence[str]) -> str | None:
-    """Return the one of ``names`` that ``name`` was probably meant to be, or None."""
+    """Return the one of ``names`` that was probably meant: another case, blanks, about one letter away; or None."""
     if len(name) > LONGEST:
         return None
     wanted = _plain(name)
@@ -47,6 +49,29 @@ def did_you_mean(absent: Sequence[str], names: Sequence[str]) -> str:
     if len(absent) == 1:
         return f" Did you mean {found[absent[0]]!r}?"
     return f" Did you mean {', '.join(f'{close!r} for {name!r}' for name, close in found.items())}?"
+
+
+def listed(items: Sequence[Any], most: int = 10, show: Callable[[Any], str] = repr) -> str:
+    """Return the first names or values, and how many more there are."""
+    more = f" and {len(items) - most:,} more" if len(items) > most else ""
+    return ", ".join(map(show, items[:most])) + more
+
+
+def no_column(
+    where: str,
+    absent: Sequence[str],
+    names: Sequence[str],
+    what: str = "column",
+    why: str = "",
+    likely: Sequence[str] | None = None,
+) -> str:
+    """Return what is said of a table without some columns: which, why they are wanted, and what it has instead.
+
+    ``likely`` are those of its columns ``names`` that may have been meant, if not all.
+    """
+    gone, there = listed(absent, LISTED), listed(names, LISTED)
+    question = did_you_mean(absent, names if likely is None else likely)
+    return f"{where} has no {what}{'s' if len(absent) > 1 else ''} {gone}{why}.{question} Its columns are: {there}."
 
 
 def _one_letter_away(name: str, known: str) -> bool:

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ptad.errors import Message, Option
 from ptad.layout import Listed, Record, Text, Truth
-from ptad.messages import Message, Option
-from ptad.tables.bad_cells import quoted
+from ptad.tables.bad_cells import shown_value
 from ptad.tables.column_types import Reading, are_all_different, are_amounts
 from ptad.tables.number_format import MOST_BAD, PLAIN
 from ptad.tables.values import CODE_TEXT, decoded, is_text
@@ -111,6 +111,6 @@ def _doubt_of_text(name: str, array: pa.Array) -> Note | None:
 
 
 def _share(share: float, odd: pa.Array) -> str:
-    examples = ", ".join(quoted(value) for value in pc.unique(odd)[:_EXAMPLES].to_pylist())
+    examples = ", ".join(shown_value(value) for value in pc.unique(odd)[:_EXAMPLES].to_pylist())
     percent = f"{100 * share:.0f}" if share >= 0.1 else f"{100 * share:.2g}"
     return f"{percent} % of its values ({examples})"

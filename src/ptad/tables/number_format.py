@@ -15,9 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ptad.errors import SettingError
+from ptad.errors import Option, SettingError
 from ptad.layout import damaged
-from ptad.messages import Option
 
 NUMBER_TEXT = r"^([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[nN]a[nN]|[+-]?(inf|Inf|infinity|Infinity))$"
 WHOLE_TEXT = r"^[+-]?\d+$"
@@ -91,7 +90,7 @@ class NumberFormat:
 
 
 PLAIN = NumberFormat()
-FORMATS = tuple(
+_NUMBER_FORMATS = tuple(
     NumberFormat(decimal, thousands) for decimal in DECIMALS for thousands in THOUSANDS if decimal != thousands
 )
 
@@ -118,7 +117,7 @@ class NumberTally:
 
     def __init__(self) -> None:
         self.total = self.whole = 0
-        self._fit = dict.fromkeys(FORMATS, 0)
+        self._fit = dict.fromkeys(_NUMBER_FORMATS, 0)
         self._lengths: set[int] = set()
 
     def add_whole(self, n: int) -> None:

@@ -16,8 +16,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.errors import DataError
-from ptad.messages import Option
+from ptad.errors import DataError, Option
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +19,6 @@ from ptad.errors import DataError, SettingError
 from ptad.tables.database import Database, Query, driver, quoted
 
 _WRONG = "Correct the query."
-_REACH = "Check the address, the user and the password, and that the server is running."
 _LOST = "Nothing was written: correct the query, or run it again if the connection was lost."
 _EXACT = 2.0**53  # whole numbers up to here are themselves as floating numbers
 
@@ -72,11 +70,9 @@ def _open_sqlite(database: Database, sql: str, batch_rows: int, stack: ExitStack
 
     The driver takes the types of its first rows for those of all, so a row of witnesses goes first, and is cut off.
     """
-    path = database.existing().resolve()
-    with database.errors("cannot be opened", "Check that it is an SQLite database."):
-        connection = _kept(stack, driver("sqlite").connect(f"file:{quote(str(path))}?mode=ro"))
-        cursor = _kept(stack, connection.cursor())
+    connection = _kept(stack, database.connect(read_only=True))
     with database.errors("the query cannot be run", _WRONG):
+        cursor = _kept(stack, connection.cursor())
         cursor.execute(sql)
         names = cursor.fetch_record_batch().schema.names
         _check_names(database, names)
@@ -124,13 +120,10 @@ def _sqlite_cast(name: str, bits: int) -> tuple[pa.DataType, str, str]:
 
 
 def _open_duckdb(database: Database, sql: str, batch_rows: int, stack: ExitStack) -> Opened:
-    duckdb = driver("duckdb")
-    with database.errors("cannot be opened", "Check that it is a DuckDB file which no other program writes to."):
-        file = None if database.path is None else str(database.existing())
-        connection = _kept(stack, duckdb.connect(file or ":memory:", read_only=file is not None))
+    connection = _kept(stack, database.connect(read_only=True))
     with database.errors("the query cannot be run", _WRONG):
         statements = connection.extract_statements(sql)
-        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        if len(statements) != 1 or statements[0].type != driver("duckdb").StatementType.SELECT:
             raise SettingError("The query must be one SELECT. Give one statement that reads rows.")
         relation = connection.sql(sql)
         _check_names(database, relation.columns)
@@ -148,11 +141,9 @@ _DUCK_REFUSED = ("blob", "bit", "interval", "list", "array", "struct", "map", "u
 
 
 def _open_postgresql(database: Database, sql: str, batch_rows: int, stack: ExitStack) -> Opened:
-    with database.errors("no connection", _REACH):
-        connection = _kept(stack, driver("postgresql").connect(database.address))
-        cursor = _kept(stack, connection.cursor())
-        cursor.execute("SET TRANSACTION READ ONLY")
+    connection = _kept(stack, database.connect(read_only=True))
     with database.errors("the query cannot be run", _WRONG):
+        cursor = _kept(stack, connection.cursor())
         found = cursor.adbc_execute_schema(sql)
         _check_names(database, found.names)
         enums = _pg_enums(cursor, found)

@@ -14,7 +14,7 @@ from ptad.errors import DataError
 from ptad.tables.arrow_files import arrow_batches, arrow_shape
 from ptad.tables.delimited import DELIMITER, DelimitedFile
 from ptad.tables.json_lines import json_batches
-from ptad.tables.names import did_you_mean
+from ptad.tables.names import no_column
 from ptad.tables.number_format import check_signs
 from ptad.tables.places import Counting, Places, counting_of
 from ptad.tables.query_readers import OpenQuery, open_query
@@ -74,11 +74,7 @@ def read_table(
     if columns is not None:
         absent = [c for c in columns if c not in scan.schema.names]
         if absent:
-            raise DataError(
-                f"{scan.label} has no column {', '.join(map(repr, absent))}."
-                f"{did_you_mean(absent, scan.schema.names)} Its columns are: "
-                f"{', '.join(map(repr, scan.schema.names[:30]))}."
-            )
+            raise DataError(no_column(scan.label, absent, scan.schema.names))
     table = pa.Table.from_batches(list(scan), schema=scan.schema)
     return table if columns is None else table.select(list(columns))
 

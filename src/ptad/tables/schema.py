@@ -21,7 +21,7 @@ from ptad.tables.conversion import as_frame, as_table
 from ptad.tables.datetime_column import DatetimeColumn
 from ptad.tables.encoding import CountedText, check_finite, raw_block, read_cells, shown_values, spans
 from ptad.tables.features import Features
-from ptad.tables.names import did_you_mean
+from ptad.tables.names import no_column
 from ptad.tables.notes import Note, unread
 from ptad.tables.number_format import check_signs
 from ptad.tables.numeric_column import NumericColumn
@@ -257,11 +257,8 @@ class Schema:
         absent = [] if self.from_array else [n for n in self.names if n not in there]
         if absent:
             free = [n for n in names if n not in self.inputs]  # a column of the model is not meant to be another
-            raise DataError(
-                f"The table has no column{'s' if len(absent) > 1 else ''} {', '.join(map(repr, absent))}, which the "
-                f"model was trained with.{did_you_mean(absent, free)} Its columns are: "
-                f"{', '.join(map(repr, names[:30]))}. Add or rename."
-            )
+            why = ", which the model was trained with"
+            raise DataError(no_column("The table", absent, names, why=why, likely=free), "Add or rename.")
 
     def _check_names(self, names: Sequence[str]) -> None:
         self.check_columns(names)

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ptad.errors import DataError, SettingError
-from ptad.messages import Option
-from ptad.tables.bad_cells import BadCells, quoted
+from ptad.errors import DataError, Option, SettingError
+from ptad.tables.bad_cells import BadCells, shown_value
 from ptad.tables.column_types import Column, Reading, reason_to_exclude
 from ptad.tables.conversion import as_frame, as_table
 from ptad.tables.delimited import DELIMITER
 from ptad.tables.encoding import raw_block, read_cells
 from ptad.tables.inference import read_columns
-from ptad.tables.names import did_you_mean
+from ptad.tables.names import no_column
 from ptad.tables.notes import Note, doubt_of
 from ptad.tables.numeric_column import NumericColumn
 from ptad.tables.schema import Schema
@@ -135,12 +134,7 @@ def _check_names(names: tuple[str, ...], given: dict[str, tuple[str, ...]]) -> N
     for parameter, wanted in given.items():
         absent = [n for n in wanted if n not in names]
         if absent:
-            raise DataError(
-                f"The table has no column {', '.join(map(repr, absent))}.{did_you_mean(absent, names)} Its columns "
-                f"are: {', '.join(map(repr, names[:30]))}.",
-                "Correct the name in {}.",
-                (Option(parameter),),
-            )
+            raise DataError(no_column("The table", absent, names), "Correct the name in {}.", (Option(parameter),))
 
 
 def _fitted(
@@ -150,7 +144,7 @@ def _fitted(
     whole = without_missing(cells, ())
     array = _readable(name, reading, whole, bad)
     if chosen is not None and array.null_count == len(array) > whole.null_count:
-        examples = ", ".join(map(quoted, decoded(whole).drop_null().unique()[:3].to_pylist()))
+        examples = ", ".join(map(shown_value, decoded(whole).drop_null().unique()[:3].to_pylist()))
         raise DataError(
             f"Column {name!r} cannot be of type {chosen!r}: none of its values ({examples}) can be read so.",
             "Choose another type or format with {}.",

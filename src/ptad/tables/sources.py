@@ -18,8 +18,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from ptad.errors import DataError
-from ptad.messages import Option
+from ptad.errors import DataError, Option
 from ptad.tables.database import Query
 
 FORMATS = {

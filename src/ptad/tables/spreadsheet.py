@@ -17,8 +17,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pyarrow as pa
 
-from ptad.errors import DataError, MissingExtraError
-from ptad.messages import Message, Option
+from ptad.errors import DataError, Message, MissingExtraError, Option
 from ptad.tables.conversion import arrow_of_objects
 from ptad.tables.delimited import NULL_WORDS
 from ptad.tables.places import SHEET

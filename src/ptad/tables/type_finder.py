@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ptad.messages import Message, Option
+from ptad.errors import Message, Option
 from ptad.tables.column_types import is_foreign
 from ptad.tables.number_format import NumberTally, decide_signs
 from ptad.tables.values import CODE_TEXT, is_text, looks_like

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ptad.errors import DataError
-from ptad.messages import Option
+from ptad.errors import DataError, Option
 from ptad.tables.bad_cells import UnreadableCells
 from ptad.tables.number_format import PLAIN, NumberFormat
 
@@ -22,7 +21,7 @@ TRUE_TEXT, FALSE_TEXT = ("true", "1"), ("false", "0")
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-def refused(name: str, what: str) -> DataError:
+def unusable_type(name: str, what: str) -> DataError:
     """The error for a column that cannot be used at all."""
     return DataError(
         f"Column {name!r} holds values of type {what}, which cannot be encoded.",
@@ -142,7 +141,7 @@ def texts(array: pa.Array, name: str) -> pa.Array:
     try:
         return array.cast(pa.large_string())
     except pa.ArrowException as error:
-        raise refused(name, str(kind)) from error
+        raise unusable_type(name, str(kind)) from error
 
 
 def looks_like(array: pa.Array, pattern: str) -> bool:

@@ -59,7 +59,7 @@ class TableWriter:
             if not self._parts:
                 self._open(sys.stdout.buffer, None)
             if self._format == "jsonl":
-                self._parts[-1].write(_json_rows(batch))
+                self._parts[-1].write(json_rows(batch))
             else:
                 self._parts[-1].write_batch(batch)
 
@@ -133,11 +133,11 @@ def _format_of(path: Path, name: Any) -> tuple[str, str | None]:
     return str(kind), compression
 
 
-def _json_rows(batch: pa.RecordBatch) -> bytes:
-    # JSON has no NaN: a missing number is null
+def json_rows(batch: pa.RecordBatch, *, ensure_ascii: bool = False) -> bytes:
+    """One JSON object per row and line; JSON has no NaN: a number that is not finite is null."""
     columns = [
         pc.if_else(pc.is_finite(c), c, pa.scalar(None, c.type)) if pa.types.is_floating(c.type) else c
         for c in batch.columns
     ]
     rows = pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist()
-    return "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows).encode()
+    return "".join(json.dumps(row, ensure_ascii=ensure_ascii, default=str) + "\n" for row in rows).encode()

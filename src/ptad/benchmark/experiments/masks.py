@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ptad.benchmark.collections import load_dataset
 from ptad.benchmark.experiments.variants import Measurement
-from ptad.benchmark.figures import pyplot, save
+from ptad.benchmark.figures import pyplot_for_files, save
 from ptad.benchmark.loading import half_split
 from ptad.benchmark.peers.protocol import FloatArray
 from ptad.benchmark.plan import RunSettings
@@ -77,7 +77,7 @@ def equal_rate_pair(rates: FloatArray, labels: npt.NDArray[np.bool_]) -> tuple[i
 def draw_pair(left: FloatArray, right: FloatArray, label: str, path: Path) -> None:
     """Two heat maps (branches x columns) beside each other."""
     size = (10, 2.6 + 0.25 * len(left))
-    figure, axes = pyplot().subplots(1, 2, figsize=size, layout="constrained", sharey=True)
+    figure, axes = pyplot_for_files().subplots(1, 2, figsize=size, layout="constrained", sharey=True)
     for axis, values, title in ((axes[0], left, "normal row"), (axes[1], right, "anomalous row")):
         image = axis.imshow(values, aspect="auto", cmap="magma_r", vmin=0.0, vmax=1.0)
         axis.set_title(f"{title}, mean {values.mean():.2f}", fontsize=10)

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ptad.errors import MissingExtraError, SettingError
-from ptad.messages import Option
+from ptad.errors import MissingExtraError, Option, SettingError
 
 _TRIES = 3  # to start a cluster on this machine
 

@@ -19,15 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ptad.errors import DataError, SettingError, UserError
-from ptad.files import OutputLock, refused, write_whole
+from ptad.errors import DataError, Message, SettingError, UserError
+from ptad.files import OutputLock, refused, write_json
 from ptad.jobs.bad_cell_list import bad_cell_list, check_list
 from ptad.jobs.batches import is_read_again, model_for
 from ptad.jobs.ray.connection import connected, worker_share
 from ptad.jobs.ray.plan import Unit, make_units, parquet_files, read_unit
 from ptad.jobs.score import ScoreJob, ScoreOptions, ScoreSummary
 from ptad.jobs.scored_batch import CELLS, CellCounts, ScoredBatch, bad_cells_in, score_batch
-from ptad.messages import Message
 from ptad.model import Model
 from ptad.tables import TableWriter
 from ptad.tables.places import Places, RowError
@@ -135,7 +134,7 @@ def _open_folder(folder: Path, belongs_to: dict[str, Any]) -> None:
         elif any(folder.iterdir()):
             raise SettingError(f"{folder} is not empty. Name a new folder for the parts.")
         else:
-            write_whole(journal, json.dumps(belongs_to, indent=1).encode())
+            write_json(journal, belongs_to)
     except (OSError, ValueError) as error:
         if isinstance(error, UserError):
             raise
@@ -154,7 +153,7 @@ def _run(ray: Any, units: list[Unit], job: dict[str, Any], workers: int, gpus: f
     items = [{"start": u.start, "rows": u.rows, "slices": json.dumps(u.slices)} for u in units]
     workers = min(workers, len(items))
     dataset = data.from_items(items, override_num_blocks=min(len(items), _MOST_TASKS)).map_batches(
-        ClusterWorker,
+        ScoringActor,
         fn_constructor_args=(job,),
         batch_size=1,
         # one is enough to go on with: a machine that has gone must not stop the others
@@ -165,7 +164,7 @@ def _run(ray: Any, units: list[Unit], job: dict[str, Any], workers: int, gpus: f
     yield from dataset.iter_rows()
 
 
-class ClusterWorker:
+class ScoringActor:
     """Scores units in a process of the cluster; loads the model when the first unit needs it."""
 
     def __init__(self, job: dict[str, Any]) -> None:

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ptad import errors
+from ptad.errors import Message
 from ptad.estimator import PTAD
 from ptad.jobs.fit import Learn
 from ptad.jobs.ray.connection import connected, worker_share
-from ptad.messages import Message
 from ptad.tables import read_table, write_table
 
 if TYPE_CHECKING:

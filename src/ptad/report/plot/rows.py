@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ptad.errors import DataError, SettingError
 from ptad.explanation import Explanation
-from ptad.report.notebook import row_reasons, row_text
+from ptad.report.notebook import row_text, written_reasons
 from ptad.report.numbers import count_text, number_text
 from ptad.report.plot.canvas import (
     ANOMALY,
@@ -171,7 +171,7 @@ def draw_contributions(explanation: Explanation, row: int, n: int, ax: Any) -> A
     if n < 1:
         raise SettingError(f"'n' must be at least 1, the number of columns to draw. Got {n} instead.")
     row %= n_rows
-    found = row_reasons(explanation, row, n)
+    found = written_reasons(explanation, row, n)
     ax = one_axes(ax, (8.4, 1.3 + 0.46 * len(found)))
     labels = []
     for place, reason in enumerate(found):

@@ -12,12 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ptad.files import read_json, write_json
 from ptad.service.jobs import progress
 from ptad.service.jobs.process import CHECKPOINT, EXIT_FULL, FITTED, MODEL, RESULT, TASK
 from ptad.service.jobs.table_scores import LOCK, PARTS
 from ptad.service.models import new_about, version_name
 from ptad.service.reasons import FULL
-from ptad.service.store import read_json, remove, write_json
+from ptad.service.store import remove
 
 if TYPE_CHECKING:
     from ptad.service.jobs.records import Jobs

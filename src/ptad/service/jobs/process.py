@@ -13,12 +13,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ptad.files import lock
+from ptad.files import lock, read_json, write_json
 from ptad.jobs.fit import fit_table, renew_table
 from ptad.service.jobs import table_scores
 from ptad.service.jobs.progress import ProgressFile
-from ptad.service.reasons import in_words_of_http, is_full, reason_of, traced
-from ptad.service.store import BUNDLE, read_json, write_json
+from ptad.service.reasons import disk_is_full, in_words_of_http, reason_of, traced
+from ptad.service.store import BUNDLE
 from ptad.tables import TableSource
 
 TASK, RESULT = "task.json", "result.json"
@@ -41,11 +41,11 @@ def main() -> None:
             try:
                 write_json(folder / RESULT, _result(folder, task))
             except OSError as error:
-                sys.exit(EXIT_FULL if is_full(error) else traced(error))
+                sys.exit(EXIT_FULL if disk_is_full(error) else traced(error))
 
 
 def _result(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
-    kinds = {"fit": _fit, "score": table_scores.score_table, "update": _renew, "recalibrate": _renew}
+    kinds = {"fit": _fit, "score": table_scores.score_upload, "update": _renew, "recalibrate": _renew}
     progress = ProgressFile(folder)
     try:
         with progress.receiving():
@@ -110,7 +110,7 @@ def _fit(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str
         }
         try:
             wish = {**task, **model, "fitted_on": own, "training_table": True}
-            summary["scores"] = table_scores.score_table(folder, wish, progress)
+            summary["scores"] = table_scores.score_upload(folder, wish, progress)
         except Exception as error:
             reason = _reason(error, task)
             if reason is None:

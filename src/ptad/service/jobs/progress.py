@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ptad.messages import Message
+from ptad.errors import Message
 from ptad.progress import reported_to
 from ptad.service.reasons import over_http
 

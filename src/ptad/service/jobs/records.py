@@ -13,13 +13,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ptad.files import read_json, write_json
 from ptad.service.jobs.attempt import FINAL, Attempt, tidy
 from ptad.service.metrics import Metrics
 from ptad.service.models import Models
 from ptad.service.problems import Problem
 from ptad.service.reasons import reason_of, traced
 from ptad.service.settings import ServiceSettings
-from ptad.service.store import Store, check_room, new_id, read_json, write_json
+from ptad.service.store import Store, check_room, new_id
 from ptad.service.uploads import Uploads
 
 logger = logging.getLogger("ptad.service")

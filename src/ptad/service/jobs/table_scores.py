@@ -17,6 +17,7 @@ from ptad._version import __version__
 from ptad.devices import resolve_device
 from ptad.errors import DataError, UserError
 from ptad.estimator import PTAD
+from ptad.files import read_json, write_json
 from ptad.jobs.bad_cell_list import bad_cell_list
 from ptad.jobs.batches import load_model, rows_per_batch
 from ptad.jobs.explain import why_columns
@@ -24,10 +25,9 @@ from ptad.jobs.resume import PartStore
 from ptad.jobs.score import added_schema
 from ptad.jobs.scored_batch import decisions
 from ptad.report.content import ReportSettings, make_content
-from ptad.report.cross_fit import CrossFit, Scorer
+from ptad.report.cross_fit import CrossFit, RowScorer
 from ptad.report.survey import BatchScores, Label, Survey
 from ptad.service.jobs.progress import ProgressFile
-from ptad.service.store import read_json, write_json
 from ptad.tables import BadCells, TableScan, TableSource, TableWriter, scan_table
 from ptad.tables.places import located
 
@@ -36,7 +36,7 @@ PARTS, LOCK = f".{SCORED}.partial", f".{SCORED}.lock"  # where the engine keeps 
 MOST_ROWS = 2048  # in a batch: progress is seen, and little is lost by a kill
 PREFIX = "ptad_"  # where the table itself has a column of the same name as an added one
 N_SCORES = len(added_schema(0))  # score, p-value and flag
-REASONS = 3  # columns that are named for every flagged row
+N_REASONS = 3  # columns that are named for every flagged row
 IN_SAMPLE = (
     "The model was fitted on rows of this table: their scores are lower than those of new rows, and fewer of them are "
     "flagged. Look at new rows to see how good the model is."
@@ -44,7 +44,7 @@ IN_SAMPLE = (
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-def score_table(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str, Any]:
+def score_upload(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str, Any]:
     """Score a table; leave what the page shows and the scored rows in the folder, and return a summary.
 
     Parameters
@@ -139,14 +139,14 @@ def _with_reasons(survey: Survey, batch: pa.RecordBatch, found: BatchScores, sta
     """What is kept of a batch: scores, and for every flagged row the columns that contribute most."""
     kept = found.to_batch()
     flagged = np.flatnonzero(found.scores > survey.threshold)
-    fields = list(added_schema(REASONS))[N_SCORES:]
+    fields = list(added_schema(N_REASONS))[N_SCORES:]
     columns = {field.name: pa.nulls(batch.num_rows, field.type) for field in fields}
     if len(flagged):
         explanation = survey.scorer.explain(survey.known(batch).take(pa.array(flagged)), start + flagged)
         places = np.full(batch.num_rows, -1)
         places[flagged] = np.arange(len(flagged))
         taken = pa.array(places, mask=places < 0)
-        columns = {name: column.take(taken) for name, column in why_columns(explanation, REASONS).items()}
+        columns = {name: column.take(taken) for name, column in why_columns(explanation, N_REASONS).items()}
     schema = pa.schema([*kept.schema, *fields], metadata=kept.schema.metadata)
     return pa.RecordBatch.from_arrays([*kept.columns, *(columns[field.name] for field in fields)], schema=schema)
 
@@ -156,10 +156,10 @@ def _scan(task: dict[str, Any], model: PTAD, rows: int) -> TableScan:
     return scan_table(TableSource(task["source"], label=task["source_name"]), batch_rows=rows, schema=model.schema_)
 
 
-def _scorer(task: dict[str, Any], model: PTAD, scan: TableScan) -> Scorer:
+def _scorer(task: dict[str, Any], model: PTAD, scan: TableScan) -> RowScorer:
     """Return what scores the table: the model, or for the table that it was fitted on detectors without the rows."""
     if task["fitted_on"] is None:
-        return Scorer(model)
+        return RowScorer(model)
     column, normal = task["fitted_on"]["label"], tuple(task["fitted_on"]["normal"])
     label = None if column is None else Label(column, normal)
     reader = Survey(model, 1, label)
@@ -180,7 +180,7 @@ def _scorer(task: dict[str, Any], model: PTAD, scan: TableScan) -> Scorer:
 def _output_schema(scan: TableScan) -> pa.Schema:
     """The table's own columns and the added ones, under names that are free."""
     own = set(scan.schema.names)
-    choices = [added_schema(REASONS, prefix) for prefix in ("", PREFIX)]
+    choices = [added_schema(N_REASONS, prefix) for prefix in ("", PREFIX)]
     added = next((names for names in choices if not own & set(names.names)), None)
     if added is None:
         clash = sorted(own & set(choices[-1].names))[0]
@@ -200,7 +200,7 @@ def _belongs_to(task: dict[str, Any], model: PTAD, scan: TableScan, rows: int) -
         "missing": list(model.schema_.missing),
         "strict": task.get("strict", False),
         "batch_rows": rows,
-        "reasons": REASONS,
+        "reasons": N_REASONS,
         "sources": [list(source.state) for source in scan.sources],
     }
 

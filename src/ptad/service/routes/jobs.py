@@ -27,7 +27,7 @@ from ptad.service.context import Context, context_of
 from ptad.service.jobs.attempt import FINAL
 from ptad.service.jobs.progress import Events
 from ptad.service.models import version_name
-from ptad.tables.names import did_you_mean
+from ptad.tables.names import did_you_mean, listed, no_column
 
 router = APIRouter(tags=["jobs"])
 
@@ -50,14 +50,13 @@ async def start_fit(request: Request, wanted: FitRequest) -> Any:
     """Start to fit a model on an uploaded table, and to score that table if ``score`` is true; the answer is a job."""
     context = context_of(request)
     table = context.uploads.get(wanted.table)
-    names = {column["name"]: None for column in table["columns"]}
+    names = [column["name"] for column in table["columns"]]
+    known = set(names)
     label = [wanted.label] if wanted.label else []
     for what, given in (("label", label), ("drop", wanted.drop), ("types", wanted.types)):
         for name in given:
-            if name not in names:
-                raise DataError(
-                    f"{table['name']} has no column {name!r}, named in {what!r}.{_meant([name], list(names))}"
-                )
+            if name not in known:
+                raise DataError(no_column(table["name"], [name], names, why=f", named in {what!r}"))
     _check_label(wanted)
     wish = wanted.model_dump()
     parameters = {name: wish.pop(name) for name in PARAMETERS} | {"random_state": wish.pop("seed")}
@@ -123,25 +122,15 @@ async def _fitting(context: Context, wanted: ModelRequest) -> tuple[str, str, fl
     table, entry = context.uploads.get(wanted.table), context.models.get(wanted.model)  # neither went meanwhile
     names = [column["name"] for column in table["columns"]]
     if wanted.label is not None and wanted.label not in names:
-        meant = _meant([wanted.label], names)
-        raise DataError(f"{table['name']} has no column {wanted.label!r}, named as the label.{meant}")
+        raise DataError(no_column(table["name"], [wanted.label], names, why=", named as the label"))
     known = set(names)
     missing = [] if schema.from_array else [name for name in schema.names if name not in known]
     if missing:
         raise DataError(
-            f"{table['name']} lacks {_listed(missing)}, which the model {entry.about['name']!r} was trained with."
-            f"{did_you_mean(missing, names)} It has {_listed(names)}. Add or rename columns, or choose another model."
+            f"{table['name']} lacks {listed(missing)}, which the model {entry.about['name']!r} was trained with."
+            f"{did_you_mean(missing, names)} It has {listed(names)}. Add or rename columns, or choose another model."
         )
     return table["name"], version_name(entry.about), entry.about.get("false_alarm_rate")
-
-
-def _meant(absent: list[str], names: list[str]) -> str:
-    return did_you_mean(absent, names) or f" Its columns are: {_listed(names)}."
-
-
-def _listed(names: list[str], most: int = 8) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(repr(name) for name in names[:most]) + more
 
 
 @router.get("/v1/jobs", response_model=list[JobInfo], responses=problems())

@@ -14,15 +14,15 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 from ptad.estimator import PTAD
+from ptad.files import read_json
 from ptad.jobs.bad_cell_list import COLUMNS
 from ptad.report.writing import make_page
 from ptad.service.api_types import Column, Identifier, JobInfo, binary, problems
 from ptad.service.context import Context, context_of
-from ptad.service.formats import CSV, FORMATS, PARQUET, encoded, json_response
+from ptad.service.formats import ANSWER_FORMATS, CSV, PARQUET, encoded, json_response
 from ptad.service.jobs.table_scores import BAD_CELLS, CONTENT, SCORED
 from ptad.service.problems import Problem
 from ptad.service.results import ScoredFile, compare_models, compare_scorings, timeline
-from ptad.service.store import read_json
 from ptad.tables.places import POSITIONS
 
 router = APIRouter(tags=["results"])
@@ -50,7 +50,7 @@ async def job_report_page(request: Request, job: Identifier) -> Response:
 @router.get(
     "/v1/jobs/{job}/scores",
     response_class=Response,
-    responses={200: {"content": binary(*FORMATS.values())}, **problems(404, 409)},
+    responses={200: {"content": binary(*ANSWER_FORMATS.values())}, **problems(404, 409)},
 )
 async def job_scores(
     request: Request,
@@ -65,7 +65,9 @@ async def job_scores(
     if format == "parquet":
         return FileResponse(path, media_type=PARQUET, filename="scored.parquet")
     headers = {"Content-Disposition": f'attachment; filename="scored.{format}"'}
-    return StreamingResponse(_converted(path, FORMATS[format]), media_type=FORMATS[format], headers=headers)
+    return StreamingResponse(
+        _converted(path, ANSWER_FORMATS[format]), media_type=ANSWER_FORMATS[format], headers=headers
+    )
 
 
 async def _converted(path: Path, media_type: str) -> AsyncIterator[bytes]:

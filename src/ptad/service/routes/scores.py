@@ -23,7 +23,7 @@ from ptad.service.api_types import ExplainAnswer, Identifier, Marker, ScoreAnswe
 from ptad.service.batching import BATCH_ROWS, Pace
 from ptad.service.context import Context, context_of
 from ptad.service.file_scores import score_file
-from ptad.service.formats import FILES, FORMATS, JSON, json_response, media_type, wanted_format
+from ptad.service.formats import ANSWER_FORMATS, FILES, JSON, json_response, media_type, wanted_format
 from ptad.service.problems import Problem
 from ptad.service.rows import (
     MOST_LISTED,
@@ -77,7 +77,7 @@ Missing = Annotated[
 @router.post(
     "/v1/models/{model}/score",
     response_model=ScoreAnswer,
-    responses={200: {"content": binary(*FORMATS.values())}, **problems(404, 409, 415)},
+    responses={200: {"content": binary(*ANSWER_FORMATS.values())}, **problems(404, 409, 415)},
     openapi_extra={"requestBody": {"required": True, "content": {**_JSON_BODY, **binary(*FILES)}}},
 )
 async def score(
