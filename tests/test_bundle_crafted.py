@@ -111,6 +111,11 @@ def columns(folder: Path, n: int) -> None:
     write(folder, manifest, (folder / "tensors.safetensors").read_bytes())
 
 
+def twice(folder: Path) -> None:
+    text = (folder / "manifest.json").read_text()
+    (folder / "manifest.json").write_text(text.replace("{", '{"ptad_version": "9", ', 1))
+
+
 CRAFTED: dict[str, tuple[Any, str]] = {
     "infinite reference rows": (
         lambda f: change_array(f, "reference", lambda a: np.where(np.isnan(a), a, np.inf)),
@@ -151,6 +156,7 @@ CRAFTED: dict[str, tuple[Any, str]] = {
     ),
     "unknown entry": (lambda f: change_manifest(f, "magic", value=1), "unknown entry 'magic'"),
     "nesting": (deep, "not valid JSON"),
+    "a name twice": (twice, "a name stands in it twice"),
     "100,000 columns": (lambda f: columns(f, 100_000), "'reference' is float64 of shape"),
     "many entries": (
         lambda f: change_manifest(f, "history", value=[{}] * 3_000_000),

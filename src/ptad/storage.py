@@ -203,7 +203,7 @@ def _read_manifest(handle: int, named: str) -> tuple[dict[str, Any], str]:
     if _too_large(blob):
         raise BundleError(f"'{named}' is not a ptad model: its manifest is larger than any that ptad writes.")
     try:
-        manifest = json.loads(blob, parse_constant=_refuse_constant)
+        manifest = json.loads(blob, parse_constant=_refuse_constant, object_pairs_hook=_distinct)
     except (ValueError, RecursionError) as error:
         raise BundleError(f"'{named}/{MANIFEST}' is not valid JSON ({error}): the model is damaged.") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
@@ -220,6 +220,14 @@ def _read_manifest(handle: int, named: str) -> tuple[dict[str, Any], str]:
     if expected != _digest(manifest):
         raise BundleError(f"'{named}/{MANIFEST}' was edited or damaged: its checksum does not match. Save it again.")
     return manifest, hashlib.sha256(blob).hexdigest()
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; a name that stands in it twice is refused, since readers differ in which one counts."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands in it twice")
+    return found
 
 
 def _refuse_constant(name: str) -> NoReturn:

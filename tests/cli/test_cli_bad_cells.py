@@ -26,11 +26,22 @@ def listed(path):
     return [tuple(row) for row in csv.reader(path.read_text().splitlines())][1:]
 
 
+BAD_CELLS = {(42, "a"): "abc", (42, "count"): "?", (161, "b"): "n.a."}
+
+
 @pytest.fixture
 def bad(table, tmp_path):
     """A file with three cells that cannot be read, in the second and later batches of 20 rows."""
     path = tmp_path / "bad.csv"
-    path.write_text(changed(table, {(42, "a"): "abc", (42, "count"): "?", (161, "b"): "n.a."}))
+    path.write_text(changed(table, BAD_CELLS))
+    return path
+
+
+@pytest.fixture
+def others(make_table, tmp_path_factory):
+    """A table like the one that the model was fitted on, with other rows."""
+    path = tmp_path_factory.mktemp("others") / "others.csv"
+    write_table(make_table(seed=1), path)
     return path
 
 
@@ -150,13 +161,14 @@ def test_several_files_are_told_apart(ptad, model, table, bad, tmp_path):
     assert listed(tmp_path / "l.csv") == [(*cell, str(days / "2.csv")) for cell in BAD]
 
 
-def test_every_command_counts_and_lists_them(ptad, model, bad, tmp_path, tiny):
-    path = tmp_path / "list.csv"
+def test_every_command_counts_and_lists_them(ptad, model, bad, others, tmp_path, tiny):
+    path, new = tmp_path / "list.csv", tmp_path / "new.csv"
+    new.write_text(changed(others, BAD_CELLS))
     commands = {
         "explain": [model, bad],
         "evaluate": [model, bad, *LABEL],
         "report": [model, bad, "--out", tmp_path / "r.html"],
-        "recalibrate": [model, bad, "--out", tmp_path / "m", *LABEL],
+        "recalibrate": [model, new, "--out", tmp_path / "m", *LABEL],
         "fit": [bad, "--out", tmp_path / "m", *tiny, *LABEL],
     }
     # row 161 is labelled as broken: what is fitted on has only the others, under their numbers in the file
@@ -201,15 +213,15 @@ def test_a_training_column_is_questioned_above_five_percent(ptad, table, tmp_pat
     assert "8 cells count as missing: count 5 % (8 of 160 cells)" in " ".join(few.stdout.split())
 
 
-def test_markers_of_the_model_and_of_the_command(ptad, table, tmp_path, tiny):
+def test_markers_of_the_model_and_of_the_command(ptad, table, others, tmp_path, tiny):
     marked = tmp_path / "t.csv"
     marked.write_text(changed(table, {(3, "a"): "?", (5, "b"): "-", (7, "count"): "?"}))
     fitted = ptad("fit", marked, "--out", tmp_path / "m", "--missing", "?", "--missing", "-", *LABEL, *tiny, "--json")
     assert json.loads(fitted.stdout)["bad_cells"] == 0
     new = tmp_path / "new.csv"
-    new.write_text(changed(table, {(3, "a"): "?", (5, "b"): "-", (7, "count"): "none"}))
+    new.write_text(changed(others, {(3, "a"): "?", (5, "b"): "-", (7, "count"): "none"}))
     gaps = tmp_path / "gaps.csv"
-    gaps.write_text(changed(table, {(3, "a"): "", (5, "b"): "", (7, "count"): ""}))
+    gaps.write_text(changed(others, {(3, "a"): "", (5, "b"): "", (7, "count"): ""}))
     model, out = tmp_path / "m", tmp_path / "o.parquet"
     assert ptad("score", model, gaps, "--out", out).exit_code == 0
     expected = read_table(out)["score"]

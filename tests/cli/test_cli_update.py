@@ -77,3 +77,10 @@ def test_a_table_without_a_column_leaves_the_model_alone(ptad, tmp_path, model, 
     result = ptad("update", model, tmp_path / "new.csv", "--out", tmp_path / "m2")
     assert result.exit_code == 2 and "count" in result.stderr
     assert not (tmp_path / "m2").exists()
+
+
+@pytest.mark.parametrize("command", ["update", "recalibrate"])
+def test_the_training_table_is_refused(ptad, tmp_path, model, table, command):
+    result = ptad(command, model, table, "--out", tmp_path / "m2", "--label", "status", "--normal", "ok")
+    assert result.exit_code == 2 and f"To {command} it, give rows that it was not fitted on" in result.stderr
+    assert not (tmp_path / "m2").exists()

@@ -59,6 +59,8 @@ def test_bad_csv(tmp_path, content, message):
         # deep enough to end a process that reads it by recursion
         ('{"a": 1}\n' + '{"a":' * 50_000 + "1" + "}" * 50_000, "bad.jsonl, line 2: more than 32 objects or lists"),
         ('{"a": ' + "[" * 500_000 + "]" * 500_000 + "}\n", "bad.jsonl, line 1: more than 32 objects or lists"),
+        ('{"a": ' + "[\n" * 200_000 + "]\n" * 200_000 + "}\n", "bad.jsonl, line 32: more than 32 objects or lists"),
+        ("\n" * 400_000 + '{"a": ' + "[" * 200_000 + "]" * 200_000 + "}\n", "line 400001: more than 32 objects or"),
     ],
 )
 def test_bad_json_lines(tmp_path, content, message):
@@ -153,7 +155,7 @@ def test_input_that_changes_while_it_is_read(tmp_path, name):
 
 
 def test_brackets_in_text_are_not_nested(tmp_path):
-    words = ["[" * 100, '"{' * 50, "\\" + "[" * 40]
+    words = ["[" * 100, '"{' * 50, "\\" + "[" * 40, '{"a":' * 200_000]
     lines = "".join(f"{json.dumps({'a': word})}\n" for word in words)
     assert read_table(put(tmp_path, "t.jsonl", lines))["a"].to_pylist() == words
 

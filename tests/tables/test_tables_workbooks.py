@@ -100,13 +100,40 @@ def test_the_extra_is_named_where_it_is_missing(tmp_path, monkeypatch):
         read_table(path)
 
 
-@pytest.mark.parametrize("cell", ["XFD4000", "XFD1048576", "ZZZZZZ4294967295"])
-def test_a_cell_far_away_is_refused_before_the_grid_is_made(tmp_path, cell):
-    near = write_xlsx(tmp_path / "near.xlsx", {"one": [["a"], [1]]})
-    with zipfile.ZipFile(near) as parts, zipfile.ZipFile(tmp_path / "far.xlsx", "w") as far:
+def moved(path, far, *changes):
+    """A copy of a workbook whose XML is changed."""
+    with zipfile.ZipFile(path) as parts, zipfile.ZipFile(far, "w") as copy:
         for name in parts.namelist():
-            row = cell.lstrip("XFDZ")
-            moved = parts.read(name).decode().replace('<row r="2">', f'<row r="{row}">').replace('"A2"', f'"{cell}"')
-            far.writestr(name, moved)
-    with pytest.raises(DataError, match=rf"sheet 'one': its last cell is {cell}, and of the .* only 2 are filled"):
-        read_table(tmp_path / "far.xlsx")
+            text = parts.read(name).decode()
+            for old, new in changes:
+                text, name = text.replace(old, new), name.replace(old, new)
+            copy.writestr(name, text)
+    return far
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        '<row r="4000"><c r="XFD4000"><v>',
+        '<row r="1048576"><c r="XFD1048576"><v>',
+        '<row r="4294967295"><c r="ZZZZZZ4294967295"><v>',
+        '<row r="4000"><c t="a>b" r = "XFD4000"><v>',
+        '<row><c r="xfd4000"><v>',
+        "<row>" + "<c/>" * 16_383 + "<c><v>1</v></c></row>" + "<row/>" * 3_997 + "<row><c><v>",
+    ],
+)
+@pytest.mark.parametrize("part", ["worksheets/sheet1.xml", "Other/SHEET.dat"])
+def test_a_cell_far_away_is_refused_before_the_grid_is_made(tmp_path, cell, part):
+    near = write_xlsx(tmp_path / "near.xlsx", {"one": [["a"], [1]]})
+    changes = (('<row r="2"><c r="A2"><v>', cell), ("worksheets/sheet1.xml", part))
+    far = moved(near, tmp_path / "far.xlsx", *changes)
+    with pytest.raises(
+        DataError, match=r"far.xlsx: the last cell of a sheet is .*, and of the .* only [23] are filled"
+    ):
+        read_table(far)
+
+
+def test_empty_cells_far_away_do_not_count(tmp_path):
+    near = write_xlsx(tmp_path / "near.xlsx", {"one": [["a"], [1]]})
+    styled = "</sheetData>", '<row r="1048576"><c r="XFD1048576" s="1"/></row></sheetData>'
+    assert read_table(moved(near, tmp_path / "styled.xlsx", styled))["a"].to_pylist() == [1]

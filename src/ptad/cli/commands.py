@@ -85,6 +85,8 @@ def _mistake(error: Exception) -> str | Message | None:
         return unwritable(where, error, UserError).message
     if isinstance(error, UserError):
         return error.message
+    if isinstance(error, MemoryError):
+        return "The memory is not enough for this table or model. Give fewer rows or shorter texts, or more memory."
     if getattr(error, "option_name", None) == "--kind":
         return "There is no option --kind. The type of a column is set with --type, such as --type zip=categorical."
     if hasattr(error, "format_message"):  # the parser's own: a wrong or missing option

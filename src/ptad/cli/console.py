@@ -155,7 +155,7 @@ def print_top_rows(entries: list[dict[str, Any]], places: Places | None = None) 
     for name in ("column", "reason", "observed", "expected"):
         # a narrow terminal breaks names before it breaks reasons
         table.add_column(name, min_width=len("unusual value") if name == "reason" else None, max_width=32)
-    table.add_column("%", justify="right", no_wrap=True)
+    table.add_column("%", justify="right", no_wrap=True, min_width=len("100"))  # a narrow terminal must not cut digits
     for entry in entries:
         if table.row_count:
             table.add_row()

@@ -17,15 +17,16 @@ import pyarrow as pa
 
 from ptad.config import make_config
 from ptad.devices import resolve_device
-from ptad.errors import BundleError, SettingError
+from ptad.errors import BundleError, DataError, SettingError
 from ptad.estimator import PTAD
 from ptad.jobs.bad_cell_list import bad_cell_list, check_list
 from ptad.jobs.batches import known_names
 from ptad.jobs.sampling import Progress, Sample, training_rows
+from ptad.jobs.training_table import TrainingTable
 from ptad.paper.settings import NetworkSettings
 from ptad.sklearn_detector import check_parameters
 from ptad.storage import MANIFEST
-from ptad.tables import BadCellsWarning, Schema
+from ptad.tables import BadCells, BadCellsWarning, Schema
 from ptad.tables.places import Places, located
 from ptad.tables.reading import as_source
 
@@ -142,6 +143,13 @@ def renew_table(
         table = table.drop_columns([label])  # it has done its work: no word about an unknown column
     table = table.select(known_names(detector, table.column_names))
     with _located(sample.places):
+        seen = TrainingTable(detector.detector_.reference)
+        seen.add(detector.schema_.encode(table, BadCells(strict=strict)))
+        if seen.is_it:
+            raise DataError(
+                f"The model was fitted on these rows, or on a part of them: a threshold from rows that it knows would "
+                f"be too low. To {change} it, give rows that it was not fitted on."
+            )
         getattr(detector, change)(table)
     return _saved(detector, own, target, sample, table, bad_cells)  # other signs are those of these rows
 

@@ -26,6 +26,7 @@ from ptad.service.reasons import FULL, disk_is_full, reason_of
 from ptad.service.settings import Limits
 
 SMALL_AT_A_TIME, LARGE_AT_A_TIME = 1, 2  # so that a small table does not wait for large ones
+SMALL_SECONDS = 60.0  # for a small one, which the others wait for
 END_SECONDS = 5.0  # for a process that has said everything
 MOST_SAID = 256 * 2**20  # bytes of an answer: a table may have thousands of columns, each with examples
 CONTEXT: Any = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
@@ -73,6 +74,8 @@ class Sandbox:
     def _outcome(self, work: Callable[..., Any], arguments: dict[str, Any], started: list[Any]) -> dict[str, Any]:
         """Let a process work; what it says is plain JSON, since it may be under the spell of what it has read."""
         name, seconds = arguments["name"], self._limits.reading_seconds
+        if _is_small(arguments["path"], self._limits):
+            seconds = min(seconds, SMALL_SECONDS)
         receiver, sender = CONTEXT.Pipe(duplex=False)
         process = CONTEXT.Process(target=_work, args=(sender, self._limits, work, arguments), daemon=True)
         with receiver:

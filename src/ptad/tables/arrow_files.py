@@ -44,7 +44,7 @@ def _opened(source: Source) -> Iterator[Any]:
                 start = file.read(6)
                 file.seek(0)
                 yield stack.enter_context(pa.ipc.open_file(file) if start == b"ARROW1" else pa.ipc.open_stream(file))
-    except DAMAGE as error:
+    except (*DAMAGE, UnicodeDecodeError) as error:  # a name in a damaged footer may be anything
         raise source.damaged(error) from error
 
 

@@ -22,8 +22,12 @@ BLOCK_BYTES = 1 << 23
 DEEPEST = 32  # objects and lists inside each other; what Arrow and Python read by recursion must not end them
 BLOCK_CELLS = 1 << 24  # rows times columns that are made of one block
 FIRST_BYTES, FEW_KEYS = 1 << 14, 40
-_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_KEY = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"(?=\s*:)', re.DOTALL)
+# A text, with the colon that makes it a key. It always matches, to the end of the block if need be, so that no byte is
+# looked at twice.
+_TEXT = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+"?)(\s*+:)?', re.DOTALL)
+_NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
+_STEPS = np.zeros(256, np.int8)
+_STEPS[list(b"{[")], _STEPS[list(b"}]")] = 1, -1
 
 
 def json_batches(
@@ -93,11 +97,15 @@ def _narrow(blocks: Iterator[bytes], label: str, most: int) -> Iterator[bytes]:
 
 def _keys(block: bytes, seen: set[bytes]) -> set[bytes]:
     """The different keys of a block at all depths, found in its bytes before anything is parsed."""
-    known = seen or set(_KEY.findall(block[:FIRST_BYTES]))
+    known = seen or _all_keys(block[:FIRST_BYTES])
     # whether a few known keys are all that it has: counting them is much faster than finding each
     if len(known) <= FEW_KEYS and sum(block.count(key + b":") for key in known) == block.count(b'":'):
         return known
-    return set(_KEY.findall(block))
+    return _all_keys(block)
+
+
+def _all_keys(block: bytes) -> set[bytes]:
+    return {found[1] for found in _TEXT.finditer(block) if found[2] is not None}
 
 
 def _recoded(raw: Any, encoding: str) -> Any:
@@ -125,20 +133,17 @@ def _parsed(source: Source, block: bytes, line: int, as_text: Collection[str]) -
 
 
 def _check_depth(source: Source, block: bytes, line: int) -> None:
-    """Raise if objects or lists of a block are inside each other without end."""
-    opened = block.count(b"{") + block.count(b"[")
-    if opened <= block.count(b"\n") + DEEPEST:  # hardly more than one for each line
+    """Raise if objects or lists of a block are inside each other without end, over one line or many."""
+    plain = b"".join(block.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')[::2])  # what is not in a text
+    steps = _STEPS[np.frombuffer(plain.translate(None, _NO_BRACKETS), np.uint8)]
+    if np.cumsum(steps, dtype=np.int64).max(initial=0) <= DEEPEST:
         return
-    for i, text in enumerate(block.split(b"\n"), start=line):
-        if text.count(b"{") + text.count(b"[") <= DEEPEST:
-            continue
-        signs = np.frombuffer(_TEXT.sub(b"", text), np.uint8)
-        steps = np.isin(signs, list(b"{[")).astype(np.int8) - np.isin(signs, list(b"}]"))
-        if np.cumsum(steps, dtype=np.int64).max(initial=0) > DEEPEST:
-            raise DataError(
-                f"{source.label}, line {i}: more than {DEEPEST} objects or lists inside each other. Give every value a "
-                "column of its own."
-            )
+    depth = np.cumsum(_STEPS[np.frombuffer(plain, np.uint8)], dtype=np.int64)
+    number = line + plain.count(b"\n", 0, int(np.argmax(depth > DEEPEST)))
+    raise DataError(
+        f"{source.label}, line {number}: more than {DEEPEST} objects or lists inside each other. Give every value a "
+        "column of its own."
+    )
 
 
 def _mixed(name: str, values: list[Any], as_text: bool) -> pa.Array:

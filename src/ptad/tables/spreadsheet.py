@@ -11,8 +11,11 @@ import json
 import logging
 import re
 import zipfile
+import zlib
+from functools import cache
+from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+from xml.parsers.expat import ExpatError, ParserCreate
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +24,7 @@ from ptad.errors import DataError, Message, MissingExtraError, Option
 from ptad.tables.conversion import arrow_of_objects
 from ptad.tables.delimited import NULL_WORDS
 from ptad.tables.places import SHEET
-from ptad.tables.sources import DAMAGE, LONGEST_LINE, Source, check_names, endless_line
+from ptad.tables.sources import DAMAGE, Source, check_names
 
 logger = logging.getLogger("ptad")
 
@@ -31,9 +34,7 @@ _NOTHING = {*NULL_WORDS, "#N/A", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!"
 _SHOWN = 10
 _EXACT = 2.0**53
 SPARSE_CELLS, FEW_FILLED = 1 << 22, 64  # a grid that is larger must have at least one filled cell among so many
-_CELL = re.compile(rb"""<(?:\w+:)?(?:row|c)\b[^<>]*?\br=["']([A-Z]*)(\d+)["']""")
-_MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
-_RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_PLACE = re.compile(r"([A-Za-z]+)([0-9]+)")
 
 
 def read_sheet(source: Source) -> pa.Table:
@@ -47,15 +48,14 @@ def read_sheet(source: Source) -> pa.Table:
         raise MissingExtraError("python-calamine", "excel", f"The workbook {source.label}") from error
     try:
         with source.open_random() as path, python_calamine.CalamineWorkbook.from_path(str(path)) as book:
-            name = _chosen(source, book.sheet_names)
-            _check_extent(source, path, name)
-            sheet = book.get_sheet_by_name(name)
+            _check_extent(source, path)
+            sheet = book.get_sheet_by_name(_chosen(source, book.sheet_names))
             rows: Rows = sheet.to_python(skip_empty_area=True)
             first, left = sheet.start or (0, 0)
             merged = sheet.merged_cell_ranges or []
     except python_calamine.PasswordError as error:
         raise DataError(f"{source.label} is protected by a password. Save a copy without one.") from error
-    except (python_calamine.CalamineError, ElementTree.ParseError, zipfile.BadZipFile, *DAMAGE) as error:
+    except (python_calamine.CalamineError, zipfile.BadZipFile, zlib.error, RuntimeError, *DAMAGE) as error:
         raise source.damaged(error) from error
     except BaseException as error:
         if type(error).__name__ == "PanicException":  # of the reader's own language; it is no Exception
@@ -77,53 +77,59 @@ def read_sheet(source: Source) -> pa.Table:
     return _table(where, rows, first, left)
 
 
-def _check_extent(source: Source, path: Any, name: str) -> None:
-    """Raise if a few cells lie so far apart that the grid between them would fill the memory.
+def _check_extent(source: Source, path: Path) -> None:
+    """Raise if a few cells of an .xlsx lie so far apart that the grid between them would fill the memory.
 
-    The reader makes the whole grid. Only .xlsx can be this large; what it says about its own size may be wrong.
+    The reader makes the whole grid of a sheet. What a sheet says about its own size may be wrong, and which part of the
+    file is which sheet may be said in many ways: all parts that are XML are looked at.
     """
     if not zipfile.is_zipfile(path):
         return
     with zipfile.ZipFile(path) as parts:
-        if (part := _part_of(parts, name)) is None:
-            return
-        cells, rows, columns, rest = 0, 1, 1, b""
-        with parts.open(part) as stream:
-            while block := stream.read(1 << 20):
-                *_, rest = (text := rest + block).rpartition(b"<")
-                found = _CELL.findall(text, 0, len(text) - len(rest))
-                cells += sum(letters != b"" for letters, _ in found)  # the others are rows
-                rows = max(rows, *(int(row[:10]) for _, row in found), 0)
-                columns = max(columns, *(_number(letters) for letters in {letters for letters, _ in found}), 0)
-                rest = b"<" + rest
-                if len(rest) > LONGEST_LINE:
-                    raise endless_line(source.label, "a cell")
-    if rows * columns > max(SPARSE_CELLS, FEW_FILLED * cells):
-        raise DataError(
-            f"{source.label}, sheet {name!r}: its last cell is {_reference(rows - 1, columns - 1)}, and of the "
-            f"{rows * columns:,} cells up to there only {cells:,} are filled. Delete the rows and columns that lie far "
-            "from the others."
-        )
+        for part in parts.namelist():
+            found = _Extent()
+            with parts.open(part) as stream:
+                try:
+                    found.parser.ParseFile(stream)
+                except ExpatError as error:
+                    if found.filled or part.lower().endswith(".xml"):  # another reader may go on where this one stops
+                        raise source.damaged(ValueError(f"its part {part!r} is not XML")) from error
+            if found.rows * found.columns > max(SPARSE_CELLS, FEW_FILLED * found.filled):
+                raise DataError(
+                    f"{source.label}: the last cell of a sheet is {_reference(found.rows - 1, found.columns - 1)}, and "
+                    f"of the {found.rows * found.columns:,} cells up to there only {found.filled:,} are filled. Delete "
+                    "what lies far from the other cells."
+                )
 
 
-def _part_of(parts: zipfile.ZipFile, name: str) -> str | None:
-    """The file inside an .xlsx that holds a sheet; None if there is none, as in other formats."""
-    listed = ("xl/workbook.xml", "xl/_rels/workbook.xml.rels")
-    if not set(listed) <= set(parts.namelist()) or max(parts.getinfo(n).file_size for n in listed) > LONGEST_LINE:
-        return None
-    sheets, links = (ElementTree.fromstring(parts.read(file)) for file in listed)
-    shown = ((sheet.get("name"), sheet.get(f"{_RELATION}id")) for sheet in sheets.iter(f"{_MAIN}sheet"))
-    wanted = next((link for title, link in shown if title == name), None)
-    target = next((link.get("Target", "") for link in links if link.get("Id") == wanted), "")
-    part = target.removeprefix("/") if target.startswith("/") else f"xl/{target}"
-    return part if part in parts.namelist() else None
+class _Extent:
+    """How far the filled cells of a sheet reach; a row or a cell that does not say its place follows the one before."""
+
+    def __init__(self) -> None:
+        self.rows = self.columns = self.filled = self._row = self._column = 0
+        self.parser = ParserCreate()
+        self.parser.StartElementHandler = self._start
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        tag = name.rpartition(":")[2]
+        if tag == "c":
+            self._column += 1
+            if (found := _PLACE.fullmatch(attributes.get("r", ""))) is not None:
+                self._row, self._column = int(found[2][:10]), _number(found[1])
+        elif tag in ("v", "is", "f"):
+            self.filled += 1
+            self.rows, self.columns = max(self.rows, self._row), max(self.columns, self._column)
+        elif tag == "row":
+            place = attributes.get("r", "")
+            self._row, self._column = int(place[:10]) if place.isdecimal() else self._row + 1, 0
 
 
-def _number(letters: bytes) -> int:
-    """The number of a column, counted from 1; 0 without letters."""
+@cache
+def _number(letters: str) -> int:
+    """The number of a column, counted from 1."""
     number = 0
-    for letter in letters[:8]:
-        number = 26 * number + letter - 64
+    for letter in letters[:8].upper():
+        number = 26 * number + ord(letter) - 64
     return number
 
 
