@@ -153,3 +153,14 @@ def test_wrong_signs_are_refused(signs, message):
         fit_schema(pa.table({"a": [1, 2]}), **signs)
     with pytest.raises(SettingError, match=message):
         PTAD(**signs).fit(np.eye(5))
+
+
+def test_a_column_with_many_words_among_numbers_with_a_comma():
+    cells = [f"{i},25" for i in range(90)] + ["k.A."] * 10
+    table = pa.table({"b": cells, "c": [i / 4 for i in range(100)]})
+    (note,) = fit_schema(table).notes
+    assert "10 % of its values ('k.A.') are not numbers" in note.text and "types={'b': 'numeric'}" in str(note.message)
+    for more in ({}, {"decimal": ","}):
+        with pytest.warns(UserWarning, match="10 cells cannot be read"):
+            encoded = fit_schema(table, types={"b": "numeric"}, **more).encode(table)
+        assert encoded[:3, 0].tolist() == [0.25, 1.25, 2.25] and np.isnan(encoded[90:, 0]).all()

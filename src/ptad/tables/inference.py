@@ -13,7 +13,15 @@ from ptad.tables.date_format import COMPACT, DateFormats, are_days, check_format
 from ptad.tables.datetime_column import whole_text
 from ptad.tables.names import listed
 from ptad.tables.notes import Note
-from ptad.tables.number_format import MOST_BAD, PLAIN, NumberFormat, NumberSigns, NumberTally, decide_signs
+from ptad.tables.number_format import (
+    MOST_BAD,
+    PLAIN,
+    NumberFormat,
+    NumberSigns,
+    NumberTally,
+    best_format,
+    decide_signs,
+)
 from ptad.tables.values import CODE_TEXT, decoded, is_text, looks_like, without_missing
 
 
@@ -103,7 +111,11 @@ def _chosen(name: str, array: pa.Array, given: str, signs: NumberSigns, notes: l
             if found is not None:
                 notes += _date_notes(name, found)
                 return Reading(type_, found.formats)
-    return Reading(type_, numbers=_number_format(name, array, signs) if type_ == "numeric" else PLAIN)
+    numbers = _number_format(name, array, signs) if type_ == "numeric" else PLAIN
+    if type_ == "numeric" and is_text((values := decoded(array)).type) and name not in signs.columns:
+        text = pc.utf8_trim_whitespace(values.drop_null())  # too few numbers to be found without the user's word
+        numbers = best_format(text) if len(text) and numbers.fits(text).mean() < 1.0 - MOST_BAD else numbers
+    return Reading(type_, numbers=numbers)
 
 
 def _of_values(name: str, array: pa.Array, type_: str, signs: NumberSigns, notes: list[Note]) -> Reading:

@@ -13,7 +13,7 @@ from ptad.errors import Message, Option
 from ptad.layout import Listed, Record, Text, Truth
 from ptad.tables.bad_cells import shown_value
 from ptad.tables.column_types import Reading, are_all_different, are_amounts
-from ptad.tables.number_format import MOST_BAD, PLAIN
+from ptad.tables.number_format import MOST_BAD, best_format
 from ptad.tables.values import CODE_TEXT, decoded, is_text
 
 _EXAMPLES = 3
@@ -101,7 +101,7 @@ def _doubt_of_text(name: str, array: pa.Array) -> Note | None:
     text = pc.utf8_trim_whitespace(array)
     if pc.any(pc.match_substring_regex(text, CODE_TEXT)).as_py():
         return None
-    fits = PLAIN.fits(text)
+    fits = best_format(text).fits(text)
     share = 1.0 - float(np.mean(fits))
     if not MOST_BAD < share < 0.5:
         return None

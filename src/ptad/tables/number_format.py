@@ -95,6 +95,11 @@ _NUMBER_FORMATS = tuple(
 )
 
 
+def best_format(text: pa.Array) -> NumberFormat:
+    """The format that most of these values fit; as in programs where others fit no more of them."""
+    return max(_NUMBER_FORMATS, key=lambda form: float(form.fits(text).mean()))
+
+
 def check_signs(decimal: str | None, thousands: str | None) -> None:
     """Raise if the signs that a user chose are none, or the same."""
     for name, given, known in (("decimal", decimal, DECIMALS), ("thousands", thousands, THOUSANDS)):
