@@ -138,6 +138,18 @@ def test_wrong_labels(ptad, model, table, args, message):
     assert result.exit_code == 2 and message in result.stderr and result.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_percentages_are_whole_at_any_width(capsys, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    said = {"column": "a rather long name of a column", "reason": "unusual combination with another long name"}
+    cells = {"observed": "a value that is much longer than the others", "expected": "another one of some length"}
+    entry = {"row": 123456, "score": 215.7, "p_value": 0.00251, "anomaly": True}
+    print_top_rows([entry | {"columns": [said | cells | {"percentage": 100.0}, said | cells | {"percentage": 84.0}]}])
+    lines = capsys.readouterr().out.splitlines()
+    ends = {line.split()[-1] for line in lines if line.split()[-1] in ("%", "100", "84")}
+    assert ends == {"%", "100", "84"} and max(map(len, lines)) <= width
+
+
 def test_info(ptad, model):
     found = json.loads(ptad("info", model, "--json").stdout)
     assert [c["name"] for c in found["columns"]] == ["a", "b", "count", "colour"]

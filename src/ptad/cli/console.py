@@ -148,27 +148,44 @@ def print_top_rows(entries: list[dict[str, Any]], places: Places | None = None) 
     from rich.table import Table
     from rich.text import Text
 
+    console = Console(highlight=False)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     labelled = any("label" in entry for entry in entries)
-    for name in ("row", *(("truth",) if labelled else ()), "score", "p-value"):
+    numbers = ("row", *(("truth",) if labelled else ()), "score", "p-value")
+    heads = [_head(entry, labelled, places) for entry in entries]
+    taken = sum(max(len(name), *(len(head[i]) for head in heads), 0) + 2 for i, name in enumerate(numbers))
+    for name in numbers:
         table.add_column(name, justify="left" if name == "truth" else "right", no_wrap=True)
-    for name in ("column", "reason", "observed", "expected"):
-        # a narrow terminal breaks names before it breaks reasons
-        table.add_column(name, min_width=len("unusual value") if name == "reason" else None, max_width=32)
-    table.add_column("%", justify="right", no_wrap=True, min_width=len("100"))  # a narrow terminal must not cut digits
-    for entry in entries:
+    cells = [[_said(said) for said in entry["columns"]] for entry in entries]
+    room = console.width - taken - len("100") - 4 * 2
+    names = ("column", "reason", "observed", "expected")
+    wanted = {n: max(len(n), *(len(line[i]) for lines in cells for line in lines), 0) for i, n in enumerate(names)}
+    for name, width in _fitted(wanted, room).items():
+        table.add_column(name, max_width=width)
+    table.add_column("%", justify="right", no_wrap=True)
+    for entry, head, lines in zip(entries, heads, cells, strict=True):
         if table.row_count:
             table.add_row()
-        head = _head(entry, labelled, places)
-        for said in entry["columns"]:
-            # nothing is ever expected to be missing: None is a text that never occurred in training
-            expected = "a new value" if said["expected"] is None else safe(said["expected"])
+        for said, line in zip(entry["columns"], lines, strict=True):
             # names and reasons may take a second line; values of any length may not
-            cells = [Text(safe(said["column"])), Text(safe(said["reason"] or ""))]
-            cells += [Text(text, no_wrap=True, overflow="ellipsis") for text in (safe(said["observed"]), expected)]
-            table.add_row(*head, *cells, Text(f"{said['percentage']:.0f}"))
+            values = [Text(text, no_wrap=True, overflow="ellipsis") for text in line[2:]]
+            table.add_row(*head, *map(Text, line[:2]), *values, Text(f"{said['percentage']:.0f}"))
             head = [Text("")] * len(head)
-    Console(highlight=False).print(table)
+    console.print(table)
+
+
+def _said(said: dict[str, Any]) -> list[str]:
+    # nothing is ever expected to be missing: None is a text that never occurred in training
+    expected = "a new value" if said["expected"] is None else safe(said["expected"])
+    return [safe(said["column"]), safe(said["reason"] or ""), safe(said["observed"]), expected]
+
+
+def _fitted(wanted: dict[str, int], room: int) -> dict[str, int]:
+    """The widths of columns on a terminal: the widest gives way first, and numbers beside them stay whole."""
+    widths = {name: min(width, 32) for name, width in wanted.items()}
+    while sum(widths.values()) > max(room, 8 * len(widths)):
+        widths[max(widths, key=lambda name: widths[name])] -= 1
+    return widths
 
 
 def _head(entry: dict[str, Any], labelled: bool, places: Places | None) -> list[Any]:
