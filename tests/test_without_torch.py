@@ -54,6 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     b = pa.array(2 * a + rng.normal(size=400) * 0.1, mask=np.arange(400) % 9 == 0)
     table = pa.table({"a": a, "b": b, "colour": colour, "day": np.arange(400).astype("datetime64[D]")})
     write_table(table, path / "normal.csv")
+    write_table(table.set_column(0, "a", pa.array(a + 0.01)), path / "later.csv")
     odd = np.arange(400) % 10 == 0
     labelled = table.set_column(0, "a", pa.array(np.where(odd, a + 20.0, a)))
     write_table(labelled.append_column("bad", pa.array(odd)), path / "labelled.csv")
@@ -90,8 +91,8 @@ print(ptad('score', 'model', 'labelled.csv', '--out', 'scored.csv', '--explain',
 print(ptad('explain', 'model', 'labelled.csv', '--top', 2))
 print(ptad('evaluate', 'model', 'labelled.csv', '--label', 'bad'))
 print(ptad('info', 'model'))
-print(ptad('update', 'model', 'normal.csv', '--out', 'updated'))
-print(ptad('recalibrate', 'model', 'normal.csv', '--out', 'recalibrated'))
+print(ptad('update', 'model', 'later.csv', '--out', 'updated'))
+print(ptad('recalibrate', 'model', 'later.csv', '--out', 'recalibrated'))
 print(ptad('demo'))
 """,
     )
