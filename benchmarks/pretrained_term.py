@@ -28,7 +28,7 @@ import numpy as np
 
 from ptad.config import PRESETS, Config
 from ptad.detector import Detector
-from ptad.files import NewFile, write_whole
+from ptad.files import NewFile, write_atomic
 from ptad.reference import Batch, Reference, ReferenceSettings
 from ptad.tables.features import Features
 from ptad.terms import pretrained
@@ -196,7 +196,7 @@ def train_fold(task: tuple[str, int]) -> str:
         _, layer, kind = name.split(".")
         array = value.cpu().numpy()
         arrays[f"{layer.replace('_', '.')}.{kind}"] = np.ascontiguousarray(array.T if kind == "weight" else array)
-    write_whole(weights_file(out, fold), save(arrays, about))
+    write_atomic(weights_file(out, fold), save(arrays, about))
     return f"fold {fold}: loss {loss.item():.3f}, {len(copies)} copies"
 
 
@@ -246,7 +246,7 @@ def describe(folder: Path, out: Path, each=map) -> None:
     paths = sorted(path for path in folder.glob("*.npz") if path.stem in folds)
     print(len(list(each(describe_table, [(str(path), str(out)) for path in paths]))), "tables", flush=True)
     about = {"folds": {path.stem: folds[path.stem] for path in paths}, "sha256": digests(paths, folds)}
-    write_whole(out / "tables.json", json.dumps(about).encode())
+    write_atomic(out / "tables.json", json.dumps(about).encode())
 
 
 def train(out: Path, each=map) -> None:
@@ -260,7 +260,7 @@ def evaluate(folder: Path, out: Path, each=map) -> None:
     folds = json.loads((out / "tables.json").read_text())["folds"]
     paths = sorted(folder.glob("*.npz"))
     found = dict(each(evaluate_table, [(str(path), str(out), folds.get(path.stem, -1)) for path in paths]))
-    write_whole(out / "evaluated.json", json.dumps(found).encode())
+    write_atomic(out / "evaluated.json", json.dumps(found).encode())
     for group in sorted({name.split("_")[0] for name in found}):
         rows = np.array([values for name, values in found.items() if name.startswith(group)])
         gain = rows[:, 2:4] - rows[:, :2]

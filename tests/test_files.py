@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ptad.errors import BusyError, DataError
-from ptad.files import NotPlainError, OutputLock, exchange, open_plain, unwritable, write_whole
+from ptad.files import NotRegularFileError, OutputLock, exchange, open_regular, write_atomic, write_error
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
@@ -77,20 +77,20 @@ def test_many_writers_take_turns_and_never_two_at_once(tmp_path: Path) -> None:
 
 def test_only_plain_files_are_opened(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    os.close(open_plain(tmp_path / "file"))
+    open_regular(tmp_path / "file").close()
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(tmp_path / "file")
     (tmp_path / "folder").mkdir()
     for name in ("pipe", "link", "folder"):
-        with pytest.raises(NotPlainError):
-            open_plain(tmp_path / name)
-    with pytest.raises(NotPlainError):
-        open_plain("/dev/zero")
+        with pytest.raises(NotRegularFileError):
+            open_regular(tmp_path / name)
+    with pytest.raises(NotRegularFileError):
+        open_regular("/dev/zero")
 
 
 def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "o.html"
-    write_whole(out, b"old")
+    write_atomic(out, b"old")
     for name in ("fsync", "replace"):
 
         def fail(*_: object, **__: object) -> None:
@@ -99,7 +99,7 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.M
         with monkeypatch.context() as patch:
             patch.setattr(os if name == "fsync" else Path, name, fail)
             with pytest.raises(OSError):
-                write_whole(out, b"new")
+                write_atomic(out, b"new")
         assert out.read_bytes() == b"old" and list(tmp_path.iterdir()) == [out]
 
 
@@ -116,8 +116,10 @@ def test_two_folders_change_places(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written_is_said_in_words() -> None:
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    assert str(unwritable("o.csv", full, DataError)).startswith("o.csv cannot be written: no space left on the device.")
-    assert str(unwritable("-", full, DataError)).startswith("standard output cannot be written: no space")
+    assert str(write_error("o.csv", full, DataError)).startswith(
+        "o.csv cannot be written: no space left on the device."
+    )
+    assert str(write_error("-", full, DataError)).startswith("standard output cannot be written: no space")
     assert "Permission denied" in str(
-        unwritable("o.csv", PermissionError(errno.EACCES, "Permission denied"), DataError)
+        write_error("o.csv", PermissionError(errno.EACCES, "Permission denied"), DataError)
     )

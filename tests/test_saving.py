@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import ptad.folders
 from ptad import PTAD, BundleError
-from ptad.folders import left_overs
+from ptad.folders import staging_folders
 from ptad.model import Model
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -114,7 +114,7 @@ def test_a_first_save_that_is_killed_leaves_nothing_that_looks_like_a_model(
         else:
             with pytest.raises(BundleError, match="There is no model folder"):
                 Model.load(target)
-        assert not left_overs(target)
+        assert not staging_folders(target)
 
 
 def test_the_next_save_clears_up(models: tuple[PTAD, PTAD], target: Path) -> None:

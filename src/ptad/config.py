@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from ptad.calibration import CalibrationSettings
 from ptad.errors import BundleError, SettingError
-from ptad.layout import Anything, Mapped, Record, damaged, shown
+from ptad.layout import Anything, MappingOf, Record, damaged, printable
 from ptad.paper.settings import NetworkSettings
 from ptad.reference import ReferenceSettings
 from ptad.settings import Settings
@@ -26,7 +26,7 @@ from ptad.terms.tail_probability import TailProbabilitySettings
 from ptad.terms.unmatched_columns import UnmatchedColumnsSettings
 from ptad.terms.unseen_category import UnseenCategorySettings
 
-_GROUP = Mapped(Anything())  # every group of settings checks its own
+_GROUP = MappingOf(Anything())  # every group of settings checks its own
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Config:
             The same settings.
         """
         known = {type(term).title(): type(term) for preset in PRESETS.values() for term in preset.terms}
-        groups = {"terms": Mapped(_GROUP), "reference": _GROUP, "calibration": _GROUP}
+        groups = {"terms": MappingOf(_GROUP), "reference": _GROUP, "calibration": _GROUP}
         Record(groups).check(content, "its manifest.config")
         if not content["terms"]:
             raise damaged("its manifest.config.terms", "at least one term")
@@ -131,7 +131,7 @@ class Config:
             reference = ReferenceSettings(**content["reference"])
             return cls(terms, reference, CalibrationSettings(**content["calibration"]))
         except (KeyError, TypeError, SettingError) as error:
-            reason = shown(str(error).rstrip("."))
+            reason = printable(str(error).rstrip("."))
             raise BundleError(f"The settings of the model are damaged: {reason}. Fit again.") from error
 
 

@@ -1,4 +1,4 @@
-"""What a person is told when something goes wrong: what ptad raises on purpose, and the form of its messages.
+"""The exceptions of ptad and their messages.
 
 ::
 
@@ -9,12 +9,11 @@
     │   ├── BundleError             a model folder that is damaged, foreign or too new
     │   ├── BusyError               another process is writing the same output
     │   └── MissingExtraError       an optional package is not installed (also an ImportError)
-    └── TrainingError (RuntimeError) the data are fine, yet training came to nothing
+    └── TrainingError (RuntimeError) training failed on valid data
 
-Every message names the culprit and the remedy. The library knows neither a terminal nor a request: it names an option
-by its Python name, and whoever shows the message spells it for the reader: an argument in Python, an option on the
-command line, a member of a request. The command line maps ``UserError`` to exit code 2, everything else to 1; the
-service maps it to HTTP 400.
+Every message says what is wrong, where, and what to do. It holds options by their Python names; the interface that
+shows it spells them for its reader: an argument in Python, an option on the command line, a member of a request. The
+command line maps ``UserError`` to exit code 2, everything else to 1; the service maps it to HTTP 400.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ _LISTS = ("drop", "missing", "normal", "only")  # parameters that take several v
 
 @dataclass(frozen=True)
 class Option:
-    """A parameter, perhaps with a value that would help."""
+    """A parameter that a remedy names, perhaps with a value."""
 
-    name: str  # as Python has it: false_alarm_rate, types
+    name: str  # in Python: false_alarm_rate, types
     value: Value | None = None  # a tuple is one entry of a mapping: a column and its type, a setting and its value
 
 
 Spelling = Callable[[Option], str | None]
-"""How a reader writes an option; None for one that this reader does not have."""
+"""How an interface writes an option; None for one that it does not have."""
 
 
 def in_python(option: Option) -> str:
-    """Return an option as an argument of Python."""
+    """Return an option as a keyword argument of Python."""
     if option.value is None:
         return f"{option.name}="
     if isinstance(option.value, tuple):
@@ -53,19 +52,19 @@ def in_python(option: Option) -> str:
 
 @dataclass(frozen=True)
 class Message:
-    """What is wrong or worth knowing, and what to do about it: whole sentences."""
+    """What is wrong or worth knowing, and what to do about it, in whole sentences."""
 
-    problem: str  # what was found and where
+    problem: str  # what is wrong and where
     remedy: str = ""  # what to do, with ``{}`` for every option
-    options: tuple[Option, ...] = ()  # what the remedy names
-    otherwise: str = ""  # the remedy for readers who do not have all of these options
+    options: tuple[Option, ...] = ()  # those of the remedy
+    otherwise: str = ""  # the remedy for interfaces that do not have all of these options
 
     def phrase(self, spelling: Spelling = in_python) -> str:
-        """Return the text for a reader."""
+        """Return the whole text, with options as an interface spells them."""
         return " ".join(filter(None, (self.problem, self.advice(spelling))))
 
     def advice(self, spelling: Spelling = in_python) -> str:
-        """Return the remedy alone for a reader."""
+        """Return the remedy alone."""
         spelled = [text for text in map(spelling, self.options) if text is not None]
         return self.remedy.format(*spelled) if len(spelled) == len(self.options) else self.otherwise
 
@@ -73,15 +72,15 @@ class Message:
         return self.phrase()
 
     def to_json(self) -> list[Any]:
-        """Return plain JSON types, to be sent to another process."""
+        """Return plain JSON types, to send to another process."""
         return [self.problem, self.remedy, [[o.name, o.value] for o in self.options], self.otherwise]
 
     @classmethod
     def from_json(cls, content: list[Any]) -> Self:
-        """Read back what :meth:`to_json` wrote."""
-        problem, remedy, named, otherwise = content
-        options = tuple(Option(name, tuple(value) if isinstance(value, list) else value) for name, value in named)
-        return cls(problem, remedy, options, otherwise)
+        """Read back what :meth:`to_json` returned."""
+        problem, remedy, options, otherwise = content
+        restored = (Option(name, tuple(value) if isinstance(value, list) else value) for name, value in options)
+        return cls(problem, remedy, tuple(restored), otherwise)
 
 
 class PtadError(Exception):
@@ -94,9 +93,9 @@ class PtadError(Exception):
     remedy : str
         What to do, if the problem does not say so itself; ``{}`` stands for every option.
     options : tuple of Option
-        What the remedy names.
+        Those of the remedy.
     otherwise : str
-        The remedy for readers who do not have all of these options.
+        The remedy for interfaces that do not have all of these options.
     """
 
     def __init__(self, problem: str, remedy: str = "", options: tuple[Option, ...] = (), otherwise: str = "") -> None:
@@ -146,4 +145,4 @@ class MissingExtraError(UserError, ImportError):
 
 
 class TrainingError(PtadError, RuntimeError):
-    """Training ended without a usable model."""
+    """Training ended without a usable model, although the data are valid."""

@@ -21,7 +21,7 @@ from ptad.errors import DataError
 from ptad.model import Model, save_model
 from ptad.progress import rows_reported, shown_progress
 from ptad.sklearn_detector import READING, SAVED, SklearnDetector, check_parameters
-from ptad.storage import plain
+from ptad.storage import to_plain_types
 from ptad.tables import BadCells, fit_schema
 
 logger = logging.getLogger("ptad")
@@ -256,7 +256,7 @@ class PTAD(SklearnDetector):
             self.schema_,
             self.detector_,
             None if self.detector_.calibration is None else self.false_alarm_rate_,
-            parameters={name: plain(getattr(self, name)) for name in SAVED},
+            parameters={name: to_plain_types(getattr(self, name)) for name in SAVED},
             n_features_in=self.n_features_in_,
             feature_names_in=None if names is None else [str(name) for name in names],
             history=self.history_,

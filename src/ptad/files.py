@@ -1,7 +1,7 @@
-"""Files that others may write, read or want at the same time: whole or not there, plain, and one writer each.
+"""Files shared between processes: replaced atomically, opened only if regular, written by one process at a time.
 
-A reader finds the old file or the new one. A writer that is killed leaves nothing that looks like a result, and no
-lock: the locks are those of the operating system, which end with the process.
+A reader finds the old file or the new one. A writer that is killed leaves neither a partial result nor a lock: locks
+are those of the operating system, which end with the process.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 from ptad.errors import BusyError, UserError
 
@@ -31,48 +31,39 @@ _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)  # some
 _RENAME_EXCHANGE, _AT_FDCWD = 2, -100
 
 
-class NotPlainError(OSError):
+class NotRegularFileError(OSError):
     """A path is a link, a pipe, a device or a folder where a file should be."""
 
 
-def open_plain(path: str | os.PathLike[str], folder: int | None = None) -> int:
-    """Open a file for reading and return its handle; nothing else than a plain file is opened.
+def open_regular(path: str | os.PathLike[str], folder: int | None = None) -> BinaryIO:
+    """Open a regular file for reading; raise :class:`NotRegularFileError` for anything else.
 
-    A pipe would never end, nor would some devices, and a link leads anywhere: neither is waited for or followed. The
-    path is relative to ``folder``, the handle of an open one, which stays the same when another takes its name.
+    Links are not followed, and pipes and devices, some of which never end, are not waited for. The path is relative to
+    the open folder with the descriptor ``folder``: it stays the same folder when another one takes its name.
     """
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        handle = os.open(path, flags, dir_fd=folder)
+        file = open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags, dir_fd=folder))  # noqa: SIM115
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
-            raise NotPlainError(error.errno, "it is not a plain file") from error
+            raise NotRegularFileError(error.errno, "it is not a regular file") from error
         raise
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise NotPlainError(errno.EINVAL, "it is not a plain file")
-    return handle
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise NotRegularFileError(errno.EINVAL, "it is not a regular file")
+    return file
 
 
-def read_exactly(handle: int, n_bytes: int) -> bytes:
-    """Return that many bytes, or fewer if the file has come to its end."""
-    parts = []
-    while n_bytes and (part := os.read(handle, min(n_bytes, 2**28))):
-        parts.append(part)
-        n_bytes -= len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def write_synced(path: Path, blob: bytes) -> None:
-    """Write a file and see that its bytes are on the disk."""
+def write_synced(path: Path, content: bytes) -> None:
+    """Write a file and flush it to the disk."""
     with path.open("wb") as file:
-        file.write(blob)
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
 
 
 class NewFile:
-    """A file that is written to ``temporary`` and takes its name in one step, once its bytes are on the disk.
+    """A file that is written as ``temporary`` and renamed atomically once its bytes are on the disk.
 
     Killed at any moment, the old file or the new one is there; an exception in the ``with`` block keeps the old one.
     """
@@ -81,14 +72,14 @@ class NewFile:
         self.path, self.temporary = path, path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
 
     def finish(self) -> None:
-        """Give the file its name."""
+        """Flush the file to the disk and rename it."""
         with self.temporary.open("r+b") as file:
             os.fsync(file.fileno())
         self.temporary.replace(self.path)
         sync_folder(self.path.parent)
 
     def discard(self) -> None:
-        """Remove what was not finished."""
+        """Remove the temporary file."""
         with suppress(OSError):
             self.temporary.unlink(missing_ok=True)
 
@@ -103,19 +94,19 @@ class NewFile:
             self.discard()
 
 
-def write_whole(path: Path, blob: bytes) -> None:
-    """Put a file under its name in one step."""
+def write_atomic(path: Path, content: bytes) -> None:
+    """Write or replace a file atomically."""
     with NewFile(path) as temporary:
-        temporary.write_bytes(blob)
+        temporary.write_bytes(content)
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Replace a JSON file; a reader finds the old one or the new one, also after a crash."""
-    write_whole(path, json.dumps(content, allow_nan=False).encode())
+    """Write or replace a JSON file atomically."""
+    write_atomic(path, json.dumps(content, allow_nan=False).encode())
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file, or None if there is none that can be read."""
+    """Return the content of a JSON file, or None if it is absent or cannot be read."""
     try:
         return json.loads(path.read_bytes())
     except (OSError, ValueError):
@@ -123,7 +114,7 @@ def read_json(path: Path) -> Any:
 
 
 def sync_folder(folder: Path) -> None:
-    """Put a rename on the disk; where folders cannot be opened (Windows) renames are durable by themselves."""
+    """Flush renames in a folder to the disk; where folders cannot be opened (Windows), renames are durable anyway."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -133,43 +124,43 @@ def sync_folder(folder: Path) -> None:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether something could not be written for want of space; Arrow hands on an error of the system as text."""
+    """Whether an error means that the disk is full; Arrow passes errors of the system on as text."""
     return getattr(error, "errno", None) in _NO_SPACE or any(os.strerror(n) in str(error) for n in _NO_SPACE)
 
 
-def unwritable(path: str | os.PathLike[str], error: BaseException, kind: type[UserError]) -> UserError:
-    """Return the error for something that cannot be written, with the reason in words."""
-    text = getattr(error, "strerror", None) or str(error)
+def write_error(path: str | os.PathLike[str], error: BaseException, kind: type[UserError]) -> UserError:
+    """Return the user error, of the class ``kind``, for an output that cannot be written."""
     name = "standard output" if str(path) == "-" else str(path)
+    reason = getattr(error, "strerror", None) or str(error)
+    remedy = "Check the folder, its permissions and the free space"
+    folder = Path(getattr(error, "filename", None) or ".").parent
     if is_full(error):
-        return kind(
-            f"{name} cannot be written: no space left on the device. Free some space or name another place; what was "
-            "there before is unchanged."
-        )
-    wanted = getattr(error, "filename", None)
-    if isinstance(error, FileNotFoundError) and wanted is not None and not Path(wanted).parent.exists():
-        return kind(
-            f"{name} cannot be written: there is no folder {Path(wanted).parent}. Make it, or name another place."
-        )
-    if not isinstance(error, OSError):  # what is written does not suit the format
-        return kind(f"{name} cannot be written: {text[:300]}. Choose another format, such as Parquet.")
-    return kind(f"{name} cannot be written: {text}. Check the folder, its permissions and the free space.")
+        reason = "no space left on the device"
+        remedy = "Free some space or name another place; what was there before is unchanged"
+    elif isinstance(error, FileNotFoundError) and not folder.exists():
+        reason, remedy = f"there is no folder {folder}", "Make it, or name another place"
+    elif not isinstance(error, OSError):  # Arrow: the values do not suit the format
+        reason, remedy = reason[:300], "Choose another format, such as Parquet"
+    return kind(f"{name} cannot be written: {reason}. {remedy}.")
 
 
 @contextmanager
-def refused(path: str | os.PathLike[str], kind: type[UserError]) -> Iterator[None]:
-    """Errors of the system inside are those of an output that cannot be written."""
+def write_errors(path: str | os.PathLike[str], kind: type[UserError]) -> Iterator[None]:
+    """Turn errors of the system into :func:`write_error`."""
     try:
         yield
     except OSError as error:
-        raise unwritable(path, error, kind) from error
+        raise write_error(path, error, kind) from error
 
 
-# one writer at a time -------------------------------------------------------------------------------------------------
+# Locks ----------------------------------------------------------------------------------------------------------------
 
 
 def lock(handle: int, *, wait: bool) -> bool | None:
-    """Lock an open file or folder for this process; return whether it is ours, None where there are no locks."""
+    """Lock an open file or folder for this process.
+
+    Returns whether the lock was taken; None where the system or the drive has no locks.
+    """
     if fcntl is None:
         return None
     try:
@@ -181,7 +172,7 @@ def lock(handle: int, *, wait: bool) -> bool | None:
 
 @contextmanager
 def locked_folder(folder: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Hold a folder for a moment, against others who do the same; yields False if another holds it."""
+    """Lock a folder against other processes that lock it; yield False if one of them has the lock."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:  # it may be written to but not listed, or be of a system that opens no folders
@@ -194,7 +185,7 @@ def locked_folder(folder: Path, *, wait: bool = True) -> Iterator[bool]:
 
 
 class OutputLock:
-    """One writer per output: a second one is refused at once, with the reason.
+    """The lock of an output: one writer at a time, a second one is refused at once.
 
     The lock is on the hidden file ``.OUT.lock`` and belongs to the process: after ``kill -9`` the file may stay, the
     lock does not.
@@ -214,22 +205,22 @@ class OutputLock:
                     f"'{out}' is being written by another run of ptad{who}. Wait until it has ended, or name another "
                     "output."
                 )
-            if self._is_at(handle):
+            if self._is_current(handle):
                 self._handle = handle
-            else:  # the writer before has just removed it: lock the file that has the name now
+            else:  # the previous writer has just removed it: lock the file that has the name now
                 os.close(handle)
         with suppress(OSError):  # on a full disk the number of the process is missing, the lock is not
             os.ftruncate(self._handle, 0)
             os.write(self._handle, str(os.getpid()).encode())
-        for left in _parts(out):  # of a writer that was killed
-            left.unlink(missing_ok=True)
+        for part in _partial_files(out):  # of a writer that was killed
+            part.unlink(missing_ok=True)
 
     def release(self) -> None:
-        """Let others write."""
+        """Release the lock and remove its file."""
         if self._handle is None:
             return
         with suppress(OSError):
-            if self._is_at(self._handle):
+            if self._is_current(self._handle):
                 self._path.unlink()
         os.close(self._handle)
         self._handle = None
@@ -244,31 +235,31 @@ class OutputLock:
     def __exit__(self, *_: object) -> None:
         self.release()
 
-    def _is_at(self, handle: int) -> bool:
-        """Whether the file that is open still has the name of the lock."""
+    def _is_current(self, handle: int) -> bool:
+        """Whether the open file is still the one at the path of the lock."""
         try:
             return os.path.samestat(os.fstat(handle), self._path.lstat())
         except FileNotFoundError:
             return False
 
 
-def _parts(out: Path) -> list[Path]:
-    """Return the files beside an output that :func:`write_whole` and others were writing to."""
+def _partial_files(out: Path) -> list[Path]:
+    """Return the temporary files of :class:`NewFile` beside an output."""
     pattern = re.compile(re.escape(f".{out.name}.") + r"[0-9a-f]{8}\.part")
     with suppress(OSError), os.scandir(out.parent) as entries:
         return [Path(entry.path) for entry in entries if pattern.fullmatch(entry.name)]
     return []
 
 
-# two folders change places --------------------------------------------------------------------------------------------
+# Atomic exchange of two paths -----------------------------------------------------------------------------------------
 
 
 def exchange(first: Path, second: Path) -> bool:
-    """Let two paths change places in one step; return False where the system or the drive cannot."""
+    """Exchange two paths atomically; return False where the system or the drive cannot."""
     call = _renameat2()
     if call is None:
         return False
-    sys.audit("os.rename", str(first), str(second), -1, -1)  # as for any rename: whoever watches files sees it
+    sys.audit("os.rename", str(first), str(second), -1, -1)  # audit hooks see it as any rename
     if call(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE) == 0:
         return True
     import ctypes
@@ -281,10 +272,10 @@ def exchange(first: Path, second: Path) -> bool:
 
 @cache
 def _renameat2() -> Any:
-    """Return the system's call, or None."""
+    """Return the system call ``renameat2``, or None."""
     if not sys.platform.startswith("linux"):
         return None
-    import ctypes  # here: the help of the command line does without it
+    import ctypes  # imported late: ``ptad --help`` does without it
 
     try:
         call = ctypes.CDLL(None, use_errno=True).renameat2

@@ -1,9 +1,8 @@
-"""A folder that is replaced as a whole: a reader finds the old one or the new one, whoever is killed and whenever.
+"""Atomic replacement of a folder: a reader finds the old one or the new one, whichever process is killed and when.
 
-The new folder is filled beside the old one, under the hidden name ``.NAME.<16 digits>.saving``, and changes places with
-it in one step. Where the system or the drive has no such step, the old one is put aside first, as ``.previous``. Who
-fills a folder has it locked: what is there unlocked was left by somebody who was killed, and is cleared up by the next
-one who saves or opens.
+The new folder is filled beside the old one, as ``.NAME.<16 digits>.saving``, and exchanged with it atomically. Where
+the system or the drive cannot exchange, the old folder is renamed to ``.previous`` first. The process that fills a
+folder locks it: an unlocked one was left by a process that was killed, and the next one that saves or opens removes it.
 """
 
 from __future__ import annotations
@@ -20,45 +19,45 @@ from ptad.files import exchange, lock, locked_folder, sync_folder
 
 
 @contextmanager
-def new_folder(target: Path, check: Callable[[], None]) -> Iterator[Path]:
-    """Yield an empty folder, which takes the name ``target`` when it has been filled; an older one is removed.
+def replaced_folder(target: Path, check: Callable[[], None]) -> Iterator[Path]:
+    """Yield an empty folder that replaces ``target`` at the end of the ``with`` block.
 
-    ``check`` raises if what is at the target now must not be replaced. Of several who save at the same time, the last
-    to finish wins.
+    ``check`` raises if what is at the target now must not be replaced. Of several processes that save at the same time,
+    the last one to finish wins.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with locked_folder(target.parent):
-        _sweep(target)
+        _clean_up(target)
         check()
         staging = target.with_name(f".{target.name}.{secrets.token_hex(8)}.saving")
         staging.mkdir()
-        handle = _claimed(staging)
+        handle = _open_locked(staging)
     try:
         yield staging
         sync_folder(staging)
         with locked_folder(target.parent):
             check()
-            _put(staging, target)
+            _replace(staging, target)
         sync_folder(target.parent)
     finally:
-        shutil.rmtree(staging, ignore_errors=True)  # what was not finished, or what was there before
+        shutil.rmtree(staging, ignore_errors=True)  # unfinished, or the folder that was replaced
         if handle is not None:
             os.close(handle)
 
 
 def recover(folder: Path) -> None:
-    """Clear up after savers that were killed; a folder that one of them had put aside gets its name back."""
+    """Clean up after savers that were killed; a folder that one of them had renamed gets its name back."""
     target = folder.resolve()
-    if not left_overs(target):
+    if not staging_folders(target):
         return
-    # who is at work finishes first only if nothing is there: otherwise the folder can be read meanwhile
-    with suppress(OSError), locked_folder(target.parent, wait=not target.exists()) as held:
-        if held:
-            _sweep(target)
+    # a saver at work is waited for only if there is no folder: otherwise the folder can be read meanwhile
+    with suppress(OSError), locked_folder(target.parent, wait=not target.exists()) as locked:
+        if locked:
+            _clean_up(target)
 
 
-def left_overs(target: Path) -> list[Path]:
-    """Return the folders that savers have made beside the target, of those at work and of those that were killed."""
+def staging_folders(target: Path) -> list[Path]:
+    """Return the folders beside the target that were made to replace it, by savers at work or killed."""
     pattern = re.compile(re.escape(f".{target.name}.") + r"[0-9a-f]{16}\.(saving|previous)")
     try:
         with os.scandir(target.parent) as entries:
@@ -67,8 +66,8 @@ def left_overs(target: Path) -> list[Path]:
         return []
 
 
-def _put(staging: Path, target: Path) -> None:
-    """Give a finished folder its name; what was there before is afterwards under the name of ``staging``, or gone."""
+def _replace(staging: Path, target: Path) -> None:
+    """Rename a finished folder to ``target``; the old one is named ``staging`` afterwards, or removed."""
     if not target.exists():
         staging.rename(target)
     elif not exchange(staging, target):
@@ -82,8 +81,8 @@ def _put(staging: Path, target: Path) -> None:
         shutil.rmtree(previous, ignore_errors=True)
 
 
-def _claimed(folder: Path) -> int | None:
-    """Return the open folder, locked for this process; None if it is another's, or cannot be locked."""
+def _open_locked(folder: Path) -> int | None:
+    """Open and lock a folder; None if another process has the lock, or there are no locks."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:
@@ -94,11 +93,11 @@ def _claimed(folder: Path) -> int | None:
     return None
 
 
-def _sweep(target: Path) -> None:
-    """Remove what killed savers have left, while the parent folder is locked."""
-    for left in left_overs(target):
-        if left.suffix == ".previous" and not target.exists():
-            left.rename(target)
-        elif (handle := _claimed(left)) is not None:  # otherwise its saver is at work
-            shutil.rmtree(left, ignore_errors=True)
+def _clean_up(target: Path) -> None:
+    """Remove or restore the folders of savers that were killed; the parent folder is locked meanwhile."""
+    for folder in staging_folders(target):
+        if folder.suffix == ".previous" and not target.exists():
+            folder.rename(target)
+        elif (handle := _open_locked(folder)) is not None:  # otherwise its saver is at work
+            shutil.rmtree(folder, ignore_errors=True)
             os.close(handle)

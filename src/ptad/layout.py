@@ -1,13 +1,14 @@
-"""What a bundle may hold, as data: every entry of its JSON and every array is declared once and checked in one place.
+"""Layouts of bundles: every entry of their JSON and every array is declared once and checked in one place.
 
-A folder that comes from elsewhere is not trusted: nothing is made from it, and no memory is taken for it, before it has
-been found to be what the library itself would have written.
+A folder that comes from elsewhere is not trusted: no object is made from it, and no memory allocated for it, before it
+has been checked to be what the library itself would have written.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -17,14 +18,14 @@ from numpy.typing import NDArray
 from ptad.errors import BundleError
 
 MOST_ROWS = 2**53  # more rows than any table has; counts up to here are exact as floating-point numbers
-Dimension = int | tuple[int, int]  # so long, or at least and at most so long
+Dimension = int | tuple[int, int]  # a length, or the smallest and the largest one
 
 
 class Entry(Protocol):
-    """What a value of a JSON document may be."""
+    """The declaration of a value of a JSON document."""
 
     def check(self, value: Any, place: str) -> None:
-        """Raise :class:`BundleError`, naming the place, unless the value is what it may be."""
+        """Raise :class:`BundleError`, naming the place, unless the value is as declared."""
         ...
 
 
@@ -37,7 +38,7 @@ class Anything:
 
 
 @dataclass(frozen=True)
-class Whole:
+class Integer:
     """A whole number."""
 
     low: int
@@ -62,7 +63,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Text:
-    """A text, perhaps one of a few, perhaps a short one that can be printed as it is."""
+    """A text; with ``choices`` one of them, with ``longest`` one of at most so many printable characters."""
 
     choices: Sequence[str] | None = None
     longest: int | None = None
@@ -77,7 +78,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Truth:
+class Boolean:
     """True or false."""
 
     def check(self, value: Any, place: str) -> None:
@@ -87,7 +88,7 @@ class Truth:
 
 @dataclass(frozen=True)
 class Null:
-    """Nothing."""
+    """The value null."""
 
     def check(self, value: Any, place: str) -> None:
         if value is not None:
@@ -96,25 +97,20 @@ class Null:
 
 @dataclass(frozen=True)
 class AnyOf:
-    """One of several."""
+    """A value that one of several declarations allows."""
 
     entries: tuple[Entry, ...]
 
     def check(self, value: Any, place: str) -> None:
-        refusals = []
-        for entry in self.entries:
-            try:
-                entry.check(value, place)
-            except BundleError as error:
-                refusals.append(error)
-            else:
-                return
-        raise refusals[-1]
+        for entry in self.entries[:-1]:
+            with suppress(BundleError):
+                return entry.check(value, place)
+        return self.entries[-1].check(value, place)
 
 
 @dataclass(frozen=True)
-class Listed:
-    """A list of one kind of values."""
+class ListOf:
+    """A list of values with the same declaration."""
 
     item: Entry
     low: int = 0
@@ -133,8 +129,8 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Mapped:
-    """A mapping from text to one kind of values."""
+class MappingOf:
+    """A mapping from text to values with the same declaration."""
 
     item: Entry
 
@@ -157,18 +153,18 @@ class Record:
             raise damaged(place, "a mapping")
         for key, entry in self.entries.items():
             if key not in value:
-                raise BundleError(f"The model is damaged: {shown(place)} has no '{key}'. Restore it or fit again.")
+                raise BundleError(f"The model is damaged: {printable(place)} has no '{key}'. Restore it or fit again.")
             _check(entry, value[key], place, ".{}", key)
         for key, entry in self.optional.items():
             if key in value:
                 _check(entry, value[key], place, ".{}", key)
         if unknown := value.keys() - self.entries.keys() - self.optional.keys():
-            name = shown(min(unknown))
-            raise BundleError(f"The model is damaged: {shown(place)} has an unknown entry '{name}'. Fit again.")
+            name = printable(min(unknown))
+            raise BundleError(f"The model is damaged: {printable(place)} has an unknown entry '{name}'. Fit again.")
 
 
 def _check(entry: Entry, value: Any, place: str, form: str, key: Any) -> None:
-    """Check a value inside another one; its place is put into words only if it has to be named."""
+    """Check a value inside another one; its place is formatted only for an error, since most values are right."""
     try:
         entry.check(value, place)
     except BundleError:
@@ -178,24 +174,24 @@ def _check(entry: Entry, value: Any, place: str, form: str, key: Any) -> None:
 
 @dataclass(frozen=True)
 class ArrayLayout:
-    """An array of a bundle: its type, its shape and the range of its values, which are finite in any case."""
+    """An array of a bundle: its type, its shape and the range of its values, which are finite."""
 
     dtype: str  # the name that numpy gives to the type
     shape: tuple[Dimension, ...]
     low: float = -math.inf
     high: float = math.inf
-    gaps: bool = False  # whether values may be missing, that is NaN
+    gaps: bool = False  # whether values may be NaN
 
     def check_shape(self, name: str, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
-        """Raise unless the array is declared with this type and shape; its values are not needed for that."""
+        """Raise unless an array has this type and shape."""
         fits = len(shape) == len(self.shape) and all(
-            (wanted[0] <= length <= wanted[1]) if isinstance(wanted, tuple) else length == wanted
-            for length, wanted in zip(shape, self.shape, strict=True)
+            (d[0] <= length <= d[1]) if isinstance(d, tuple) else length == d
+            for length, d in zip(shape, self.shape, strict=True)
         )
         if dtype != np.dtype(self.dtype) or not fits:
             axes = ", ".join(f"{d[0]} to {d[1]}" if isinstance(d, tuple) else str(d) for d in self.shape)
             raise BundleError(
-                f"The model is damaged: its array '{name}' is {dtype} of shape {shown(str(tuple(shape)))} where "
+                f"The model is damaged: its array '{name}' is {dtype} of shape {printable(str(tuple(shape)))} where "
                 f"{self.dtype} of shape ({axes}) belongs. Restore it or fit again."
             )
 
@@ -206,7 +202,7 @@ class ArrayLayout:
         if not array.size:
             return
         with np.errstate(invalid="ignore"):
-            low, high = array.min(), array.max()  # NaN if one value is
+            low, high = array.min(), array.max()  # NaN if a value is NaN
         if not (self.low <= low and high <= self.high and np.isfinite(low) and np.isfinite(high)):
             raise BundleError(
                 f"The model is damaged: its array '{name}' has values that are not finite or out of range. Restore it "
@@ -217,34 +213,34 @@ class ArrayLayout:
 def check_shapes(
     layouts: Mapping[str, ArrayLayout], declared: Mapping[str, tuple[np.dtype[Any], Sequence[int]]]
 ) -> None:
-    """Raise unless exactly these arrays are declared, each with the right type and shape."""
+    """Raise unless the header of a file, ``declared``, has exactly these arrays with their types and shapes."""
     for name, layout in layouts.items():
         if name not in declared:
             raise BundleError(f"The model is damaged: it has no array '{name}'. Restore it or fit again.")
         layout.check_shape(name, *declared[name])
     if unknown := declared.keys() - layouts.keys():
-        raise BundleError(f"The model is damaged: it has an unknown array '{shown(min(unknown))}'. Fit again.")
+        raise BundleError(f"The model is damaged: it has an unknown array '{printable(min(unknown))}'. Fit again.")
 
 
 def check_arrays(layouts: Mapping[str, ArrayLayout], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise unless these are the arrays that the layouts ask for, values and all."""
+    """Raise unless these are the arrays of the layouts, with their types, shapes and ranges of values."""
     check_shapes(layouts, {name: (array.dtype, array.shape) for name, array in arrays.items()})
     for name, layout in layouts.items():
         layout.check_values(name, arrays[name])
 
 
 def require(condition: Any, name: str, what: str) -> None:
-    """Raise unless a condition holds that an array has to meet beside its layout."""
+    """Raise unless a further condition on an array holds."""
     if not condition:
         raise BundleError(f"The model is damaged: its array '{name}' {what}. Restore it or fit again.")
 
 
-def damaged(place: str, wanted: str) -> BundleError:
-    """Return the error for an entry that is not what it may be."""
-    return BundleError(f"The model is damaged: {shown(place)} must be {wanted}. Restore it or fit again.")
+def damaged(place: str, expected: str) -> BundleError:
+    """Return the error for an entry that is not as declared."""
+    return BundleError(f"The model is damaged: {printable(place)} must be {expected}. Restore it or fit again.")
 
 
-def shown(place: str) -> str:
-    """Return a place for a message: names come from the file and may be long, or hold what a terminal obeys."""
-    text = "".join(c if c.isprintable() else "\ufffd" for c in place)
+def printable(text: str) -> str:
+    """Return text of a file for a message: it may be long, or hold control sequences of a terminal."""
+    text = "".join(c if c.isprintable() else "\ufffd" for c in text)
     return text if len(text) <= 100 else f"{text[:100]}..."

@@ -19,13 +19,13 @@ from ptad.layout import (
     AnyOf,
     Anything,
     ArrayLayout,
-    Listed,
-    Mapped,
+    Integer,
+    ListOf,
+    MappingOf,
     Null,
     Number,
     Record,
     Text,
-    Whole,
     damaged,
     require,
 )
@@ -37,34 +37,34 @@ from ptad.tables.features import Features
 from ptad.tables.number_format import DECIMALS, THOUSANDS
 from ptad.tables.schema_layout import check_version
 
-_NAMES = Listed(AnyOf((Whole(-(2**63), 2**63), Text())))  # columns of arrays are numbered
+_NAMES = ListOf(AnyOf((Integer(-(2**63), 2**63), Text())))  # columns of arrays are numbered
 _RATE = Number(0.0, 1.0)
 MANIFEST_LAYOUT = Record(
     {
         "format": Text(longest=64),
-        "format_version": Whole(FORMAT_VERSION, FORMAT_VERSION),
+        "format_version": Integer(FORMAT_VERSION, FORMAT_VERSION),
         "ptad_version": Text(longest=100),
         "tensors_sha256": Text(longest=64),
         "parameters": Record(
             {
                 "preset": Text(tuple(PRESETS)),
                 "false_alarm_rate": AnyOf((Text(("auto",)), _RATE)),
-                "types": AnyOf((Null(), Mapped(Text()))),
-                "missing": AnyOf((Text(), Listed(AnyOf((Number(), Text()))))),
+                "types": AnyOf((Null(), MappingOf(Text()))),
+                "missing": AnyOf((Text(), ListOf(AnyOf((Number(), Text()))))),
                 "drop": AnyOf((Text(), _NAMES)),
                 "only": AnyOf((Null(), Text(), _NAMES)),
                 "decimal": AnyOf((Null(), Text(tuple(DECIMALS)))),
                 "thousands": AnyOf((Null(), Text(tuple(THOUSANDS)))),
-                "random_state": AnyOf((Null(), Whole(0, 2**32 - 1))),
+                "random_state": AnyOf((Null(), Integer(0, 2**32 - 1))),
             }
         ),
-        "config": Mapped(Anything()),
-        "schema": Mapped(Anything()),
-        "n_features_in": Whole(1, 2**31),
-        "feature_names_in": AnyOf((Null(), Listed(Text()))),
+        "config": MappingOf(Anything()),
+        "schema": MappingOf(Anything()),
+        "n_features_in": Integer(1, 2**31),
+        "feature_names_in": AnyOf((Null(), ListOf(Text()))),
         "false_alarm_rate": AnyOf((Null(), _RATE)),
-        "n_rows": Whole(1, MOST_ROWS),
-        "history": Listed(Mapped(Number())),
+        "n_rows": Integer(1, MOST_ROWS),
+        "history": ListOf(MappingOf(Number())),
     }
 )
 MOST_UNIT = 1e30  # of a term's mean and spread: a score then stays finite in single precision

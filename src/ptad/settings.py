@@ -10,7 +10,6 @@ A group of settings is a frozen dataclass whose fields are made by :func:`settin
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
@@ -34,19 +33,17 @@ def setting(
     Parameters
     ----------
     default : int, float, bool, str, tuple or None
-        The value unless told otherwise.
+        The default value.
     low, high : float, optional
-        Smallest and largest value of a number, or of every item of a tuple. A number has both: settings also come
-        from people who want to see what happens.
+        Smallest and largest value of a number, or of every item of a tuple. A number needs both.
     choices : sequence of str, optional
-        The words that a text may be.
+        The values that a text may have.
     optional : bool
         Whether None is allowed.
     open_low : bool
         Whether ``low`` itself is excluded.
     """
-    bounded = choices is not None or isinstance(default, bool) or (low is not None and high is not None)
-    if not bounded:
+    if choices is None and not isinstance(default, bool) and (low is None or high is None):
         raise TypeError("a setting that is a number needs low and high")
     limits = {"low": low, "high": high, "choices": choices, "optional": optional, "open_low": open_low}
     return field(default=default, metadata=limits)
@@ -54,20 +51,20 @@ def setting(
 
 @dataclass(frozen=True)
 class Settings:
-    """A group of settings; checked when it is made."""
+    """A group of settings, checked in its constructor."""
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            value = _plain(getattr(self, item.name))
+            value = _python_value(getattr(self, item.name))
             object.__setattr__(self, item.name, _checked(type(self).title(), item, value))
 
     @classmethod
     def title(cls) -> str:
-        """The name under which the group appears in messages and dotted keys."""
+        """The name of the group in messages and dotted keys."""
         return str(getattr(cls, "name", cls.__name__))
 
     def replace(self, changes: Mapping[str, Any]) -> Self:
-        """Return a copy with some settings changed; an unknown one is named together with the known ones."""
+        """Return a copy with some settings changed; raise for an unknown one."""
         known = [item.name for item in fields(self)]
         for key in changes:
             if key not in known:
@@ -79,11 +76,11 @@ class Settings:
         return {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(self).items()}
 
 
-def _plain(value: Any) -> Any:
-    """Return numbers of numpy, as a parameter grid has them, as Python's, and lists as tuples."""
+def _python_value(value: Any) -> Any:
+    """Convert numpy scalars, as a parameter grid has them, to Python numbers, and lists to tuples."""
     if isinstance(value, np.generic):
         return value.item()
-    return tuple(_plain(item) for item in value) if isinstance(value, list | tuple) else value
+    return tuple(_python_value(item) for item in value) if isinstance(value, list | tuple) else value
 
 
 def _checked(title: str, item: dataclasses.Field[Any], value: Any) -> Any:
@@ -111,28 +108,24 @@ def _checked(title: str, item: dataclasses.Field[Any], value: Any) -> Any:
 
 
 def _number(name: str, kind: type, limits: Mapping[str, Any], value: Any) -> Any:
-    whole = kind is int
-    fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
-    fits = fits and -math.inf < value < math.inf  # no number of Python's is too large to be compared
-    low, high = limits["low"], limits["high"]
-    fits = fits and (value > low if limits["open_low"] else value >= low) and value <= high
-    if not fits:
+    whole, low, high = kind is int, limits["low"], limits["high"]
+    is_number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+    if not is_number or not (low < value <= high if limits["open_low"] else low <= value <= high):
         what = "a whole number" if whole else "a number"
-        least = f"{'above' if limits['open_low'] else 'at least'} {_figure(low)}"
+        least = f"{'above' if limits['open_low'] else 'at least'} {_format_bound(low)}"
         raise SettingError(
-            f"The setting '{name}' must be {what}, {least} and at most {_figure(high)}. Got {_shown(value)}."
+            f"The setting '{name}' must be {what}, {least} and at most {_format_bound(high)}. Got {_shown(value)}."
         )
     return value if whole else float(value)
 
 
-def _figure(bound: float) -> str:
-    """Return a bound as people write it."""
+def _format_bound(bound: float) -> str:
     return f"{int(bound):,}" if bound == int(bound) else f"{bound:g}"
 
 
 def _shown(value: Any) -> str:
-    """Return a value for a message, however long it is."""
-    if isinstance(value, int) and value.bit_length() > 200:  # Python does not even write out the longest ones
+    """Return a value for a message, shortened if it is long."""
+    if isinstance(value, int) and value.bit_length() > 200:  # Python refuses to format the longest ones
         return "a number of more than 60 digits"
     text = repr(value)
     return text if len(text) <= 100 else f"{text[:100]}..."

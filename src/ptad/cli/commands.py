@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 from ptad.cli.console import print_error, tear_down_logging
 from ptad.errors import Message, PtadError, UserError
-from ptad.files import is_full, unwritable
+from ptad.files import is_full, write_error
 
 
 class Commands(TyperGroup):
@@ -82,7 +82,7 @@ def _mistake(error: Exception) -> str | Message | None:
         _close_output()
         # without a name it is standard output, or a file for the meanwhile
         where = "Standard output or a temporary file" if error.filename is None else str(error.filename)
-        return unwritable(where, error, UserError).message
+        return write_error(where, error, UserError).message
     if isinstance(error, UserError):
         return error.message
     if isinstance(error, MemoryError):

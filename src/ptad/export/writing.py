@@ -16,7 +16,7 @@ from ptad.errors import MissingExtraError, SettingError
 from ptad.estimator import PTAD
 from ptad.explanation import REASONS
 from ptad.export.graph import TRACED_ON, make_graph
-from ptad.files import NewFile, OutputLock, refused
+from ptad.files import NewFile, OutputLock, write_errors
 from ptad.parallel import CHUNK_ROWS
 from ptad.terms.base import Reason
 
@@ -47,14 +47,14 @@ def export_model(folder: str | os.PathLike[str], out: str | os.PathLike[str]) ->
     target = Path(out)
     if target.is_dir():
         raise SettingError(f"'{target}' is a folder. Name a file to write, such as '{target / 'model.onnx'}'.")
-    with refused(target, SettingError):
+    with write_errors(target, SettingError):
         lock = OutputLock(target)  # before the work: a path that cannot be written to is told at once
     with lock:
         model = PTAD.load(folder, device="cpu")
         _refuse_batches(model, folder)
         graph = make_graph(PTAD.load(folder, device=TRACED_ON).detector_)
         onnx.helper.set_model_props(graph, properties(model))
-        with refused(target, SettingError), NewFile(target) as staging:
+        with write_errors(target, SettingError), NewFile(target) as staging:
             staging.write_bytes(graph.SerializeToString())
             parity = check_parity(model.detector_, staging)
     logger.info("wrote %s; largest difference from the model %.1e", target, max(parity.values()))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ptad.errors import DataError, SettingError
-from ptad.files import NewFile, OutputLock, refused
+from ptad.files import NewFile, OutputLock, write_errors
 from ptad.tables.bad_cells import BadCell
 from ptad.tables.places import Places
 
@@ -35,7 +35,7 @@ class BadCellList:
 
     def _row(self, cells: tuple[Any, ...]) -> None:
         if self._writer is not None:
-            with refused(self._name, DataError):
+            with write_errors(self._name, DataError):
                 self._writer.writerow(cells if self._several else cells[:-1])
 
 
@@ -65,20 +65,20 @@ def bad_cell_list(path: Path | None, places: Places, out: Any = None) -> Iterato
     check_list(path, places, out)
     target, name = path.resolve(), f"The list of bad cells, {path},"  # of a link, what it points to is replaced
     new = NewFile(target)
-    with refused(name, DataError):
+    with write_errors(name, DataError):
         lock = OutputLock(target)
     with lock:
         try:
-            with refused(name, DataError):
+            with write_errors(name, DataError):
                 file = new.temporary.open("w", encoding="utf-8", errors="replace", newline="")
             try:
                 yield BadCellList(places, file, name)
-                with refused(name, DataError):
+                with write_errors(name, DataError):
                     file.flush()
             finally:
                 with suppress(OSError):  # of a full disk, which was told
                     file.close()
-            with refused(name, DataError):
+            with write_errors(name, DataError):
                 new.finish()
         finally:
             new.discard()

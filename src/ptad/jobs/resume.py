@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from ptad.errors import DataError
-from ptad.files import OutputLock, read_json, refused, write_json, write_whole
+from ptad.files import OutputLock, read_json, write_atomic, write_errors, write_json
 
 logger = logging.getLogger("ptad")
 
@@ -40,7 +40,7 @@ class PartStore:
         self.staging = self.folder / out.name
         if out.is_dir():
             raise DataError(f"{out} is a folder. Name a file to write to.")
-        with refused(out, DataError):
+        with write_errors(out, DataError):
             self._lock = OutputLock(out)
             try:
                 self._open(belongs_to)
@@ -79,12 +79,12 @@ class PartStore:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, batch.schema) as writer:
             writer.write_batch(batch)
-        with refused(self.out, DataError):
-            write_whole(self._path(start), sink.getvalue().to_pybytes())
+        with write_errors(self.out, DataError):
+            write_atomic(self._path(start), sink.getvalue().to_pybytes())
 
     def finish(self) -> None:
         """Give the output its final name and clear up."""
-        with refused(self.out, DataError):
+        with write_errors(self.out, DataError):
             self.staging.replace(self.out)
         self.discard()
 

@@ -16,7 +16,7 @@ import safetensors.torch
 from torch import Tensor
 
 from ptad.errors import SettingError
-from ptad.files import refused, write_whole
+from ptad.files import write_atomic, write_errors
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Checkpoint:
         """Replace the file; afterwards it is on the disk."""
         metadata = {"fingerprint": self.fingerprint, "info": json.dumps(info)}
         blob = safetensors.torch.save({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, metadata)
-        with refused(self.path, SettingError):
+        with write_errors(self.path, SettingError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(self.path, blob)
+            write_atomic(self.path, blob)
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Return the tensors and the information, or None when there is nothing yet."""

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from ptad.errors import DataError, Option
 from ptad.estimator import PTAD
-from ptad.files import OutputLock, refused, write_whole
+from ptad.files import OutputLock, write_atomic, write_errors
 from ptad.jobs.bad_cell_list import bad_cell_list
 from ptad.jobs.batches import is_read_again, rows_per_batch
 from ptad.report.bundle import STYLE, asset, script
@@ -83,7 +83,7 @@ def write_report(
     settings = settings or ReportSettings()
     if Path(out).is_dir():
         raise DataError(f"{out} is a folder. Name a file to write to.")
-    with refused(out, DataError):
+    with write_errors(out, DataError):
         lock = OutputLock(Path(out))
     with lock:
         detector = copy.copy(model) if isinstance(model, PTAD) else PTAD.load(model, device=device)
@@ -104,8 +104,8 @@ def write_report(
         _check_survey(survey, name)
         model_name = "a model in memory" if isinstance(model, PTAD) else Path(model).resolve().name
         content = make_content(survey, settings, name, model_name)
-        with refused(out, DataError):
-            write_whole(Path(out), make_page(content).encode("utf-8", "replace"))
+        with write_errors(out, DataError):
+            write_atomic(Path(out), make_page(content).encode("utf-8", "replace"))
         return content
 
 

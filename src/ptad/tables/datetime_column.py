@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import DataError, SettingError
-from ptad.layout import Listed, Record, Text, Truth, Whole, damaged
+from ptad.layout import Boolean, Integer, ListOf, Record, Text, damaged
 from ptad.tables.date_format import CLOCK, ISO, ISO_ZONED, MOST_FORMATS, check_format, example, fits, has_zone, parsed
 from ptad.tables.values import changed, decoded, is_text, refuse, ticks, without_missing
 
@@ -110,10 +110,10 @@ class DatetimeColumn:
 
     @classmethod
     def layout(cls, type: str) -> Record:
-        moment = Whole(0, DAY) if type == "time" else Whole(FIRST_SECOND, LAST_SECOND)
-        cycles = Listed(Text(tuple(_STEPS)), distinct=True)
-        formats = {} if type == "time" else {"formats": Listed(Text(), low=1, high=MOST_FORMATS, distinct=True)}
-        return Record({"first": moment, "last": moment, "cycles": cycles, "zoned": Truth()}, formats)
+        moment = Integer(0, DAY) if type == "time" else Integer(FIRST_SECOND, LAST_SECOND)
+        cycles = ListOf(Text(tuple(_STEPS)), distinct=True)
+        formats = {} if type == "time" else {"formats": ListOf(Text(), low=1, high=MOST_FORMATS, distinct=True)}
+        return Record({"first": moment, "last": moment, "cycles": cycles, "zoned": Boolean()}, formats)
 
     @classmethod
     def from_json(cls, name: str, type: str, state: dict[str, Any]) -> DatetimeColumn:

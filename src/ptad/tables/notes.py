@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import Message, Option
-from ptad.layout import Listed, Record, Text, Truth
+from ptad.layout import Boolean, ListOf, Record, Text
 from ptad.tables.bad_cells import shown_value
 from ptad.tables.column_types import Reading, are_all_different, are_amounts
 from ptad.tables.number_format import MOST_BAD, best_format
@@ -28,7 +28,7 @@ class Note:
     options: tuple[Option, ...]  # what to fit with instead
     doubtful: bool = False  # whether it is a guess, or may be a mistake
 
-    layout = Record({"text": Text(), "options": Listed(Listed(Text(), 1, 3), low=1), "doubtful": Truth()})
+    layout = Record({"text": Text(), "options": ListOf(ListOf(Text(), 1, 3), low=1), "doubtful": Boolean()})
 
     @property
     def message(self) -> Message:

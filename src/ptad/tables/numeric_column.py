@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ptad.layout import Record, Text, Truth, Whole
+from ptad.layout import Boolean, Integer, Record, Text
 from ptad.tables.number_format import DECIMALS, PLAIN, THOUSANDS, WHOLE_TEXT, NumberFormat
 from ptad.tables.values import decoded, is_text, looks_like, numbers, truths
 
@@ -85,7 +85,7 @@ class NumericColumn:
         if type != "numeric":
             return Record({})
         signs = {"decimal": Text(tuple(DECIMALS)), "thousands": Text(tuple(THOUSANDS))}
-        return Record({"integer": Truth()}, {"origin": Whole(-(2**64), 2**64), **signs})
+        return Record({"integer": Boolean()}, {"origin": Integer(-(2**64), 2**64), **signs})
 
     @classmethod
     def from_json(cls, name: str, type: str, state: dict[str, Any]) -> NumericColumn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptad.errors import BundleError
-from ptad.layout import Anything, Listed, Mapped, Number, Record, Text, Truth, Whole, damaged, shown
+from ptad.layout import Anything, Boolean, Integer, ListOf, MappingOf, Number, Record, Text, damaged, printable
 from ptad.tables.column_types import TYPES
 from ptad.tables.notes import Note
 
@@ -13,13 +13,13 @@ FORMAT, VERSION = "ptad-schema", 4
 _LAYOUT = Record(
     {
         "format": Text(),
-        "version": Whole(VERSION, VERSION),
-        "from_array": Truth(),
-        "missing": Listed(Text()),
-        "inputs": Listed(Text(), low=1, distinct=True),
-        "excluded": Mapped(Text()),
-        "notes": Listed(Note.layout),
-        "columns": Listed(Mapped(Anything()), low=1),
+        "version": Integer(VERSION, VERSION),
+        "from_array": Boolean(),
+        "missing": ListOf(Text()),
+        "inputs": ListOf(Text(), low=1, distinct=True),
+        "excluded": MappingOf(Text()),
+        "notes": ListOf(Note.layout),
+        "columns": ListOf(MappingOf(Anything()), low=1),
     }
 )
 _COLUMN = Record({"name": Text(), "type": Text(tuple(TYPES)), "missing_rate": Number(0.0, 1.0)})  # and its type's own
@@ -27,9 +27,9 @@ _COLUMN = Record({"name": Text(), "type": Text(tuple(TYPES)), "missing_rate": Nu
 
 def check_version(state: Any) -> None:
     """Raise :class:`BundleError` unless this is a schema of this release."""
-    Mapped(Anything()).check(state, "its schema")
+    MappingOf(Anything()).check(state, "its schema")
     if state.get("format") != FORMAT or state.get("version") != VERSION:
-        found = shown(f"{state.get('format')!r} version {state.get('version')!r}")
+        found = printable(f"{state.get('format')!r} version {state.get('version')!r}")
         raise BundleError(f"The schema has format {found}; this release reads {FORMAT!r} version {VERSION}. Fit again.")
 
 

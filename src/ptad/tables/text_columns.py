@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ptad.layout import MOST_ROWS, Listed, Mapped, Record, Text, Whole
+from ptad.layout import MOST_ROWS, Integer, ListOf, MappingOf, Record, Text
 from ptad.tables.values import texts
 
 KEPT_VALUES = 1000  # repeated values that the schema remembers
@@ -60,7 +60,7 @@ class CategoricalColumn:
 
     @classmethod
     def layout(cls, type: str) -> Record:
-        return Record({"values": Listed(Text(), low=1, distinct=True)})
+        return Record({"values": ListOf(Text(), low=1, distinct=True)})
 
     @classmethod
     def from_json(cls, name: str, type: str, state: dict[str, Any]) -> CategoricalColumn:
@@ -146,7 +146,7 @@ class TextColumn:
 
     @classmethod
     def layout(cls, type: str) -> Record:
-        return Record({"n_rows": Whole(0, MOST_ROWS), "counts": Mapped(Whole(1, MOST_ROWS))})
+        return Record({"n_rows": Integer(0, MOST_ROWS), "counts": MappingOf(Integer(1, MOST_ROWS))})
 
     @classmethod
     def from_json(cls, name: str, type: str, state: dict[str, Any]) -> TextColumn:

@@ -16,7 +16,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from ptad.errors import DataError
-from ptad.files import NewFile, unwritable
+from ptad.files import NewFile, write_error
 from ptad.tables.sources import COMPRESSIONS, FORMATS, by_suffix
 
 
@@ -117,7 +117,7 @@ class TableWriter:
             raise
         except (OSError, pa.ArrowException) as error:
             self.abort()
-            raise unwritable(self.name, error, DataError) from error
+            raise write_error(self.name, error, DataError) from error
         except BaseException:
             self.abort()
             raise

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ptad.errors import DataError, Message, SettingError, UserError
-from ptad.files import OutputLock, refused, write_json
+from ptad.files import OutputLock, write_errors, write_json
 from ptad.jobs.bad_cell_list import bad_cell_list, check_list
 from ptad.jobs.batches import is_read_again, model_for
 from ptad.jobs.ray.connection import connected, worker_share
@@ -116,7 +116,7 @@ def _raised(words: list[Any], places: Places) -> DataError:
 
 def _only_writer(folder: Path) -> OutputLock:
     """One job at a time fills the folder; on other machines too, where the drive has locks."""
-    with refused(folder, DataError):
+    with write_errors(folder, DataError):
         folder.parent.mkdir(parents=True, exist_ok=True)
         return OutputLock(folder)
 
