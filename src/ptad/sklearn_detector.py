@@ -125,7 +125,7 @@ class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator)
             except ValueError as error:
                 raise DataError(f"{error} Give the columns it was fitted with, in the same order.") from error
         if reset:
-            as_frame(table, wanted=lambda name: False)  # names a column that is there twice; scikit-learn stumbles
+            as_frame(table, convert=lambda name: False)  # names a column that is there twice; scikit-learn stumbles
             validate_data(self, table, reset=True, skip_check_array=True)
         return table
 

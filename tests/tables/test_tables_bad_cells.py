@@ -179,7 +179,7 @@ def test_parts_of_a_table_have_their_own_cells(parts):
     rows = [value for part in parts for value in part]
     fit_schema(pa.table({"a": [1.0, 2.0], "b": [1.5, 3.0]})).encode(pa.table({"a": rows, "b": rows[::-1]}), bad)
     start = 0
-    for part, (number, first) in zip(parts, bad.of_parts([*map(len, parts)], 3), strict=True):
+    for part, (number, first) in zip(parts, bad.split([*map(len, parts)], 3), strict=True):
         own = [replace(cell, row=cell.row - start) for cell in bad if start <= cell.row < start + len(part)]
         assert (number, first) == (len(own), own[:3])
         start += len(part)

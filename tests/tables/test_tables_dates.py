@@ -10,7 +10,7 @@ import pytest
 
 from ptad.errors import DataError, SettingError
 from ptad.tables import BadCells, Schema, fit_schema, read_table
-from ptad.tables.date_format import CLOCK, ISO, ISO_ZONED, parsed
+from ptad.tables.date_format import CLOCK, ISO, ISO_ZONED, parse_dates
 
 DAYS = np.datetime64("2013-01-01") + np.random.default_rng(0).integers(0, 900, 80)
 MOMENTS = [d.astype(object) for d in DAYS]
@@ -145,10 +145,10 @@ def test_a_cell_in_another_format_is_refused_with_an_example():
 
 def test_parts_of_a_moment():
     cells = pa.array(["17.10.2014 12:05:01.25 AM +02:00", "29.02.2013 01:00:00.0 PM Z", None, "x"], pa.large_string())
-    found = parsed(cells, "%d.%m.%Y %I:%M:%S.%f %p %z")
+    found = parse_dates(cells, "%d.%m.%Y %I:%M:%S.%f %p %z")
     assert found.type == pa.timestamp("us", "UTC")
     assert found.to_pylist()[0] == dt.datetime(2014, 10, 16, 22, 5, 1, 250_000, dt.UTC) and found.null_count == 3
-    years = parsed(pa.array(["1/2/68", "1/2/69"], pa.large_string()), "%d/%m/%y").to_pylist()
+    years = parse_dates(pa.array(["1/2/68", "1/2/69"], pa.large_string()), "%d/%m/%y").to_pylist()
     assert [y.year for y in years] == [2068, 1969]
 
 
@@ -164,6 +164,6 @@ def test_parts_that_may_be_absent(form, good, wrong):
     """Alone, and beside a cell that no calendar has: then every cell is taken apart."""
     start = 0 if form == CLOCK else dt.datetime(2024, 2, 29, tzinfo=dt.UTC).timestamp()
     for more in ([], [wrong]):
-        read = parsed(pa.array([*good, None, *more], pa.large_string()), form)
+        read = parse_dates(pa.array([*good, None, *more], pa.large_string()), form)
         found = [None if v is None else v / 1e6 - start for v in read.cast(pa.int64()).to_pylist()]
         assert found == [*good.values(), None, *(None for _ in more)]

@@ -17,7 +17,7 @@ from ptad.jobs.explain import why_columns
 from ptad.table_model import TableModel
 from ptad.tables import BadCells, Schema
 from ptad.tables.bad_cells import BadCell
-from ptad.tables.notes import unread
+from ptad.tables.notes import unread_column
 from ptad.terms.base import cell_states
 
 Counts = NDArray[np.int64]
@@ -91,7 +91,7 @@ class CellCounts:
     def unread(self, schema: Schema) -> list[Message]:
         """Return a warning for each column in which no cell at all could be read: it says nothing about any row."""
         found = np.flatnonzero((self.bad > 1) & (self.missing == self.rows))
-        return [unread(self.names[j], schema.types[self.names[j]], int(self.bad[j])) for j in found]
+        return [unread_column(self.names[j], schema.types[self.names[j]], int(self.bad[j])) for j in found]
 
     def to_json(self) -> dict[str, Any]:
         """Return plain types for people: columns without such cells are not listed."""
@@ -146,7 +146,7 @@ class ScoredBatch:
 
     def notes(self) -> dict[bytes, bytes]:
         """Return counts and bad cells in a compact form, to be kept beside the scores."""
-        listed = json.dumps([[c.row, c.column, c.value, c.shown, c.what] for c in self.bad]).encode()
+        listed = json.dumps([[c.row, c.column, c.value, c.quoted, c.expected] for c in self.bad]).encode()
         return {CELLS: self.cells.to_bytes(), LIST: listed}
 
     def to_batch(self) -> pa.RecordBatch:

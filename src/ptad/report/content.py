@@ -192,7 +192,7 @@ def _top(survey: Survey, explanation: Explanation | None, *, values: bool) -> di
     observed, expected, reasons = ({name: t[name].to_pylist() for name in explanation.names} for t in tables)
     if not values:  # why a cell cannot be read quotes it
         for bad in survey.top_bad_cells():
-            reasons[bad.column][bad.row] = f"not {bad.what}"
+            reasons[bad.column][bad.row] = f"not {bad.expected}"
     terms = {name: explanation.terms[name].to_pylist() for name in explanation.terms.column_names}
 
     def cell(i: int, j: int) -> dict[str, Any]:
@@ -239,8 +239,8 @@ def _place(survey: Survey, row: int) -> Place:
 
 def _counting(survey: Survey) -> dict[str, Any]:
     """Return how rows are numbered: the number of the first one, and words for it."""
-    counting = survey.places.of(0).counting
-    return {"first": counting.first, "note": counting.note}
+    numbering = survey.places.of(0).numbering
+    return {"first": numbering.first, "note": numbering.note}
 
 
 def _drift(survey: Survey, *, values: bool) -> dict[str, Any]:

@@ -193,7 +193,7 @@ def _scored(batch: list[_Call]) -> list[RowScores]:
     x = encode_rows(model.schema_, [row for call in batch for row in call.rows], bad)
     lengths = [len(call.rows) for call in batch]
     scores = np.split(model.detector_.scores(x), np.cumsum(lengths)[:-1])
-    return [RowScores(s, *cells) for s, cells in zip(scores, bad.of_parts(lengths, MOST_LISTED), strict=True)]
+    return [RowScores(s, *cells) for s, cells in zip(scores, bad.split(lengths, MOST_LISTED), strict=True)]
 
 
 def _performed(chunk: _Chunk) -> Any:

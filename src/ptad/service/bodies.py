@@ -29,10 +29,10 @@ from ptad.service.rows import (
 from ptad.service.settings import Limits
 from ptad.tables import BadCells, Schema, TableScan, TableSource, scan_table
 from ptad.tables.column_types import Reading, reason_to_exclude, type_of_array
-from ptad.tables.inference import read_columns
+from ptad.tables.inference import infer_readings
 from ptad.tables.places import located
 from ptad.tables.schema_fit import has_semicolons
-from ptad.tables.sources import DAMAGE, LONGEST_LINE, TEXT_FORMATS, Source, endless_line, find_sources
+from ptad.tables.sources import LONGEST_LINE, READ_ERRORS, TEXT_FORMATS, Source, find_sources, line_too_long
 from ptad.tables.spreadsheet import read_sheet
 from ptad.tables.values import decoded, without_missing
 
@@ -58,7 +58,7 @@ def encoded_json(
     rows = without_markers(parse_rows(path.read_bytes(), limits.json_rows, limits.columns), missing)
     own, bad = Schema.from_json(schema), BadCells(strict=strict)
     encode_rows(own, rows, bad).tofile(out)
-    ((n_bad, first_bad),) = bad.of_parts([len(rows)], MOST_LISTED)
+    ((n_bad, first_bad),) = bad.split([len(rows)], MOST_LISTED)
     return {"rows": len(rows), "ignored": ignored_columns(own, rows), **said_of(n_bad, first_bad)}
 
 
@@ -99,7 +99,7 @@ def profile(limits: Limits, path: Path, name: str, sheet: str | None, missing: S
     table = pa.Table.from_batches(held, schema=scan.schema).combine_chunks()
     arrays = {column: _array(table.column(column), missing) for column in scan.schema.names}
     usable = {column: array for column, array in arrays.items() if _is_usable(column, array)}
-    readings, notes = read_columns(usable, {}, semicolons=has_semicolons(table))
+    readings, notes = infer_readings(usable, {}, semicolons=has_semicolons(table))
     return {
         "rows": n_rows,
         "bytes": path.stat().st_size,
@@ -151,7 +151,7 @@ def _plain(limits: Limits, source: Source, name: str) -> Source:
                     file.flush()
                     check_header(plain, name, limits.columns)
                     looked_at = True
-    except DAMAGE as error:
+    except READ_ERRORS as error:
         raise source.damaged(error) from error
     if not size:
         raise DataError(f"{name} is empty. Give a file with a header and rows.")
@@ -183,7 +183,7 @@ def check_header(path: Path, name: str, columns: int, *, is_json: bool | None = 
             if len(line) < len(piece):
                 return
     if seen >= LONGEST_LINE:
-        raise endless_line(name)
+        raise line_too_long(name)
 
 
 def _opened(limits: Limits, path: Path, name: str, schema: Schema | None, missing: Sequence[str]) -> TableScan:

@@ -19,7 +19,7 @@ from ptad.report.score_histogram import ScoreScale
 from ptad.service.jobs.table_scores import N_REASONS, PREFIX
 from ptad.service.problems import Problem
 from ptad.tables import fit_schema
-from ptad.tables.inference import read_columns
+from ptad.tables.inference import infer_readings
 
 PROFILE_ROWS = 2000  # of a text column, to see whether it holds dates
 BATCH_ROWS = 65536
@@ -79,7 +79,7 @@ def _is_date(name: str, file: ScoredFile) -> bool:
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return False
     try:
-        readings, _ = read_columns({name: file.start(name, PROFILE_ROWS)}, {})
+        readings, _ = infer_readings({name: file.start(name, PROFILE_ROWS)}, {})
         return readings[name].type in ("date", "datetime")
     except (DataError, pa.ArrowException):
         return False

@@ -1,4 +1,4 @@
-"""Parquet and Arrow files (Feather, IPC streams), which know the types of their columns."""
+"""Reading of Parquet and Arrow files (Feather, IPC streams), which have column types."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ptad.tables.sources import DAMAGE, Source, check_names
+from ptad.tables.sources import READ_ERRORS, Source, check_names
 
 
 def arrow_shape(source: Source) -> tuple[int, pa.Schema]:
-    """Number of rows, and columns with their types."""
+    """Number of rows, and schema."""
     with _opened(source) as file:
         if isinstance(file, pq.ParquetFile):
             rows, schema = file.metadata.num_rows, file.schema_arrow
@@ -24,7 +24,7 @@ def arrow_shape(source: Source) -> tuple[int, pa.Schema]:
 
 
 def arrow_batches(source: Source, rows: int) -> Iterator[pa.RecordBatch]:
-    """The rows as they are; those of Parquet in batches of ``rows``."""
+    """Batches of the file; those of Parquet have ``rows`` rows."""
     with _opened(source) as file:
         if isinstance(file, pq.ParquetFile):
             yield from file.iter_batches(batch_size=rows, use_threads=False)
@@ -41,15 +41,15 @@ def _opened(source: Source) -> Iterator[Any]:
                 yield stack.enter_context(pq.ParquetFile(path, pre_buffer=False))
             else:
                 file = stack.enter_context(pa.OSFile(str(path)))
-                start = file.read(6)
+                is_file = file.read(6) == b"ARROW1"
                 file.seek(0)
-                yield stack.enter_context(pa.ipc.open_file(file) if start == b"ARROW1" else pa.ipc.open_stream(file))
-    except (*DAMAGE, UnicodeDecodeError) as error:  # a name in a damaged footer may be anything
+                yield stack.enter_context(pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file))
+    except (*READ_ERRORS, UnicodeDecodeError) as error:  # names in a damaged footer may not be UTF-8
         raise source.damaged(error) from error
 
 
 def _ipc_batches(reader: Any) -> Iterator[pa.RecordBatch]:
     is_file = isinstance(reader, pa.ipc.RecordBatchFileReader)
     for batch in map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader:
-        batch.validate(full=True)  # the bytes are used as they are: a wrong length would end the process
+        batch.validate(full=True)  # Arrow trusts the buffers: a wrong length would crash the process
         yield batch

@@ -1,4 +1,4 @@
-"""Cells that cannot be read: they count as missing, are counted and listed; in strict mode the first one is refused."""
+"""Cells that cannot be read: they count as missing and are collected; in strict mode the first one is an error."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ptad.errors import DataError, Message, Option
-from ptad.tables.places import IN_MEMORY, Places, RowError
+from ptad.tables.places import IN_MEMORY, RowError
 
-LONGEST_VALUE = 60  # characters of a value that a reason quotes
-LONGEST_KEPT = 1000  # and that a list keeps
+LONGEST_QUOTED = 60  # characters of a value in a message
+LONGEST_VALUE = 1000  # characters of a value in a list
 
 
 class BadCellsWarning(UserWarning):
@@ -27,118 +27,124 @@ class BadCellsWarning(UserWarning):
 
 
 class UnreadableCells(DataError):
-    """Cells of one column that are not what the column holds; raised by whatever reads a column.
+    """Cells of one column that cannot be read as its type.
 
-    Those of ``array`` that are ``bad`` should be ``what``, such as "a date", written like the example ``form``.
+    The ``bad`` cells of ``array`` should be ``expected``, such as "a date", written like ``example``.
     """
 
-    def __init__(self, column: str, bad: NDArray[np.bool_], array: pa.Array, what: str, form: str = "") -> None:
-        self.column, self.bad, self.array, self.what, self.form = column, bad, array, what, form
-        message = self.first().message
+    def __init__(self, column: str, bad: NDArray[np.bool_], array: pa.Array, expected: str, example: str = "") -> None:
+        self.column, self.bad, self.array, self.expected, self.example = column, bad, array, expected, example
+        message = self.first_error().message
         super().__init__(message.problem, message.remedy, message.options)
 
-    def first(self, offset: int = 0) -> RowError:
-        """Return the error about the first of these cells, which begin at row ``offset``."""
+    def first_error(self, offset: int = 0) -> RowError:
+        """Return the error about the first of these cells; the array begins at row ``offset``."""
         row = int(np.flatnonzero(self.bad)[0])
-        return BadCell.of(offset + row, self.column, self.array[row].as_py(), self.what).refusal(self.form)
+        cell = BadCell.from_value(offset + row, self.column, self.array[row].as_py(), self.expected)
+        return cell.error(self.example)
 
-    def without(self) -> pa.Array:
-        """Return the cells with nulls in place of those that cannot be read."""
+    def with_nulls(self) -> pa.Array:
+        """Return the array with nulls in place of the cells that cannot be read."""
         return pc.if_else(pa.array(self.bad), pa.scalar(None, self.array.type), self.array)
 
 
 @dataclass(frozen=True)
 class BadCell:
-    """One cell that could not be read."""
+    """One cell that cannot be read."""
 
     row: int  # counted from 0
     column: str
     value: str
-    shown: str  # the value as a message shows it
-    what: str  # it should be: "a number", "a date"
+    quoted: str  # the value in a message
+    expected: str  # "a number", "a date"
 
     @classmethod
-    def of(cls, row: int, column: str, value: Any, what: str) -> BadCell:
-        """Return the cell that holds ``value``."""
-        return cls(row, column, str(value)[:LONGEST_KEPT], shown_value(value), what)
+    def from_value(cls, row: int, column: str, value: Any, expected: str) -> BadCell:
+        """Return the cell with this value."""
+        return cls(row, column, str(value)[:LONGEST_VALUE], quoted_value(value), expected)
 
     @property
     def reason(self) -> str:
-        """Why it cannot be read."""
-        return f"not {self.what}: {self.shown}"
+        """Why the cell cannot be read."""
+        return f"not {self.expected}: {self.quoted}"
 
-    def refusal(self, form: str = "") -> RowError:
-        """Return the error that refuses it; ``form`` is an example of what can be read."""
+    def error(self, example: str = "") -> RowError:
+        """Return the error about the cell in strict mode; ``example`` is a value that can be read."""
         return RowError(
             f"Column {self.column!r}, ",
             self.row,
-            f": {self.shown} is not {self.what}{f', such as {form}' if form else ''}.",
+            f": {self.quoted} is not {self.expected}{f', such as {example}' if example else ''}.",
             "Correct the value, name it as a missing one with {}, or leave strict off: it then counts as missing.",
-            (Option("missing", self.value if len(self.value) <= LONGEST_VALUE else None),),
+            (Option("missing", self.value if len(self.value) <= LONGEST_QUOTED else None),),
         )
 
 
 class BadCells:
-    """Collects the cells of a table that cannot be read; if it is strict, the first one is an error instead."""
+    """The cells of a table that cannot be read; a strict collection raises for the first one instead."""
 
     def __init__(self, *, strict: bool = False) -> None:
         self.strict = strict
-        self._found: list[tuple[str, str, NDArray[np.int64], pa.Array]] = []
-        self.unread: dict[str, Message] = {}  # columns none of whose values can be read
+        self._blocks: list[tuple[str, str, NDArray[np.int64], pa.Array]] = []  # column, expected, rows, values
+        self.unread: dict[str, Message] = {}  # a warning per column none of whose values can be read
 
     def add(self, error: UnreadableCells, offset: int = 0) -> None:
-        """Take in cells of a column that begin at row ``offset``."""
+        """Add cells of a column whose array begins at row ``offset``."""
         if self.strict:
-            raise error.first(offset)
+            raise error.first_error(offset)
         rows = np.flatnonzero(error.bad)
-        self._found.append((error.column, error.what, offset + rows, error.array.take(pa.array(rows))))
+        self._blocks.append((error.column, error.expected, offset + rows, error.array.take(pa.array(rows))))
 
     def add_all(self, other: BadCells, rows: NDArray[np.int64]) -> None:
-        """Take in what another collection found in these rows."""
-        self._found += [(column, what, rows[places], values) for column, what, places, values in other._found]
+        """Add the cells of another collection, whose rows are these rows of the table."""
+        self._blocks += [(column, expected, rows[i], values) for column, expected, i, values in other._blocks]
 
     def __len__(self) -> int:
-        return sum(len(rows) for _, _, rows, _ in self._found)
+        return sum(len(rows) for _, _, rows, _ in self._blocks)
 
     def __iter__(self) -> Iterator[BadCell]:
         """Yield the cells row by row."""
-        return iter(self.of_parts([sys.maxsize], len(self))[0][1])
+        return iter(self.split([sys.maxsize], len(self))[0][1])
 
-    def of_parts(self, lengths: Sequence[int], most: int) -> list[tuple[int, list[BadCell]]]:
-        """For parts of the table of these lengths, the number of such cells and the first ``most`` by their rows there.
+    def split(self, lengths: Sequence[int], most: int) -> list[tuple[int, list[BadCell]]]:
+        """Return the number of cells and the first ``most`` of them for each part of the table, given their lengths.
 
-        However many cells there are, only those that are returned become objects.
+        Rows are counted from the beginning of each part. Only the cells that are returned become objects.
         """
-        if not self._found:
+        if not self._blocks:
             return [(0, [])] * len(lengths)
-        rows = np.concatenate([rows for _, _, rows, _ in self._found])
-        begins = np.cumsum([0, *(len(rows) for _, _, rows, _ in self._found)])  # of each entry, in those rows
+        rows = np.concatenate([rows for _, _, rows, _ in self._blocks])
+        block_starts = np.cumsum([0, *(len(rows) for _, _, rows, _ in self._blocks)])
         order = np.argsort(rows, kind="stable")
         first_rows = np.cumsum([0, *lengths])
         bounds = np.searchsorted(rows[order], first_rows)
 
-        def cell(place: int, first_row: int) -> BadCell:
-            i = int(np.searchsorted(begins, place, side="right")) - 1
-            column, what, _, values = self._found[i]
-            return BadCell.of(int(rows[place]) - first_row, column, values[place - int(begins[i])].as_py(), what)
+        def cell(i: int, first_row: int) -> BadCell:
+            block = int(np.searchsorted(block_starts, i, side="right")) - 1
+            column, expected, _, values = self._blocks[block]
+            return BadCell.from_value(
+                int(rows[i]) - first_row, column, values[i - int(block_starts[block])].as_py(), expected
+            )
 
         return [
-            (stop - start, [cell(place, first_row) for place in order[start : min(stop, start + most)].tolist()])
+            (stop - start, [cell(i, first_row) for i in order[start : min(stop, start + most)].tolist()])
             for first_row, (start, stop) in zip(first_rows.tolist(), pairwise(bounds.tolist()), strict=False)
         ]
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many cells of each column could not be read, the most first."""
-        found: Counter[str] = Counter()
-        for column, _, rows, _ in self._found:
-            found[column] += len(rows)
-        return dict(found.most_common())
+        """Number of cells per column, in descending order."""
+        counts: Counter[str] = Counter()
+        for column, _, rows, _ in self._blocks:
+            counts[column] += len(rows)
+        return dict(counts.most_common())
 
     def warn(self) -> None:
-        """Emit one warning about all of them, if there are any; it points to the caller's own line."""
-        if self._found:
-            text = f"{summary(self.counts)}; the first: {described(next(iter(self)))}"
+        """Emit one warning about all cells, if there are any, that points to the line that called ptad."""
+        if self._blocks:
+            first = next(iter(self))
+            text = (
+                f"{summary(self.counts)}; the first: column {first.column!r}, {IN_MEMORY.of(first.row)}: {first.reason}"
+            )
             text = " ".join([*map(str, self.unread.values()), text])
             warnings.warn(text, BadCellsWarning, stacklevel=levels_to_caller())
 
@@ -151,13 +157,8 @@ def levels_to_caller() -> int:
     return level
 
 
-def described(cell: BadCell, places: Places = IN_MEMORY) -> str:
-    """Return column, place and reason of a cell in words."""
-    return f"column {cell.column!r}, {places.of(cell.row)}: {cell.reason}"
-
-
 def summary(counts: dict[str, int], most: int = 10) -> str:
-    """Return how many cells of which columns could not be read, in words."""
+    """Return how many cells of which columns cannot be read."""
     n = sum(counts.values())
     shown = ", ".join(f"{column!r} ({number:,})" for column, number in list(counts.items())[:most])
     others = len(counts) - most
@@ -166,7 +167,7 @@ def summary(counts: dict[str, int], most: int = 10) -> str:
     return f"{cells} as missing: {shown}{more}"
 
 
-def shown_value(value: Any) -> str:
-    """Return a value as a message shows it."""
+def quoted_value(value: Any) -> str:
+    """Return a value for a message, shortened if it is long."""
     text = repr(value)
-    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
+    return text if len(text) <= LONGEST_QUOTED else f"{text[: LONGEST_QUOTED - 1]}…"

@@ -1,23 +1,23 @@
-"""What a column is: its type, and whether it is worth keeping.
+"""The types of columns, and which columns are excluded.
 
 =========== ==================================================================================================
 type        columns
 =========== ==================================================================================================
-numeric     integers, floats, decimals; text in which at least 95 % of the values read as a number ("3", "2.5e-1",
+numeric     integers, floats, decimals; text in which at least 95 % of the values are numbers ("3", "2.5e-1",
             "1.234,56"), unless a value has the leading zero of a code ("00501")
-boolean     truth values
+boolean     booleans
 categorical text and declared categories with at most 100 different values that repeat: at most ten values, or each
             value on average at least twice; mixed columns of numbers and text count as text
 text        all other text
-datetime    timestamps; text in which at least 95 % of the values are date-times, in ISO 8601 or as people write them
+datetime    timestamps; text in which at least 95 % of the values are date-times, in ISO 8601 or other formats
 date, time  calendar days, times of day
 duration    differences of times
 =========== ==================================================================================================
 
-Nested columns (lists, structs, maps) and binary ones are refused.
+Nested columns (lists, structs, maps) and binary ones are an error.
 
-An encoder is fitted to the training cells of one column (``fit``). It turns cells into features (``raw``), which have
-names (``labels``), and back (``decode``). A schema keeps it as plain types (``to_json``, ``from_json``, ``layout``).
+An encoder is fitted to the training cells of one column (``fit``). It converts cells to features (``raw``), which have
+names (``labels``), and back (``decode``). A schema stores it as JSON (``to_json``, ``from_json``, ``layout``).
 """
 
 from __future__ import annotations
@@ -47,22 +47,32 @@ TYPES: dict[str, type[Column]] = {
     "time": DatetimeColumn,
 }
 
-# 100 keeps one-hot what public benchmark tables one-hot (the widest has 70 values); more would dwarf the rest.
+# Public benchmark tables have categories of up to 70 values; one-hot groups of many more would outweigh other columns.
 MOST_CATEGORIES = 100
 FEW_CATEGORIES = 10
 CONSTANT = "constant: "  # a reason to exclude a column; what follows is its one value
-IDENTIFIER_ROWS = 20  # fewer distinct values than this prove nothing
-IN_ORDER = 0.75  # share of rows above or below the one before them from which on integers count up or down
-SKEWED = (
-    5.0  # largest value over the median, both above the smallest: 2 for numbers drawn from a range, more for amounts
-)
-DENSE = 3.0  # median distance of neighbouring values up to which integers are numbered through
+IDENTIFIER_ROWS = 20  # with fewer values, identifiers cannot be told from others
+IN_ORDER = 0.75  # minimum share of rows above, or below, the previous one for integers that count up, or down
+# Minimum ratio of the largest value to the median, both minus the smallest, for amounts; it is 2 for uniform numbers.
+SKEWED = 5.0
+DENSE = 3.0  # largest median distance of neighbouring values for consecutive numbers
 MOMENTS = ("datetime", "date", "time")
+_ARROW_TYPES = (
+    (pa.types.is_boolean, "boolean"),
+    (pa.types.is_timestamp, "datetime"),
+    (pa.types.is_date, "date"),
+    (pa.types.is_time, "time"),
+    (pa.types.is_duration, "duration"),
+    (pa.types.is_integer, "numeric"),
+    (pa.types.is_floating, "numeric"),
+    (pa.types.is_decimal, "numeric"),
+    (pa.types.is_null, "numeric"),
+)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a column is read: its type, the date formats of its text (none: ISO 8601), the signs in its numbers."""
+    """How a column is read: its type, the date formats of its text (none: ISO 8601), its number format."""
 
     type: str
     formats: tuple[str, ...] = ()
@@ -79,53 +89,44 @@ class Reading:
 
 
 def type_of_array(name: str, array: pa.Array) -> str | None:
-    """The type of a training column by its Arrow type; None for text, which its values decide about."""
-    kind = array.type
-    if pa.types.is_dictionary(kind):
-        type_of_array(name, decoded(array))  # refuses what cannot be a value
-        return few_or_many(decoded(array))
-    if is_text(kind):
+    """The column type for the Arrow type of a training column; None for text, whose values decide."""
+    if pa.types.is_dictionary(array.type):
+        type_of_array(name, decoded(array))  # raises for values that cannot be used
+        return categorical_or_text(decoded(array))
+    if is_text(array.type):
         return None
-    if pa.types.is_boolean(kind):
-        return "boolean"
-    if pa.types.is_timestamp(kind):
-        return "datetime"
-    if pa.types.is_date(kind):
-        return "date"
-    if pa.types.is_time(kind):
-        return "time"
-    if pa.types.is_duration(kind):
-        return "duration"
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
-        return "numeric"
-    raise unusable_type(name, str(kind))
+    for is_type, type_ in _ARROW_TYPES:
+        if is_type(array.type):
+            return type_
+    raise unusable_type(name, str(array.type))
 
 
-def few_or_many(values: pa.Array) -> str:
-    """Whether text has few enough values that repeat to be categories."""
+def categorical_or_text(values: pa.Array) -> str:
+    """The column type of text: categorical if it has few values that repeat."""
     distinct = pc.count_distinct(values, mode="only_valid").as_py()
     present = len(values) - values.null_count
     few = distinct <= MOST_CATEGORIES and (distinct <= FEW_CATEGORIES or 2 * distinct <= present)
     return "categorical" if few else "text"
 
 
-def is_foreign(type_: str | None, found: pa.DataType) -> bool:
-    """Whether text was taken for another type than a column of this type has: as text, its cells cannot be read.
+def is_incompatible(type_: str | None, inferred: pa.DataType) -> bool:
+    """Whether the Arrow type inferred for the text of a file is not one of this column type.
 
-    Otherwise a cell would be refused with its column where all cells are alike, and count as missing beside others.
+    Such a column stays text, whose unreadable cells count as missing. With the inferred type the whole column would be
+    an error if all of its cells are alike.
     """
     if type_ in MOMENTS:
-        return bool(pa.types.is_boolean(found) or pa.types.is_integer(found) or pa.types.is_floating(found))
+        return bool(pa.types.is_boolean(inferred) or pa.types.is_integer(inferred) or pa.types.is_floating(inferred))
     if type_ in ("numeric", "boolean", "duration"):
-        odd = pa.types.is_temporal(found) and not pa.types.is_duration(found)
-        return bool(odd or (type_ == "numeric" and pa.types.is_boolean(found)))
+        is_moment = pa.types.is_temporal(inferred) and not pa.types.is_duration(inferred)
+        return bool(is_moment or (type_ == "numeric" and pa.types.is_boolean(inferred)))
     return False
 
 
 def reason_to_exclude(array: pa.Array, reading: Reading, *, identifiers: bool) -> str | None:
-    """Why a training column tells nothing, or None if it is worth keeping.
+    """Why a training column is excluded, or None.
 
-    ``identifiers=False`` keeps whatever has a value: also a column in which all values are different, or the same.
+    With ``identifiers=False`` only columns without any value are; otherwise also constants and identifiers.
     """
     present = len(array) - array.null_count
     if not present:
@@ -146,30 +147,27 @@ def reason_to_exclude(array: pa.Array, reading: Reading, *, identifiers: bool) -
 
 
 def are_all_different(values: pa.Array) -> bool:
-    """Whether all present values differ, and there are enough of them to mean something."""
+    """Whether all present values differ, and there are enough of them to look like identifiers."""
     present = len(values) - values.null_count
     return bool(present >= IDENTIFIER_ROWS and pc.count_distinct(values, mode="only_valid").as_py() == present)
 
 
 def _is_measured(values: pa.Array, reading: Reading) -> bool:
-    """Whether values are no identifiers even if all are different.
-
-    Moments are none, nor is text with fractions or thousands, nor integers such as :func:`are_amounts` tells.
-    """
+    """Whether values that are all different are dates, amounts or numbers with signs in text, and not identifiers."""
     if reading.type in MOMENTS or (pa.types.is_integer(values.type) and are_amounts(values)):
         return True
-    signs = reading.type == "numeric" and is_text(values.type)
-    return signs and (not reading.numbers.is_plain or not looks_like(values, WHOLE_TEXT))
+    is_number_text = reading.type == "numeric" and is_text(values.type)
+    return is_number_text and (not reading.numbers.is_plain or not looks_like(values, WHOLE_TEXT))
 
 
 def are_amounts(values: pa.Array) -> bool:
     """Whether integers that are all different are amounts, such as incomes or sizes of files, and no identifiers.
 
-    Identifiers count up in the order of the rows, are numbered through, or are spread over a range. Amounts are far
-    apart, in no order, and few of them are much larger than most. What is none of this is taken for an identifier.
+    Identifiers increase in the order of the rows, are consecutive, or are spread over a range. Amounts are far apart,
+    in no order, and a few of them are much larger than most. In doubt integers are identifiers.
     """
-    in_rows = values.drop_null().to_numpy().astype(np.float64)
-    rising = float(np.mean(np.diff(in_rows) > 0))
-    above = np.sort(in_rows) - in_rows.min()
+    numbers = values.drop_null().to_numpy().astype(np.float64)
+    rising = float(np.mean(np.diff(numbers) > 0))
+    above = np.sort(numbers) - numbers.min()
     skewed = above[-1] > SKEWED * np.median(above) and np.median(np.diff(above)) > DENSE
     return bool(skewed and 1.0 - IN_ORDER < rising < IN_ORDER)

@@ -1,7 +1,6 @@
-"""The border: any table of any library in, one record batch of plain Arrow columns out.
+"""Conversion of a table of any library to Arrow, and of results back to that library.
 
-Only narwhals knows which library a table came from; nothing behind this file does. The way back is in
-:mod:`ptad.tables.libraries`.
+Only narwhals knows which library a table belongs to; the rest of the package sees Arrow.
 """
 
 from __future__ import annotations
@@ -9,20 +8,21 @@ from __future__ import annotations
 import numbers as numbers_abc
 import os
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from ptad.errors import DataError
-from ptad.tables.names import listed
+from ptad.tables.names import listed, repeated
 from ptad.tables.values import numbers, unusable_type
 
-# Python objects that hold other values: no single cell of a table may be one of them.
+# Types that a single cell must not have.
 _CONTAINERS = (list, tuple, dict, set, frozenset, bytes, bytearray, np.ndarray, complex)
 
 
@@ -30,31 +30,29 @@ class CellTypeError(DataError, TypeError):
     """A cell of an array holds an object that is neither text nor a number (scikit-learn asks for a TypeError)."""
 
 
-def as_frame(table: Any, *, typed: bool = False, wanted: Callable[[str], bool] = lambda name: True) -> pa.RecordBatch:
-    """Turn everything that :func:`as_table` takes into a batch of Arrow columns; those of an array are x0, x1, ...
+def as_frame(table: Any, *, typed: bool = False, convert: Callable[[str], bool] = lambda name: True) -> pa.RecordBatch:
+    """Convert any table to a batch of Arrow columns; those of an array are named x0, x1, ...
 
     An array of objects must hold numbers, unless ``typed``: then every column keeps its own type. Columns of a table
-    that are not ``wanted`` are never looked at and come out as nulls.
+    that ``convert`` is false for are not read and become nulls.
     """
     table = as_table(table)
     if isinstance(table, np.ndarray):
         names = tuple(f"x{i}" for i in range(table.shape[1]))
         return pa.RecordBatch.from_arrays(_columns_of_array(names, table, typed), names=names)
-    columns: Iterable[Any]
-    convert: Callable[[Any, str], pa.Array]
+    columns: Iterable[pa.ChunkedArray | nw.Series[Any]]
     if isinstance(table, pa.Table):
-        given, columns, convert = table.column_names, table.columns, _plain
+        names, columns = _checked_names(table.column_names), table.columns
     else:
-        native = narwhals_frame(table)
-        assert native is not None  # what is no table does not get here
-        given, columns, convert = native.columns, native.iter_columns(), _arrow_of_series
-    names = _checked_names(given)
-    cells = [convert(c, n) if wanted(n) else pa.nulls(len(table)) for n, c in zip(names, columns, strict=True)]
-    return pa.RecordBatch.from_arrays(cells, names=names)
+        frame = _narwhals_frame(table)
+        assert frame is not None  # as_table has refused everything else
+        names, columns = _checked_names(frame.columns), frame.iter_columns()
+    arrays = [_to_arrow(c, n) if convert(n) else pa.nulls(len(table)) for n, c in zip(names, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
-def narwhals_frame(table: Any) -> nw.DataFrame[Any] | None:
-    """Return the table of a library as narwhals sees it, or None if it is no such table."""
+def _narwhals_frame(table: Any) -> nw.DataFrame[Any] | None:
+    """Return the table of a library as a data frame of narwhals, None for other objects."""
     try:
         frame = nw.from_native(table, pass_through=True)
     except nw.exceptions.DuplicateError:
@@ -73,23 +71,24 @@ def _checked_names(names: Sequence[Any]) -> tuple[str, ...]:
             "known by its name."
         )
     texts = tuple(str(n) for n in names)
-    twice = [n for n, count in Counter(texts).items() if count > 1]
-    if twice:
-        raise DataError(f"Duplicate column names: {listed(twice)}. Rename or drop them so that each name occurs once.")
+    if duplicates := repeated(texts):
+        raise DataError(
+            f"Duplicate column names: {listed(duplicates)}. Rename or drop them so that each name occurs once."
+        )
     return texts
 
 
 def as_table(table: Any) -> Any:
     """Return a table of a library as it is, everything else as a two-dimensional array or an Arrow table.
 
-    Lists of rows become an array; a list of dicts and a dict of columns become an Arrow table. What is no table is
-    refused: the message says what to pass instead.
+    Lists of rows become an array; a list of dicts and a dict of columns become an Arrow table. For other objects the
+    error says what to pass instead.
     """
     if isinstance(table, pa.RecordBatch):
         return pa.Table.from_batches([table])
     if isinstance(table, pa.Table):
         return table
-    # before dicts: one kind of sparse matrix is one
+    # before mappings: a sparse matrix of the format dok is one
     if hasattr(table, "toarray"):
         raise DataError("Sparse input is not supported. Convert it with X.toarray() if it fits into memory.")
     if isinstance(table, Mapping):
@@ -100,10 +99,10 @@ def as_table(table: Any) -> Any:
         names = dict.fromkeys(name for row in table for name in row)
         return _table_of_columns({name: [row.get(name) for row in table] for name in names})
     if not isinstance(table, np.ndarray | list | tuple):
-        if narwhals_frame(table) is not None:
+        if _narwhals_frame(table) is not None:
             return table
-        _refuse_other_than_table(table)
-    return _array_of(table)
+        _check_array_like(table)
+    return _to_array(table)
 
 
 def _table_of_columns(columns: Mapping[Any, Any]) -> pa.Table:
@@ -115,16 +114,15 @@ def _table_of_columns(columns: Mapping[Any, Any]) -> pa.Table:
                 f"Column {name!r} of the dict holds {type(cells).__name__}, not a list of cells. Give one list per "
                 "column; one row is a list with one dict."
             )
-        arrays.append(arrow_of_objects(name, list(cells)))
-    lengths = {name: len(array) for name, array in zip(names, arrays, strict=True)}
-    if len(set(lengths.values())) > 1:
-        shown = ", ".join(f"{name!r}: {length:,}" for name, length in list(lengths.items())[:10])
-        raise DataError(f"The columns of the dict differ in length ({shown}). Give each the same number of cells.")
+        arrays.append(objects_to_arrow(name, list(cells)))
+    if len(set(map(len, arrays))) > 1:
+        lengths = ", ".join(f"{name!r}: {len(array):,}" for name, array in list(zip(names, arrays, strict=True))[:10])
+        raise DataError(f"The columns of the dict differ in length ({lengths}). Give each the same number of cells.")
     return pa.table(dict(zip(names, arrays, strict=True)))
 
 
-def _refuse_other_than_table(table: Any) -> None:
-    """Raise for what people pass in place of a table; other objects may still turn into an array."""
+def _check_array_like(table: Any) -> None:
+    """Raise for objects that cannot become an array, with a remedy for common mistakes."""
     kind = type(table).__name__
     if isinstance(nw.from_native(table, pass_through=True, allow_series=True), nw.Series):
         raise DataError(
@@ -143,7 +141,7 @@ def _refuse_other_than_table(table: Any) -> None:
         )
 
 
-def _array_of(table: Any) -> np.ndarray:
+def _to_array(table: Any) -> np.ndarray:
     if isinstance(table, np.ma.MaskedArray):
         table = np.ma.filled(table.astype(np.float64), np.nan)
     with warnings.catch_warnings():
@@ -171,16 +169,16 @@ def _columns_of_array(names: Sequence[str], array: np.ndarray, typed: bool) -> l
     if array.dtype.kind in "mM":
         raise DataError("An array of dates has no column names or types. Pass a pandas, polars or Arrow table instead.")
     if array.dtype.kind in "OUSTV":
-        convert = arrow_of_objects if typed else _numbers_of_objects
+        convert = objects_to_arrow if typed else _objects_to_numbers
         return [convert(name, array[:, j].astype(object)) for j, name in enumerate(names)]
     if array.dtype.kind == "b" or (array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8)):
         array = array.astype(np.float64)
     return [pa.array(array[:, j], from_pandas=True) for j in range(len(names))]
 
 
-def _numbers_of_objects(name: str, values: np.ndarray) -> pa.Array:
+def _objects_to_numbers(name: str, values: np.ndarray) -> pa.Array:
     try:
-        return pa.array(numbers(arrow_of_objects(name, values, in_array=True), name), from_pandas=True)
+        return pa.array(numbers(objects_to_arrow(name, values, in_array=True), name), from_pandas=True)
     except CellTypeError:
         raise
     except DataError as error:
@@ -189,59 +187,102 @@ def _numbers_of_objects(name: str, values: np.ndarray) -> pa.Array:
         ) from error
 
 
-def _arrow_of_series(series: nw.Series[Any], name: str) -> pa.Array:
-    try:
-        if series.dtype == nw.Object:
-            return arrow_of_objects(name, series.to_numpy())
-        return _plain(series.to_arrow())
-    except (pa.ArrowException, OverflowError, TypeError):
-        pass
-    return arrow_of_objects(name, series.to_list())  # numpy has no word for some types, such as integers of 128 bits
+def _to_arrow(column: pa.ChunkedArray | nw.Series[Any], name: str) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        return _standard_type(column)
+    with suppress(pa.ArrowException, OverflowError, TypeError):
+        if column.dtype == nw.Object:
+            return objects_to_arrow(name, column.to_numpy())
+        return _standard_type(column.to_arrow())
+    return objects_to_arrow(name, column.to_list())  # types that Arrow does not have, such as integers of 128 bits
 
 
-def arrow_of_objects(name: str, cells: Sequence[Any] | np.ndarray, *, in_array: bool = False) -> pa.Array:
-    """Convert Python objects of any types to one Arrow array; mixed types become text.
+def objects_to_arrow(name: str, cells: Sequence[Any] | np.ndarray, *, in_array: bool = False) -> pa.Array:
+    """Convert Python objects of any types to one Arrow array.
 
-    Numbers mixed with text, or integers too large for 64 bits, are turned into text, which the column types then read
-    as any other text.
+    Mixed types, such as numbers and text, and integers too large for 64 bits become text, which is then read as any
+    other text.
     """
     values = np.empty(len(cells), dtype=object)
     values[:] = cells  # cell by cell: numpy would turn equal lists into a second dimension
     types = set(map(type, values))
-    held = sorted(t.__name__ for t in types if issubclass(t, _CONTAINERS))
-    if held and in_array:
-        where = next(i for i, v in enumerate(values) if isinstance(v, _CONTAINERS))
+    containers = sorted(t.__name__ for t in types if issubclass(t, _CONTAINERS))
+    if containers and in_array:
+        row = next(i for i, v in enumerate(values) if isinstance(v, _CONTAINERS))
         raise CellTypeError(
-            f"Column {name!r}, row {where}: argument must be a string or a real number, not {held[0]!r}. "
+            f"Column {name!r}, row {row}: argument must be a string or a real number, not {containers[0]!r}. "
             "Replace or drop that cell."
         )
-    if held and not types <= {list, dict, bytes, type(None)}:
-        raise unusable_type(name, "/".join(held))
+    if containers and not types <= {list, dict, bytes, type(None)}:
+        raise unusable_type(name, "/".join(containers))
     try:
-        return _plain(pa.array(values, from_pandas=True))
+        return _standard_type(pa.array(values, from_pandas=True))
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
         text = values.astype(str).astype(object)
-        # a float reads as it would in a column of floats alone: a mixed column cut to one row is the same text
+        # floats are formatted as in a column of floats: a row of a mixed column alone becomes the same text
         floats = np.fromiter((isinstance(v, float) for v in values), dtype=bool, count=len(values))
         text[floats] = pa.array(values[floats].astype(np.float64)).cast(pa.string()).to_numpy(zero_copy_only=False)
-        nothing = np.fromiter(map(_is_missing, values), dtype=bool, count=len(values))
-        return pa.array(text, type=pa.large_string(), mask=nothing)
+        missing = np.fromiter(map(_is_missing, values), dtype=bool, count=len(values))
+        return pa.array(text, type=pa.large_string(), mask=missing)
 
 
 def _is_missing(value: Any) -> bool:
-    # NaN and NaT are not equal to themselves; pandas' NA gives no truth value at all, but its type has a name
+    # NaN and NaT are not equal to themselves; a comparison of pandas' NA has no truth value
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
-def _plain(column: pa.Array | pa.ChunkedArray, name: str = "") -> pa.Array:
+def _standard_type(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The column as one array, without Arrow types that few functions know."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):  # combining zero chunks, or more text than fits one array
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], type=array.type)
     kind = array.type
     if pa.types.is_run_end_encoded(kind):
         array = pc.run_end_decode(array)
-    if pa.types.is_float16(kind):  # few functions of Arrow know it
+    if pa.types.is_float16(kind):
         array = array.cast(pa.float32())
     if pa.types.is_string(kind) or pa.types.is_string_view(kind):
         array = array.cast(pa.large_string())
     return array
+
+
+def same_kind(table: Any, columns: Mapping[str, Any]) -> Any:
+    """Build a table from ``columns`` in the library that ``table`` belongs to.
+
+    pandas gives pandas with the index of ``table``, polars gives polars, everything else an Arrow table.
+    """
+    data = {name: _builtin_types(values) for name, values in columns.items()}
+    frame = _library_frame(table)
+    if frame is None:
+        return pa.table({name: pa.array(values, from_pandas=True) for name, values in data.items()})
+    return _with_index(nw.from_dict(data, backend=frame.implementation).to_native(), frame)
+
+
+def same_series(table: Any, values: NDArray[Any], name: str) -> Any:
+    """Return one value per row in the library that ``table`` belongs to.
+
+    pandas gives a Series with the index of ``table``, polars a Series, and everything else a numpy array.
+    """
+    frame = _library_frame(table)
+    if frame is None:
+        return values
+    return _with_index(nw.new_series(name, values, backend=frame.implementation).to_native(), frame)
+
+
+def _library_frame(table: Any) -> nw.DataFrame[Any] | None:
+    is_other = isinstance(table, np.ndarray | list | tuple | pa.Table | pa.RecordBatch)
+    return None if is_other else _narwhals_frame(table)
+
+
+def _with_index(result: Any, frame: nw.DataFrame[Any]) -> Any:
+    index = nw.maybe_get_index(frame)
+    if index is not None:
+        result.index = index
+    return result
+
+
+def _builtin_types(values: Any) -> Any:
+    # polars makes a column of opaque Python objects of an object array; of a list it infers the types
+    if isinstance(values, np.ndarray) and values.dtype.kind in "OUSM":
+        return values.tolist() if values.dtype.kind != "M" else values.astype("datetime64[us]")
+    return values

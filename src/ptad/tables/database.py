@@ -1,6 +1,6 @@
-"""A database and a query on it: where they are, how messages call them, what their errors mean.
+"""Databases and queries: addresses, connections and errors.
 
-Three databases, told apart by the address:
+Three kinds of databases are distinguished by the address:
 
 =========================================== =============================================================
 ``sqlite:///shop.db``, ``shop.sqlite``      SQLite (``sqlite:////data/shop.db`` is an absolute path)
@@ -8,7 +8,7 @@ Three databases, told apart by the address:
 ``postgresql://user:password@host/shop``    PostgreSQL, with everything that libpq takes in a URI
 =========================================== =============================================================
 
-A password never reaches a message: labels leave it out, and what a driver says is searched for it.
+A password never reaches a message: labels do not hold it, and it is replaced in the errors of drivers.
 """
 
 from __future__ import annotations
@@ -28,41 +28,41 @@ from ptad.errors import DataError, MissingExtraError, SettingError
 
 _SUFFIXES = {".sqlite": "sqlite", ".sqlite3": "sqlite", ".db": "sqlite", ".duckdb": "duckdb", ".ddb": "duckdb"}
 _SCHEMES = {"sqlite": "sqlite", "duckdb": "duckdb", "postgresql": "postgresql", "postgres": "postgresql"}
-# what is said of a database that cannot be opened
+# the message about a database that cannot be opened: problem and remedy
 _CANNOT_OPEN = {
     "sqlite": ("cannot be opened", "Check that it is an SQLite database."),
     "duckdb": ("cannot be opened", "Check that it is a DuckDB file which no other program writes to."),
     "postgresql": ("no connection", "Check the address, the user and the password, and that the server is running."),
 }
 _SECRETS = ("password", "sslpassword", "passfile")
-# A server that has gone must be noticed in minutes, not in the two hours of the system's default.
-_PATIENCE = {"connect_timeout": "15", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
+# A lost server is noticed in minutes; the default of the system is two hours.
+_TIMEOUTS = {"connect_timeout": "15", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
 
 
 @dataclass(frozen=True)
 class Database:
-    """A database, found from its address."""
+    """A database."""
 
     kind: str  # one of those of _SCHEMES
     path: Path | None  # the file, if it is one
-    address: str = field(repr=False)  # what the driver is given; it may hold a password
-    label: str  # what messages call it
+    address: str = field(repr=False)  # for the driver; it may hold a password
+    label: str  # its name in messages
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
     def parse(cls, uri: str) -> Database:
-        """Read an address; a wrong one is refused without repeating it, since it may hold a password."""
+        """Parse an address; the error about a wrong one does not repeat it, since it may hold a password."""
         scheme, colon, _ = uri.partition("://")
         if not colon:
             kind = _SUFFIXES.get(Path(uri).suffix.lower())
             if kind is None or "@" in uri:
-                raise _unknown()
+                raise _unknown_address()
             return cls(kind, Path(uri), uri, uri)
         kind = _SCHEMES.get(scheme.lower().partition("+")[0])
         if kind is None:
-            raise _unknown()
+            raise _unknown_address()
         if kind == "postgresql":
-            return _server(uri)
+            return _parse_postgresql(uri)
         name = unquote(uri[len(scheme) + 3 :])
         if name and not name.startswith("/"):
             raise SettingError(
@@ -77,14 +77,14 @@ class Database:
         return cls(kind, path, "" if path is None else str(path), f"{scheme}:///{path}" if path else "DuckDB")
 
     def existing(self) -> Path:
-        """The file, which has to be there: a mistyped name must not make a new database."""
+        """The file, which must exist: a mistyped name must not create a new database."""
         assert self.path is not None
         if not self.path.is_file():
             raise DataError(f"There is no database file {self.path}. Check the address; a new database is not made.")
         return self.path
 
     def connect(self, *, read_only: bool) -> Any:
-        """Open a connection of the driver; through one that is read-only nothing can be changed."""
+        """Open a connection of the driver, perhaps one that cannot change anything."""
         package = driver(self.kind)
         with self.errors(*_CANNOT_OPEN[self.kind]):
             if self.kind == "duckdb":
@@ -100,18 +100,18 @@ class Database:
             return connection
 
     @contextmanager
-    def errors(self, what: str, remedy: str) -> Iterator[None]:
-        """Turn what drivers raise into one line that names the database, the reason and the remedy."""
+    def errors(self, problem: str, remedy: str) -> Iterator[None]:
+        """Turn errors of drivers into one line with the database, the problem, its reason and the remedy."""
         try:
             yield
         except Exception as error:
             if not _is_driver_error(error):
                 raise
             # the driver's own error is not chained: its text may hold the password
-            raise DataError(f"{self.label}: {what}: {self.reason(error)}. {remedy}") from None
+            raise DataError(f"{self.label}: {problem}: {self.reason(error)}. {remedy}") from None
 
     def reason(self, error: BaseException) -> str:
-        """What a driver says, as one line without its codes, the query or a password."""
+        """The text of a driver's error as one line, without its codes, the query or a password."""
         text = str(error).partition("\n\nQuery was")[0].partition("\nquery: ")[0].partition("\nLINE ")[0]
         text = re.sub(
             r"^[A-Z_]+: |^\[\w+\] |Failed to \w+ query( '.*?')?: | ?\.? SQLSTATE: \w+", "", " ".join(text.split())
@@ -123,7 +123,7 @@ class Database:
 
 @dataclass(frozen=True)
 class Query:
-    """Rows of a database, wherever a table is read: ``scan_table(Query(uri, sql))``."""
+    """The rows of a query on a database, as a source of a table: ``scan_table(Query(uri, sql))``."""
 
     uri: str = field(repr=False)
     sql: str
@@ -149,7 +149,7 @@ def quoted(name: str) -> str:
 
 
 def driver(kind: str) -> Any:
-    """The package that speaks to this kind of database."""
+    """Import the driver of this kind of database."""
     package = "duckdb" if kind == "duckdb" else f"adbc_driver_{kind}"
     try:
         return importlib.import_module(package if kind == "duckdb" else f"{package}.dbapi")
@@ -157,20 +157,20 @@ def driver(kind: str) -> Any:
         raise MissingExtraError(package.replace("_", "-"), "sql", f"A {kind} database") from error
 
 
-def _unknown() -> SettingError:
+def _unknown_address() -> SettingError:
     return SettingError(
         "The address of a database must be sqlite:///FILE, duckdb:///FILE or "
         f"postgresql://USER:PASSWORD@HOST:PORT/NAME, or a file that ends in {', '.join(_SUFFIXES)}. Got something else."
     )
 
 
-def _server(uri: str) -> Database:
+def _parse_postgresql(uri: str) -> Database:
     try:
         parts = urlsplit(uri)
         host, port, password = parts.hostname or "", parts.port, parts.password or ""
     except ValueError:
         parts = None
-    # a slash or an @ left bare in a password moves the rest of it into the host, the port or the name
+    # after an unescaped slash or @ in a password its rest would be taken for the host, the port or the name
     if parts is None or "@" in f"{host}{unquote(parts.path)}" or parts.fragment or password.count("@"):
         raise SettingError(
             "The address of the PostgreSQL server is malformed. It is postgresql://USER:PASSWORD@HOST:PORT/NAME, "
@@ -178,11 +178,10 @@ def _server(uri: str) -> Database:
         )
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     secrets = [password, unquote(password), *(options.get(name, "") for name in _SECRETS)]
-    shown = {name: value for name, value in options.items() if name not in _SECRETS}
     user = f"{parts.username}@" if parts.username else ""
-    place = f"{user}{host}{f':{port}' if port else ''}"
-    label = f"postgresql://{place}{parts.path}" + (f" ({shown['host']})" if shown.get("host") else "")
-    query = urlencode({**_PATIENCE, **options}, quote_via=quote)
+    label = f"postgresql://{user}{host}{f':{port}' if port else ''}{parts.path}"
+    label += f" ({options['host']})" if options.get("host") else ""
+    query = urlencode({**_TIMEOUTS, **options}, quote_via=quote)
     address = SplitResult("postgresql", parts.netloc, parts.path, query, "").geturl()
     if not address.startswith("postgresql://"):  # without host and path the two slashes would be lost
         address = f"postgresql://?{query}"
@@ -190,6 +189,6 @@ def _server(uri: str) -> Database:
 
 
 def _is_driver_error(error: Exception) -> bool:
-    # drivers are not imported here: their errors are known by the package they come from
-    home = type(error).__module__.partition(".")[0]
-    return home in ("adbc_driver_manager", "duckdb", "_duckdb") or isinstance(error, pa.ArrowException | OSError)
+    # by the name of the package, since drivers are optional
+    package = type(error).__module__.partition(".")[0]
+    return package in ("adbc_driver_manager", "duckdb", "_duckdb") or isinstance(error, pa.ArrowException | OSError)

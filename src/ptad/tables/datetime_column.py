@@ -13,11 +13,21 @@ import pyarrow.compute as pc
 
 from ptad.errors import DataError, SettingError
 from ptad.layout import Boolean, Integer, ListOf, Record, Text, damaged
-from ptad.tables.date_format import CLOCK, ISO, ISO_ZONED, MOST_FORMATS, check_format, example, fits, has_zone, parsed
-from ptad.tables.values import changed, decoded, is_text, refuse, ticks, without_missing
+from ptad.tables.date_format import (
+    CLOCK,
+    ISO,
+    ISO_ZONED,
+    MOST_FORMATS,
+    check_format,
+    example,
+    has_zone,
+    matches,
+    parse_dates,
+)
+from ptad.tables.values import check_readable, decoded, is_text, split_seconds, without_missing, wrong_type
 
 DAY = 86_400
-# 0001-01-01 and 9999-12-31 in seconds from 1970: what every library can show as a date.
+# 0001-01-01 and 9999-12-31 in seconds since 1970: the range of dates of Python.
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
 _STEPS = {"day": DAY, "week": 7, "year": 366}  # seconds of a day, days of a week, days of a year
 _YEAR = 366 * DAY
@@ -25,24 +35,24 @@ _YEAR = 366 * DAY
 
 @dataclass(frozen=True)
 class DatetimeColumn:
-    """A point in time."""
+    """The encoder of a column of dates, date-times or times of day."""
 
     name: str
     type: str
-    # Seconds since 1970 between which the linear coordinate runs; anything outside is moved to the border. They are the
-    # 1 % and 99 % quantiles of the training rows, widened on both sides by the distance between them, so that a stray
-    # 9999-12-31 neither stretches the scale nor breaks it.
+    # Limits of the linear coordinate in seconds since 1970; moments outside are clipped. They are the 1 % and 99 %
+    # quantiles of the training rows, extended on both sides by the distance between them, so that a stray 9999-12-31
+    # does not stretch the scale.
     first: int
     last: int
-    # "day" (the time of day varied), "week" (the weekday varied), "year" (the training rows span more than a year):
-    # each is a sine and a cosine
+    # "day" (the time of day varies in training), "week" (the weekday varies), "year" (the training rows span more than
+    # a year); each is encoded as a sine and a cosine
     cycles: tuple[str, ...]
     zoned: bool = False  # whether the column has a time zone; its cycles are then those of UTC
-    formats: tuple[str, ...] = ()  # how text is read: the first format that fits; ISO 8601 if there is none
+    formats: tuple[str, ...] = ()  # of text; a cell is read by the first one that it matches; none: ISO 8601
 
     @classmethod
     def fit(cls, name: str, type: str, array: pa.Array, formats: tuple[str, ...] = ()) -> DatetimeColumn:
-        """Learn the range and the cycles."""
+        """Fit the range and the cycles."""
         if type == "time":
             return cls(name, type, 0, DAY, ("day",))
         zoned = is_zoned(decoded(array), formats)
@@ -66,7 +76,7 @@ class DatetimeColumn:
 
     @property
     def resolution(self) -> np.ndarray:
-        """How far apart two moments may be and still read alike; the cycles follow from the moment."""
+        """Half the step of decoded moments; infinite for the cycles, which are not decoded."""
         return np.array([DAY / 2 if self.type == "date" else 0.5, *np.full(2 * len(self.cycles), np.inf)])
 
     def raw(self, array: pa.Array) -> np.ndarray:
@@ -87,12 +97,12 @@ class DatetimeColumn:
                 dates = days.astype("datetime64[D]")
                 step = (dates - dates.astype("datetime64[Y]").astype("datetime64[D]")).astype(np.int64)
             # looked up, not computed: the same bits in any batch
-            block[:, 1 + 2 * j : 3 + 2 * j] = _waves(cycle)[step]
+            block[:, 1 + 2 * j : 3 + 2 * j] = _sines_and_cosines(cycle)[step]
         block[missing] = np.nan
         return block
 
     def decode(self, raw: np.ndarray) -> np.ndarray:
-        """Moments from the linear coordinate, of the type that observed ones have; datetime64 without a zone."""
+        """Moments from the linear coordinate, of the same type as observed ones; datetime64 without a zone."""
         span = self.last - self.first
         seconds = self.first + np.rint(np.clip(np.nan_to_num(raw[:, 0]), 0, span)).astype(np.int64)
         if self.type == "time":
@@ -136,7 +146,7 @@ def is_zoned(array: pa.Array, formats: tuple[str, ...] = ()) -> bool:
         return has_zone(formats[0])
     if is_text(array.type):
         text = pc.utf8_trim_whitespace(array.drop_null())
-        return bool(2 * fits(text, ISO_ZONED).sum() > len(text))  # the others cannot be read
+        return bool(2 * matches(text, ISO_ZONED).sum() > len(text))  # the others cannot be read
     return pa.types.is_timestamp(array.type) and array.type.tz is not None
 
 
@@ -145,46 +155,48 @@ def moments(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Dates as whole seconds since 1970 (UTC for zoned ones), the rest of a second, and a mask of missing ones.
 
-    Text, and whole numbers such as 20141017, are read by the first of the ``formats`` that fits, or as ISO 8601.
-    Moments before year 1 or after 9999 are moved to that border.
+    Moments before year 1 or after 9999 are clipped.
     """
-    array = moment_array(array, name, zoned=zoned, formats=formats)
+    array = parse_moments(array, name, zoned=zoned, formats=formats)
     kind = array.type
     if pa.types.is_date(kind):
         array = array.cast(pa.date32(), safe=False).cast(pa.timestamp("s"))
     elif pa.types.is_null(kind):
         array = array.cast(pa.timestamp("s"))
     elif not pa.types.is_timestamp(kind):
-        raise changed(name, kind, "dates")
+        raise wrong_type(name, kind, "dates")
     elif (kind.tz is not None) != zoned and array.null_count < len(array):
         had, has = ("a time zone", "none") if zoned else ("no time zone", f"the zone {kind.tz}")
         raise DataError(
             f"Column {name!r} had {had} in training and has {has} now, so its hours cannot be compared. "
             "Convert it to the form used in training."
         )
-    whole, rest, missing = ticks(array)
+    whole, rest, missing = split_seconds(array)
     return np.clip(whole, FIRST_SECOND, LAST_SECOND), rest, missing
 
 
-def moment_array(array: pa.Array, name: str, *, zoned: bool, formats: Sequence[str]) -> pa.Array:
-    """A column of dates with its text turned into timestamps."""
+def parse_moments(array: pa.Array, name: str, *, zoned: bool, formats: Sequence[str]) -> pa.Array:
+    """A column of dates, with text, and whole numbers such as 20141017, parsed as timestamps.
+
+    Text is read by the first of the ``formats`` that it matches, or as ISO 8601.
+    """
     array = decoded(array)
     if formats and (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
-        array = whole_text(array)
+        array = integers_to_text(array)
     if not is_text(array.type):
         return array
     text = pc.utf8_trim_whitespace(array)
-    found = pa.nulls(len(text), pa.timestamp("us", "UTC" if zoned else None))
-    for form in (*formats, ISO_ZONED if zoned else ISO):  # the last is always understood: it cannot mean anything else
-        if found.null_count > text.null_count:
-            found = pc.coalesce(found, parsed(text, form))
+    dates = pa.nulls(len(text), pa.timestamp("us", "UTC" if zoned else None))
+    for form in (*formats, ISO_ZONED if zoned else ISO):  # ISO 8601 is unambiguous: it is always read
+        if dates.null_count > text.null_count:
+            dates = pc.coalesce(dates, parse_dates(text, form))
     iso = "2024-01-31T12:00Z (with a zone)" if zoned else "2024-01-31 or 2024-01-31T12:00"
-    refuse(_unread(found, text), array, name, "a date", " or ".join(map(example, formats)) or iso)
-    return found
+    check_readable(_is_read(dates, text), array, name, "a date", " or ".join(map(example, formats)) or iso)
+    return dates
 
 
-def whole_text(array: pa.Array) -> pa.Array:
-    """Numbers as text, whole ones without a fraction: a column of days such as 20141017 with gaps may hold floats."""
+def integers_to_text(array: pa.Array) -> pa.Array:
+    """Numbers as text, floats without a fraction as integers: a column such as 20141017 with gaps may hold floats."""
     array = without_missing(array, ())
     if pa.types.is_floating(array.type) and pc.all(pc.equal(array, pc.floor(array)), min_count=0).as_py():
         array = array.cast(pa.int64(), safe=False)
@@ -196,21 +208,21 @@ def day_times(array: pa.Array, name: str) -> tuple[np.ndarray, np.ndarray, np.nd
     array = decoded(array)
     if is_text(array.type):
         text = pc.utf8_trim_whitespace(array)
-        found = parsed(text, CLOCK)  # on the first day of 1970
-        refuse(_unread(found, text), array, name, "a time of day", "12:30")
-        return ticks(found)
+        times = parse_dates(text, CLOCK)  # on the first day of 1970
+        check_readable(_is_read(times, text), array, name, "a time of day", "12:30")
+        return split_seconds(times)
     if pa.types.is_null(array.type):
         array = array.cast(pa.time32("s"))
     elif not pa.types.is_time(array.type):
-        raise changed(name, array.type, "times of day")
-    return ticks(array)
+        raise wrong_type(name, array.type, "times of day")
+    return split_seconds(array)
 
 
-def _unread(found: pa.Array, text: pa.Array) -> np.ndarray:
-    return np.asarray(pc.and_(found.is_null(), text.is_valid()))
+def _is_read(dates: pa.Array, text: pa.Array) -> np.ndarray:
+    return np.asarray(pc.or_(dates.is_valid(), text.is_null()))
 
 
 @cache
-def _waves(cycle: str) -> np.ndarray:
+def _sines_and_cosines(cycle: str) -> np.ndarray:
     angle = 2.0 * np.pi * np.arange(_STEPS[cycle]) / _STEPS[cycle]
     return np.column_stack([np.sin(angle), np.cos(angle)])

@@ -1,4 +1,4 @@
-"""CSV and TSV, read as text: its types are known only after every value was seen (:mod:`ptad.tables.type_finder`)."""
+"""Reading of CSV and TSV as text; types are inferred from all values (:mod:`ptad.tables.type_inference`)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 
 from ptad.errors import DataError
-from ptad.tables.sources import DAMAGE, Source, check_names
+from ptad.tables.sources import READ_ERRORS, Source, check_names
 
 # Unquoted, these mean "missing"; in quotes they are text.
 NULL_WORDS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
 BLOCK_BYTES = 1 << 22
-DELIMITER = b"ptad.delimiter"  # where the schema of a table says what separated its cells
-_OTHER_FILES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF-")  # pictures and documents
+DELIMITER = b"ptad.delimiter"  # metadata of an Arrow table: the delimiter of its file
+_BINARY_FILES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF-")
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class DelimitedFile:
 
     @cached_property
     def delimiter(self) -> str:
-        """What separates the cells."""
+        """The delimiter of the cells, from the first line."""
         if self.source.format == "tsv":
             return "\t"
         with self._lines() as lines:
             first = next((line for line in lines if line.strip()), "")
-        outside = "".join(first.split('"')[::2])  # delimiters inside quotes do not count
-        return max(",;\t|", key=outside.count)  # of equal counts the comma, which comes first
+        unquoted = "".join(first.split('"')[::2])
+        return max(",;\t|", key=unquoted.count)  # of equal counts the comma, which is the first
 
     @cached_property
     def header(self) -> list[str]:
@@ -51,7 +51,7 @@ class DelimitedFile:
                     f"{label}: the header cannot be read ({error}). Look for a quote that is never closed, or shorten "
                     "the names."
                 ) from error
-        if sum(map(len, names)) + len(names) > BLOCK_BYTES:  # the reader would take the file for empty
+        if sum(map(len, names)) + len(names) > BLOCK_BYTES:  # for Arrow the file would be empty
             raise self._too_long()
         if names and names[0].lower().startswith("sep="):
             raise DataError(f"{label}: the first line, 'sep=...', is a note to Excel. Remove it.")
@@ -79,7 +79,7 @@ class DelimitedFile:
 
     @contextmanager
     def _lines(self) -> Iterator[Iterator[str]]:
-        """The lines, without a byte order mark; none of them fills the memory."""
+        """The lines, without a byte order mark, of limited length."""
         plain = "utf-8-sig" if self.encoding.lower() in ("utf-8", "utf8") else self.encoding
 
         def bounded() -> Iterator[str]:
@@ -93,23 +93,23 @@ class DelimitedFile:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """What goes wrong inside is said with the file, the line and a remedy."""
+        """Turn errors into those with the file, the line and a remedy."""
         try:
             yield
         except (UnicodeError, LookupError) as error:
             raise self._wrong_encoding(error) from error
         except pa.ArrowInvalid as error:
-            raise self._explained(error) from error
-        except DAMAGE as error:
+            raise self._parse_error(error) from error
+        except READ_ERRORS as error:
             raise self.source.damaged(error) from error
 
-    def _explained(self, error: Exception) -> DataError:
+    def _parse_error(self, error: Exception) -> DataError:
         label, message = self.source.label, str(error)
         if "UTF8" in message:
             return self._wrong_encoding(error)
         if "Expected" in message and "columns" in message:
-            line, got = self._ragged_line()
-            cells = "1 cell" if got == 1 else f"{got} cells"
+            line, n_cells = self._ragged_line()
+            cells = "1 cell" if n_cells == 1 else f"{n_cells} cells"
             return DataError(
                 f"{label}, line {line}: {cells} where the header has {len(self.header)}. Correct that line; a cell "
                 "that holds the delimiter needs quotes."
@@ -124,7 +124,7 @@ class DelimitedFile:
         with self.source.open() as stream:
             start = bytes(stream.read(4096))
         likely = "utf-16" if start.startswith((b"\xff\xfe", b"\xfe\xff")) else "latin-1"
-        if start.startswith(_OTHER_FILES) or (b"\0" in start and likely != "utf-16"):
+        if start.startswith(_BINARY_FILES) or (b"\0" in start and likely != "utf-16"):
             return DataError(
                 f"{self.source.label} is not a table, but a binary file such as a picture or a document. Give CSV, "
                 "TSV, Parquet, Feather, JSON lines or a workbook."
@@ -138,12 +138,15 @@ class DelimitedFile:
         )
 
     def _ragged_line(self) -> tuple[int, int]:
-        """The first line with another number of cells than the header, and that number."""
-        wanted = len(self.header)
-        with self._lines() as lines, suppress(csv.Error):  # a cell too long for this reader
-            rows, start = csv.reader(lines, delimiter=self.delimiter), 1
+        """The first line with another number of cells than the header, and that number.
+
+        Arrow counts rows without empty lines and line breaks in quotes, so its number is not that of the line.
+        """
+        n_columns = len(self.header)
+        with self._lines() as lines, suppress(csv.Error):  # a cell that is too long for Python's reader
+            rows, line = csv.reader(lines, delimiter=self.delimiter), 1
             for row in rows:
-                if row and len(row) != wanted:
-                    return start, len(row)
-                start = rows.line_num + 1
-        return start, wanted
+                if row and len(row) != n_columns:
+                    return line, len(row)
+                line = rows.line_num + 1
+        return line, n_columns

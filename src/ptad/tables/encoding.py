@@ -1,4 +1,4 @@
-"""Columns encoded, with cells that cannot be read set aside, and as a person reads them."""
+"""Encoding of columns as features, and their cells as Python objects."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from ptad.tables.bad_cells import BadCells, UnreadableCells
 from ptad.tables.column_types import Column
-from ptad.tables.datetime_column import DatetimeColumn, moment_array
+from ptad.tables.datetime_column import DatetimeColumn, parse_moments
 from ptad.tables.numeric_column import NumericColumn
 from ptad.tables.places import RowError
 from ptad.tables.text_columns import TextColumn
-from ptad.tables.values import decoded, is_text, numbers, without_named
+from ptad.tables.values import decoded, is_text, numbers, without_missing_text
 
 if TYPE_CHECKING:
     from ptad.tables.schema import Schema
@@ -27,29 +27,30 @@ Result = TypeVar("Result")
 def read_cells(
     read: Callable[[pa.Array], Result], array: pa.Array, bad: BadCells, offset: int = 0
 ) -> tuple[Result, pa.Array]:
-    """What ``read`` makes of the cells of a column that begins at row ``offset``, and the cells.
+    """Return ``read(array)`` and the array, both with nulls in place of the cells that cannot be read.
 
-    Those that cannot be read go to ``bad``, and are null among the cells.
+    Those cells are added to ``bad``; the array begins at row ``offset`` of the table.
     """
-    while True:  # a reader may look at its cells in several ways, one after the other
+    while True:  # a reader may check its cells several times, one check after the other
         try:
             return read(array), array
         except UnreadableCells as error:
             bad.add(error, offset)
-            array = error.without()
+            array = error.with_nulls()
 
 
-def raw_block(
+def encode_columns(
     columns: tuple[Column, ...], frame: pa.RecordBatch, missing: tuple[str, ...], bad: BadCells, offset: int = 0
 ) -> np.ndarray:
-    """Unscaled features of these columns, float64 of shape (n_rows, n_encoded); infinite numbers are an error.
+    """Features of these columns, unscaled float64 of shape (n_rows, n_features); infinite numbers are an error.
 
-    Cells that cannot be read go to ``bad`` and come out as NaN.
+    Cells that cannot be read are added to ``bad`` and encoded as NaN.
     """
-    places = list(spans(columns))
-    block = np.empty((frame.num_rows, places[-1].stop if places else 0))
-    for column, span in zip(columns, places, strict=True):
-        block[:, span] = read_cells(column.raw, without_named(frame.column(column.name), missing), bad, offset)[0]
+    slices = list(feature_slices(columns))
+    block = np.empty((frame.num_rows, slices[-1].stop if slices else 0))
+    for column, features in zip(columns, slices, strict=True):
+        cells = without_missing_text(frame.column(column.name), missing)
+        block[:, features] = read_cells(column.raw, cells, bad, offset)[0]
     check_finite(columns, block, offset)
     return block
 
@@ -58,8 +59,8 @@ def check_finite(columns: tuple[Column, ...], block: np.ndarray, offset: int = 0
     """Raise if a feature of rows that begin at row ``offset`` is infinite."""
     infinite = np.isinf(block)
     if infinite.any():
-        row, place = (int(i) for i in np.argwhere(infinite)[0])
-        name = [c.name for c in columns for _ in c.labels][place]
+        row, feature = (int(i) for i in np.argwhere(infinite)[0])
+        name = [c.name for c in columns for _ in c.labels][feature]
         raise RowError(
             f"Input X contains infinity or a value too large: column {name!r}, ",
             offset + row,
@@ -67,8 +68,8 @@ def check_finite(columns: tuple[Column, ...], block: np.ndarray, offset: int = 0
         )
 
 
-def spans(columns: tuple[Column, ...]) -> Iterator[slice]:
-    """The features of every column."""
+def feature_slices(columns: tuple[Column, ...]) -> Iterator[slice]:
+    """The slice of the features of every column."""
     start = 0
     for column in columns:
         stop = start + len(column.labels)
@@ -76,8 +77,8 @@ def spans(columns: tuple[Column, ...]) -> Iterator[slice]:
         start = stop
 
 
-def shown_values(column: Column, array: pa.Array) -> list[Any]:
-    """Cells as a person reads them: text in the format of its column as the number or date that it means.
+def python_values(column: Column, array: pa.Array) -> list[Any]:
+    """Cells as Python objects: text of a column of numbers or dates as the number or date that it means.
 
     None where a cell is missing or cannot be read.
     """
@@ -85,67 +86,67 @@ def shown_values(column: Column, array: pa.Array) -> list[Any]:
     if (is_text(values.type) or column.type == "boolean") and isinstance(column, NumericColumn | DatetimeColumn):
         values = array = read_cells(column.raw, values, BadCells())[1]
     if isinstance(column, DatetimeColumn) and column.formats:
-        found = moment_array(values, column.name, zoned=column.zoned, formats=column.formats)
-        if column.type == "date" and pa.types.is_timestamp(found.type):
-            found = found.cast(pa.date32(), safe=False)
-        return _pylist(found)
+        dates = parse_moments(values, column.name, zoned=column.zoned, formats=column.formats)
+        if column.type == "date" and pa.types.is_timestamp(dates.type):
+            dates = dates.cast(pa.date32(), safe=False)
+        return _to_pylist(dates)
     if isinstance(column, NumericColumn) and column.type == "numeric" and is_text(values.type):
-        found = numbers(values, column.name, form=column.form)
-        if not column.integer or not (np.isnan(found) | (np.isfinite(found) & (np.rint(found) == found))).all():
-            return _pylist(pa.array(found, from_pandas=True))
-        digits = column.form.plain(pc.utf8_trim_whitespace(values)).to_pylist()
-        return [None if text is None or text.lower() == "nan" else _whole(text) for text in digits]
-    return _pylist(array)
+        floats = numbers(values, column.name, form=column.form)
+        if not column.integer or not (np.isnan(floats) | (np.isfinite(floats) & (np.rint(floats) == floats))).all():
+            return _to_pylist(pa.array(floats, from_pandas=True))
+        plain = column.form.to_plain(pc.utf8_trim_whitespace(values)).to_pylist()
+        return [None if text is None or text.lower() == "nan" else _to_int(text) for text in plain]
+    return _to_pylist(array)
 
 
-def _whole(text: str) -> int:
-    """A whole number without a loss of digits, where it is written as one."""
+def _to_int(text: str) -> int:
+    """A number without a fraction; digits are converted exactly, however many."""
     return int(text) if text.lstrip("+-").isdecimal() else int(float(text))
 
 
-def _pylist(array: pa.Array) -> list[Any]:
-    if pa.types.is_timestamp(array.type) or pa.types.is_duration(array.type):
-        zone = "UTC" if pa.types.is_timestamp(array.type) and array.type.tz else None  # as decode shows them
-        make = pa.timestamp("us", zone) if pa.types.is_timestamp(array.type) else pa.duration("us")
-        try:  # nanoseconds would come back as objects of another library
-            return list(array.cast(make, safe=False).to_pylist())
-        except (ValueError, OverflowError, pa.ArrowException):  # no Python date reaches beyond year 9999
-            return list(array.cast(pa.int64()).to_pylist())
-    return list(array.to_pylist())
+def _to_pylist(array: pa.Array) -> list[Any]:
+    if not (pa.types.is_timestamp(array.type) or pa.types.is_duration(array.type)):
+        return list(array.to_pylist())
+    zone = "UTC" if pa.types.is_timestamp(array.type) and array.type.tz else None  # as decoded values
+    microseconds = pa.timestamp("us", zone) if pa.types.is_timestamp(array.type) else pa.duration("us")
+    try:  # nanoseconds would become objects of pandas
+        return list(array.cast(microseconds, safe=False).to_pylist())
+    except (ValueError, OverflowError, pa.ArrowException):  # after year 9999
+        return list(array.cast(pa.int64()).to_pylist())
 
 
 @dataclass(frozen=True)
 class CountedText:
-    """The text columns of a training table, whose values its own rows have counted.
+    """The text columns of a training table, to leave rows out of the counts of their values.
 
-    A row that is held out of a fit must not have counted itself: it would look more familiar than a new row does.
+    A row that is held out of a fit must not be counted: it would look more familiar than a new row.
 
     Attributes
     ----------
     schema : Schema
         The schema of all rows.
     codes : dict of int to ndarray
-        Place of a text column to which remembered value each row has.
+        Index of a text column to the position of the value of each row among the kept values.
     """
 
     schema: Schema
     codes: dict[int, np.ndarray]
 
-    def rows(self, encoded: np.ndarray, held: np.ndarray) -> np.ndarray:
-        """Return all encoded rows as a schema fitted without the rows ``held`` encodes them."""
-        found = encoded.copy()
-        for i, span in enumerate(spans(self.schema.columns)):
+    def rows(self, encoded: np.ndarray, held_out: np.ndarray) -> np.ndarray:
+        """Return all encoded rows as if the schema had been fitted without the rows ``held_out``."""
+        recounted = encoded.copy()
+        for i, features in enumerate(feature_slices(self.schema.columns)):
             column = self.schema.columns[i]
             if isinstance(column, TextColumn):
-                found[:, span] = column.recounted(encoded[:, span], self.codes[i], held)
-        return found
+                recounted[:, features] = column.recount(encoded[:, features], self.codes[i], held_out)
+        return recounted
 
-    def without(self, encoded: np.ndarray, held: np.ndarray) -> Schema:
-        """Return the schema as fitted without the rows ``held``."""
+    def without(self, encoded: np.ndarray, held_out: np.ndarray) -> Schema:
+        """Return the schema as fitted without the rows ``held_out``."""
         columns = list(self.schema.columns)
-        for i, span in enumerate(spans(self.schema.columns)):
+        for i, features in enumerate(feature_slices(self.schema.columns)):
             column = columns[i]
             if isinstance(column, TextColumn):
-                present = int((~np.isnan(encoded[held, span.start])).sum())
-                columns[i] = column.without(self.codes[i][held], present)
+                n_present = int((~np.isnan(encoded[held_out, features.start])).sum())
+                columns[i] = column.without(self.codes[i][held_out], n_present)
         return replace(self.schema, columns=tuple(columns))

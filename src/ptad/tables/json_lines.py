@@ -1,4 +1,4 @@
-"""JSON lines: one object per line, read in blocks of whole lines."""
+"""Reading of JSON lines, one object per line, in blocks of whole lines."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import pyarrow as pa
 import pyarrow.json as pjson
 
 from ptad.errors import DataError
-from ptad.tables.conversion import arrow_of_objects
-from ptad.tables.sources import DAMAGE, LONGEST_LINE, MOST_COLUMNS, Source, endless_line
+from ptad.tables.conversion import objects_to_arrow
+from ptad.tables.sources import LONGEST_LINE, MOST_COLUMNS, READ_ERRORS, Source, line_too_long
 
 BLOCK_BYTES = 1 << 23
-DEEPEST = 32  # objects and lists inside each other; what Arrow and Python read by recursion must not end them
-BLOCK_CELLS = 1 << 24  # rows times columns that are made of one block
+MAX_DEPTH = 32  # of nested objects and lists, which Arrow and Python parse by recursion
+BLOCK_CELLS = 1 << 24  # rows times columns of the table of one block
 FIRST_BYTES, FEW_KEYS = 1 << 14, 40
-# A text, with the colon that makes it a key. It always matches, to the end of the block if need be, so that no byte is
-# looked at twice.
-_TEXT = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+"?)(\s*+:)?', re.DOTALL)
+# A string, with the colon that makes it a key. It always matches, if need be to the end of the block, so that the time
+# is linear.
+_STRING = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+"?)(\s*+:)?', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
 _STEPS = np.zeros(256, np.int8)
 _STEPS[list(b"{[")], _STEPS[list(b"}]")] = 1, -1
@@ -33,12 +33,12 @@ _STEPS[list(b"{[")], _STEPS[list(b"}]")] = 1, -1
 def json_batches(
     source: Source, encoding: str, as_text: Collection[str] = (), most_columns: int | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Batches with the types of each block; the columns named in ``as_text`` are text as it stands in the file.
+    """Batches with the types of each block; columns in ``as_text`` are text as in the file.
 
-    A file with more different keys than ``most_columns`` is refused before anything is made of them.
+    A file with more different keys than ``most_columns`` is an error, raised before they become columns.
     """
     line = 1
-    for block in _narrow(_blocks(source, encoding), source.label, most_columns or MOST_COLUMNS):
+    for block in _limit_columns(_blocks(source, encoding), source.label, most_columns or MOST_COLUMNS):
         table = _parsed(source, block, line, as_text)
         line += block.count(b"\n")
         yield from table.combine_chunks().to_batches()
@@ -59,7 +59,7 @@ def _blocks(source: Source, encoding: str) -> Iterator[bytes]:
                 if not newline:
                     rest += piece
                     if len(rest) > LONGEST_LINE:
-                        raise endless_line(source.label, "a line")
+                        raise line_too_long(source.label, "a line")
                     continue
                 yield rest + head + newline
                 rest = tail
@@ -67,14 +67,14 @@ def _blocks(source: Source, encoding: str) -> Iterator[bytes]:
                 yield rest
     except UnicodeError as error:
         raise source.not_text(encoding, error) from error
-    except DAMAGE as error:
+    except READ_ERRORS as error:
         raise source.damaged(error) from error
 
 
-def _narrow(blocks: Iterator[bytes], label: str, most: int) -> Iterator[bytes]:
-    """Blocks so short that a table of all their keys is of bounded size: keys that few lines have are mostly gaps.
+def _limit_columns(blocks: Iterator[bytes], label: str, most: int) -> Iterator[bytes]:
+    """Split blocks so that a table of all their keys is of limited size, although few lines may have most keys.
 
-    A file that has more than ``most`` different keys is refused.
+    More than ``most`` different keys are an error.
     """
     seen: set[bytes] = set()
     for block in blocks:
@@ -96,16 +96,16 @@ def _narrow(blocks: Iterator[bytes], label: str, most: int) -> Iterator[bytes]:
 
 
 def _keys(block: bytes, seen: set[bytes]) -> set[bytes]:
-    """The different keys of a block at all depths, found in its bytes before anything is parsed."""
+    """The different keys of a block at all depths, without parsing it."""
     known = seen or _all_keys(block[:FIRST_BYTES])
-    # whether a few known keys are all that it has: counting them is much faster than finding each
+    # if it has only a few known keys, counting them is much faster than finding each
     if len(known) <= FEW_KEYS and sum(block.count(key + b":") for key in known) == block.count(b'":'):
         return known
     return _all_keys(block)
 
 
 def _all_keys(block: bytes) -> set[bytes]:
-    return {found[1] for found in _TEXT.finditer(block) if found[2] is not None}
+    return {match[1] for match in _STRING.finditer(block) if match[2] is not None}
 
 
 def _recoded(raw: Any, encoding: str) -> Any:
@@ -125,37 +125,37 @@ def _parsed(source: Source, block: bytes, line: int, as_text: Collection[str]) -
         return pa.table({})
     if not as_text:
         options = pjson.ReadOptions(use_threads=False, block_size=len(block) + 1)
-        with suppress(pa.ArrowInvalid):  # a type that changes, or a line that the slow way names
+        with suppress(pa.ArrowInvalid):  # a column of several types, or an error whose line is found below
             return pjson.read_json(io.BytesIO(block), read_options=options)
-    rows = _check_lines(source, block, line)
+    rows = _parse_lines(source, block, line)
     names = dict.fromkeys(name for row in rows for name in row)
-    return pa.table({n: _mixed(n, [row.get(n) for row in rows], n in as_text) for n in names})
+    return pa.table({n: _column(n, [row.get(n) for row in rows], n in as_text) for n in names})
 
 
 def _check_depth(source: Source, block: bytes, line: int) -> None:
-    """Raise if objects or lists of a block are inside each other without end, over one line or many."""
-    plain = b"".join(block.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')[::2])  # what is not in a text
-    steps = _STEPS[np.frombuffer(plain.translate(None, _NO_BRACKETS), np.uint8)]
-    if np.cumsum(steps, dtype=np.int64).max(initial=0) <= DEEPEST:
+    """Raise if objects and lists are nested too deeply, within one line or over many."""
+    unquoted = b"".join(block.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')[::2])
+    steps = _STEPS[np.frombuffer(unquoted.translate(None, _NO_BRACKETS), np.uint8)]
+    if np.cumsum(steps, dtype=np.int64).max(initial=0) <= MAX_DEPTH:
         return
-    depth = np.cumsum(_STEPS[np.frombuffer(plain, np.uint8)], dtype=np.int64)
-    number = line + plain.count(b"\n", 0, int(np.argmax(depth > DEEPEST)))
+    depth = np.cumsum(_STEPS[np.frombuffer(unquoted, np.uint8)], dtype=np.int64)
+    number = line + unquoted.count(b"\n", 0, int(np.argmax(depth > MAX_DEPTH)))
     raise DataError(
-        f"{source.label}, line {number}: more than {DEEPEST} objects or lists inside each other. Give every value a "
+        f"{source.label}, line {number}: more than {MAX_DEPTH} objects or lists inside each other. Give every value a "
         "column of its own."
     )
 
 
-def _mixed(name: str, values: list[Any], as_text: bool) -> pa.Array:
+def _column(name: str, values: list[Any], as_text: bool) -> pa.Array:
     types = set(map(type, values)) - {type(None)}
     if as_text or (str in types and len(types) > 1):
         texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
         return pa.array(texts, pa.large_string())
-    return arrow_of_objects(name, values)
+    return objects_to_arrow(name, values)
 
 
-def _check_lines(source: Source, block: bytes, line: int) -> list[dict[str, Any]]:
-    """The objects of a block, by the slow way that names the line in error."""
+def _parse_lines(source: Source, block: bytes, line: int) -> list[dict[str, Any]]:
+    """The objects of a block, parsed line by line: Arrow does not tell the line of an error."""
     rows = []
     for i, text in enumerate(block.split(b"\n"), start=line):
         if not text.strip():

@@ -1,4 +1,4 @@
-"""Numbers, truth values and durations: one encoded column each."""
+"""Numbers, booleans and durations: one feature per column."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ import pyarrow.compute as pc
 
 from ptad.layout import Boolean, Integer, Record, Text
 from ptad.tables.number_format import DECIMALS, PLAIN, THOUSANDS, WHOLE_TEXT, NumberFormat
-from ptad.tables.values import decoded, is_text, looks_like, numbers, truths
+from ptad.tables.values import booleans, decoded, is_text, looks_like, numbers
 
 EXACT = 2**53  # beyond it float64 skips integers
 
 
 @dataclass(frozen=True)
 class NumericColumn:
-    """A column that is one number per cell."""
+    """The encoder of a column with one number per cell."""
 
     name: str
     type: str  # "numeric", "boolean" (0 and 1) or "duration" (seconds)
-    integer: bool = False  # whether all training values were whole numbers of an integer type: decoded ones are rounded
-    # Subtracted exactly before the conversion to float64. It is 0 unless the training integers went beyond 2**53; then
-    # it is their smallest value, so that neighbouring identifiers or nanosecond stamps stay distinct.
+    integer: bool = False  # whether the training values were integers: decoded ones are rounded
+    # Subtracted exactly before the conversion to float64: the smallest training value if integers exceeded 2**53, so
+    # that neighbouring identifiers or nanosecond timestamps stay distinct; otherwise 0.
     origin: int = 0
     form: NumberFormat = PLAIN  # of numbers that come as text
 
     @classmethod
     def fit(cls, name: str, type: str, array: pa.Array, form: NumberFormat = PLAIN) -> NumericColumn:
-        """Learn whether the column is whole-numbered and needs an origin."""
+        """Fit whether the column holds integers and needs an origin."""
         values = decoded(array)
         if type != "numeric":
             return cls(name, type)
         if is_text(values.type):
-            return cls(name, type, integer=looks_like(form.plain(values), WHOLE_TEXT), form=form)
+            return cls(name, type, integer=looks_like(form.to_plain(values), WHOLE_TEXT), form=form)
         if not pa.types.is_integer(values.type):
             return cls(name, type, form=form)
         low, high = pc.min_max(values).as_py().values()
@@ -48,20 +48,20 @@ class NumericColumn:
 
     @property
     def resolution(self) -> float:
-        """How far apart two values may be and still read alike: half a step of the values shown."""
+        """Half the step of decoded values; 0 if they have none."""
         if self.type == "duration":
             return 0.5e-6
         return 0.5 if self.integer or self.type == "boolean" else 0.0
 
     def raw(self, array: pa.Array) -> np.ndarray:
-        """Unscaled float64 values of shape (n_rows, 1), NaN where missing."""
+        """Features of shape (n_rows, 1), unscaled, NaN where missing."""
         if self.type == "boolean":
-            return truths(array, self.name)[:, None]
-        what = "a duration" if self.type == "duration" else "a number"
-        return numbers(array, self.name, self.origin, self.form, what)[:, None]
+            return booleans(array, self.name)[:, None]
+        expected = "a duration" if self.type == "duration" else "a number"
+        return numbers(array, self.name, self.origin, self.form, expected)[:, None]
 
     def decode(self, raw: np.ndarray) -> np.ndarray:
-        """Values in the table's own units from unscaled reconstructions."""
+        """Values in the units of the table from features."""
         values = raw[:, 0]
         if self.type == "boolean":
             return np.asarray(values > 0.5)

@@ -1,7 +1,7 @@
-"""Where a row is, for whoever looks it up: in a spreadsheet, among records, on a line, in a table in memory.
+"""Places of rows as people look them up: in a spreadsheet, among records, on a line, in a table in memory.
 
-Code counts rows from 0. An error or a list carries that number and the :class:`Places` of the table; text is made from
-both at the border.
+Code counts rows from 0. An error or a list holds that number and the :class:`Places` of the table; interfaces format
+both as text.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ptad.errors import DataError, Option
 
 
 @dataclass(frozen=True)
-class Counting:
-    """How people count the rows of a file."""
+class RowNumbering:
+    """How the rows of a file are numbered."""
 
     first: int  # the number of the first row
-    words: str  # what stands around a number
-    note: str  # the same for a whole table of numbers
-    empty: tuple[int, ...] = ()  # numbers of rows after the first one that hold nothing and are no rows of the table
+    words: str  # the text around a number
+    note: str  # the explanation of a column of numbers
+    empty: tuple[int, ...] = ()  # numbers of empty rows after the first one, which are not rows of the table
 
     @classmethod
-    def below_header(cls, header: int, empty: Sequence[int] = ()) -> Counting:
-        """Return how the rows of a sheet are counted whose header is in this row, counted from 1."""
+    def below_header(cls, header: int, empty: Sequence[int] = ()) -> RowNumbering:
+        """Return the numbering of a sheet whose header is in this row, counted from 1."""
         return cls(
             header + 1,
             f"row {{}} (the header is row {header})",
@@ -48,27 +48,24 @@ class Counting:
         return number
 
 
-SPREADSHEET = Counting.below_header(1)
-RECORDS = Counting(1, "row {}", "rows are counted from 1")
-LINES = Counting(1, "line {}", "rows are numbered by their line in the file")
-POSITIONS = Counting(0, "row {} (counted from 0)", "rows are counted from 0")
-COUNTINGS = {"csv": SPREADSHEET, "tsv": SPREADSHEET, "excel": SPREADSHEET, "jsonl": LINES}
-SHEET = b"ptad.sheet"  # in the metadata of an Arrow table that was a sheet: its header's row, from 1, and empty rows
+SPREADSHEET = RowNumbering.below_header(1)
+RECORDS = RowNumbering(1, "row {}", "rows are counted from 1")
+LINES = RowNumbering(1, "line {}", "rows are numbered by their line in the file")
+POSITIONS = RowNumbering(0, "row {} (counted from 0)", "rows are counted from 0")
+NUMBERINGS = {"csv": SPREADSHEET, "tsv": SPREADSHEET, "excel": SPREADSHEET, "jsonl": LINES}
+SHEET = b"ptad.sheet"  # metadata of an Arrow table read from a sheet: the row of its header, from 1, and its empty rows
 
 
-def counting_of(kind: str, metadata: Mapping[bytes, bytes] | None = None) -> Counting:
-    """Return how people count the rows of a file of this format, and of a table that was a sheet once."""
+def row_numbering(file_format: str, metadata: Mapping[bytes, bytes] | None = None) -> RowNumbering:
+    """Return the numbering of a file of this format, or of an Arrow table that was read from a sheet."""
     sheet = (metadata or {}).get(SHEET)
-    return COUNTINGS.get(kind, RECORDS) if sheet is None else Counting.below_header(*_sheet(sheet))
-
-
-def _sheet(blob: bytes) -> tuple[int, list[int]]:
-    """Read what a table says of its sheet; a file of somebody else may say anything."""
+    if sheet is None:
+        return NUMBERINGS.get(file_format, RECORDS)
     try:
-        header, empty = json.loads(blob)
-        return int(header), [int(row) for row in empty]
-    except (ValueError, TypeError):
-        return 1, []
+        header, empty = json.loads(sheet)
+        return RowNumbering.below_header(int(header), [int(row) for row in empty])
+    except (ValueError, TypeError):  # a file of another program may hold anything
+        return SPREADSHEET
 
 
 @dataclass(frozen=True)
@@ -77,30 +74,30 @@ class Place:
 
     file: str | None
     number: int
-    counting: Counting
+    numbering: RowNumbering
 
     def __str__(self) -> str:
-        where = self.counting.words.format(f"{self.number:,}")
-        return where if self.file is None else f"{self.file}, {where}"
+        row = self.numbering.words.format(f"{self.number:,}")
+        return row if self.file is None else f"{self.file}, {row}"
 
 
 @dataclass(frozen=True)
 class Places:
     """The places of the rows of a table."""
 
-    # label, number of rows and counting of the files that it is made of, in order; the last takes all further rows
-    files: tuple[tuple[str, int, Counting], ...] = (("", 0, POSITIONS),)
-    start: int = 0  # row of the whole table that the rows at hand begin with
-    # the row of the whole table for each row at hand, if they do not follow each other
+    # label, number of rows and numbering of each file, in order; all further rows are in the last one
+    files: tuple[tuple[str, int, RowNumbering], ...] = (("", 0, POSITIONS),)
+    start: int = 0  # the row of the whole table that the current rows begin with
+    # the row of the whole table for each of the current rows, if they are not consecutive
     rows: NDArray[np.int64] | None = field(default=None, compare=False)
 
     def of(self, row: int) -> Place:
-        """Return the place of a row at hand."""
+        """Return the place of one of the current rows."""
         row = self.start + row if self.rows is None else int(self.rows[row])
-        begins = [0, *accumulate(n for _, n, _ in self.files[:-1])]
-        i = bisect_right(begins, row) - 1
-        label, _, counting = self.files[i]
-        return Place(label if len(self.files) > 1 else None, counting.number(row - begins[i]), counting)
+        starts = [0, *accumulate(n for _, n, _ in self.files[:-1])]
+        i = bisect_right(starts, row) - 1
+        label, _, numbering = self.files[i]
+        return Place(label if len(self.files) > 1 else None, numbering.number(row - starts[i]), numbering)
 
     def after(self, start: int) -> Places:
         """Return the places of the rows from ``start`` on."""
@@ -115,9 +112,9 @@ IN_MEMORY = Places()
 
 
 class RowError(DataError):
-    """Something is wrong in one row of a table: ``row``, counted from 0 in the rows at hand.
+    """An error in one row of a table: ``row``, counted from 0 in the current rows.
 
-    Its message says ``before``, where the reader finds the row among the ``places``, and ``after``.
+    Its message is ``before``, the place of the row, and ``after``.
     """
 
     def __init__(
@@ -134,14 +131,14 @@ class RowError(DataError):
         self.row = row
 
     def at(self, places: Places) -> RowError:
-        """Return the error for a reader who finds the rows at these places."""
+        """Return the error with the place of the row among these."""
         before, row, after, remedy, options, _ = self.args
         return RowError(before, row, after, remedy, options, places)
 
 
 @contextmanager
 def located(places: Places) -> Iterator[None]:
-    """Errors inside name the rows at these places."""
+    """Add these places to errors about rows."""
     try:
         yield
     except RowError as error:

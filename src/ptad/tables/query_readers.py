@@ -1,7 +1,7 @@
-"""Opening a query in each database: the types of its columns, and its rows in Arrow batches at constant memory.
+"""Reading of queries in each database as Arrow batches, with constant memory.
 
-Nothing here can change a database: SQLite and DuckDB files are opened read-only, PostgreSQL reads in a read-only
-transaction. Columns of a type that means nothing to a detector are refused before any row is read.
+No database can be changed: SQLite and DuckDB files are opened read-only, PostgreSQL reads in a read-only transaction.
+Columns of a type that a detector cannot use are an error before any row is read.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 
 from ptad.errors import DataError, SettingError
 from ptad.tables.database import Database, Query, driver, quoted
+from ptad.tables.names import repeated
 
 _WRONG = "Correct the query."
 _LOST = "Nothing was written: correct the query, or run it again if the connection was lost."
-_EXACT = 2.0**53  # whole numbers up to here are themselves as floating numbers
-
-#: PostgreSQL types that are as good as text.
+_EXACT = 2.0**53  # whole numbers up to here are exact as floats
+# types of PostgreSQL that are read as text
 _PG_TEXT = ("uuid", "inet", "cidr", "macaddr", "macaddr8", "citext")
 
 
@@ -31,16 +31,16 @@ Opened = tuple[pa.Schema, Iterator[pa.RecordBatch], int | None]
 
 @dataclass
 class OpenQuery:
-    """A query that is under way."""
+    """A query that is running."""
 
-    schema: pa.Schema  # what the batches are to be cast to
+    schema: pa.Schema  # the types to cast the batches to
     batches: Iterator[pa.RecordBatch]
-    n_rows: int | None  # None if the database does not say
-    close: Callable[[], None]  # ends the connection; a second time it does nothing
+    n_rows: int | None  # None if unknown
+    close: Callable[[], None]  # closes the connection; may be called again
 
 
 def open_query(query: Query, label: str, batch_rows: int) -> OpenQuery:
-    """Start a query, look at its types, and see that it gives rows."""
+    """Start a query; raise if its types cannot be used, or if it has no rows."""
     database = query.database
     opener = {"sqlite": _open_sqlite, "duckdb": _open_duckdb, "postgresql": _open_postgresql}[database.kind]
     with ExitStack() as stack:
@@ -51,8 +51,8 @@ def open_query(query: Query, label: str, batch_rows: int) -> OpenQuery:
         return OpenQuery(schema, chain([first], batches), n_rows, stack.pop_all().close)
 
 
-def _kept(stack: ExitStack, resource: Any) -> Any:
-    """A connection or cursor that the stack closes; one that is lost cannot be closed either."""
+def _closed_by(stack: ExitStack, resource: Any) -> Any:
+    """Let the stack close a connection or cursor; a lost one fails to close, which is ignored."""
 
     def close() -> None:
         with suppress(Exception):
@@ -62,17 +62,14 @@ def _kept(stack: ExitStack, resource: Any) -> Any:
     return resource
 
 
-# SQLite --------------------------------------------------------------------------------------------------------------
-
-
 def _open_sqlite(database: Database, sql: str, batch_rows: int, stack: ExitStack) -> Opened:
-    """Look at the type of every value, then read: a column of SQLite may hold values of several types.
+    """Find the types of every value first, since a column of SQLite may hold values of several types.
 
-    The driver takes the types of its first rows for those of all, so a row of witnesses goes first, and is cut off.
+    The driver infers types from the first rows, so a sample row with the types of all is added, and cut off again.
     """
-    connection = _kept(stack, database.connect(read_only=True))
+    connection = _closed_by(stack, database.connect(read_only=True))
     with database.errors("the query cannot be run", _WRONG):
-        cursor = _kept(stack, connection.cursor())
+        cursor = _closed_by(stack, connection.cursor())
         cursor.execute(sql)
         names = cursor.fetch_record_batch().schema.names
         _check_names(database, names)
@@ -80,13 +77,13 @@ def _open_sqlite(database: Database, sql: str, batch_rows: int, stack: ExitStack
             " + ".join(f"{2**i} * max(typeof({quoted(n)}) = '{t}')" for i, t in enumerate(_SQLITE_TYPES)) for n in names
         ]
         cursor.execute(f"SELECT count(*), {', '.join(flags)} FROM (\n{sql}\n)")
-        count, *found = cursor.fetchone()
-        casts = [_sqlite_cast(name, int(bits or 0)) for name, bits in zip(names, found, strict=True)]
+        count, *type_bits = cursor.fetchone()
+        casts = [_sqlite_cast(name, int(bits or 0)) for name, bits in zip(names, type_bits, strict=True)]
         schema = pa.schema([(name, kind) for name, (kind, _, _) in zip(names, casts, strict=True)])
-        witnesses = ", ".join(f"{w} AS {quoted(n)}" for n, (_, w, _) in zip(names, casts, strict=True))
-        values = ", ".join(c for _, _, c in casts)
+        samples = ", ".join(f"{sample} AS {quoted(n)}" for n, (_, sample, _) in zip(names, casts, strict=True))
+        values = ", ".join(expression for _, _, expression in casts)
         cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(batch_rows)})
-        cursor.execute(f"SELECT {witnesses} UNION ALL SELECT {values} FROM (\n{sql}\n)")
+        cursor.execute(f"SELECT {samples} UNION ALL SELECT {values} FROM (\n{sql}\n)")
         reader = cursor.fetch_record_batch()
 
     def rows() -> Iterator[pa.RecordBatch]:
@@ -103,12 +100,12 @@ _SQLITE_TYPES = ("integer", "real", "text", "blob")
 
 
 def _sqlite_cast(name: str, bits: int) -> tuple[pa.DataType, str, str]:
-    """The Arrow type of a column that holds these types of value, its witness, and the expression that reads it."""
+    """The Arrow type of a column with these types of values, a sample value, and the expression to select."""
     column = quoted(name)
     if bits & 8:
-        raise _meaningless(name, "BLOB", f"hex({column})")
+        raise _unusable_type(name, "BLOB", f"hex({column})")
     if bits & 4:
-        text = f"CAST({column} AS TEXT)"  # of a number, 15 digits: a text beside it must not change it
+        text = f"CAST({column} AS TEXT)"  # of a float only 15 digits
         exact = f"CASE WHEN CAST({text} AS REAL) = {column} THEN {text} ELSE printf('%!.17g', {column}) END"
         return pa.string(), "''", f"CASE typeof({column}) WHEN 'real' THEN {exact} ELSE {text} END"
     if bits & 2:
@@ -116,11 +113,8 @@ def _sqlite_cast(name: str, bits: int) -> tuple[pa.DataType, str, str]:
     return (pa.int64() if bits else pa.null()), "0", column
 
 
-# DuckDB --------------------------------------------------------------------------------------------------------------
-
-
 def _open_duckdb(database: Database, sql: str, batch_rows: int, stack: ExitStack) -> Opened:
-    connection = _kept(stack, database.connect(read_only=True))
+    connection = _closed_by(stack, database.connect(read_only=True))
     with database.errors("the query cannot be run", _WRONG):
         statements = connection.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != driver("duckdb").StatementType.SELECT:
@@ -129,42 +123,43 @@ def _open_duckdb(database: Database, sql: str, batch_rows: int, stack: ExitStack
         _check_names(database, relation.columns)
         for name, kind in zip(relation.columns, relation.types, strict=True):
             if kind.id in _DUCK_REFUSED or str(kind) == "JSON":
-                raise _meaningless(name, str(kind), f"{quoted(name)}::VARCHAR")
+                raise _unusable_type(name, str(kind), f"{quoted(name)}::VARCHAR")
         reader = relation.to_arrow_reader(batch_rows)
-    return _plain(reader.schema), _read(database, reader), None
+    return _without_metadata(reader.schema), _read(database, reader), None
 
 
 _DUCK_REFUSED = ("blob", "bit", "interval", "list", "array", "struct", "map", "union", "time with time zone")
 
 
-# PostgreSQL ----------------------------------------------------------------------------------------------------------
-
-
 def _open_postgresql(database: Database, sql: str, batch_rows: int, stack: ExitStack) -> Opened:
-    connection = _kept(stack, database.connect(read_only=True))
+    connection = _closed_by(stack, database.connect(read_only=True))
     with database.errors("the query cannot be run", _WRONG):
-        cursor = _kept(stack, connection.cursor())
-        found = cursor.adbc_execute_schema(sql)
-        _check_names(database, found.names)
-        enums = _pg_enums(cursor, found)
+        cursor = _closed_by(stack, connection.cursor())
+        declared = cursor.adbc_execute_schema(sql)
+        _check_names(database, declared.names)
+        enums = _pg_enums(cursor, declared)
         as_text = []
-        for f in found:
+        for f in declared:
             name = _pg_type(f)
             if name in _PG_TEXT or name in enums:
                 as_text.append(f.name)
-            elif (name != "numeric" and not _is_plain(f.type)) or name == "money":
-                raise _meaningless(f.name, name, f"{quoted(f.name)}::text")
+            elif (name != "numeric" and not _is_usable(f.type)) or name == "money":
+                raise _unusable_type(f.name, name, f"{quoted(f.name)}::text")
         if as_text:
-            columns = ", ".join(f"{quoted(n)}::text AS {quoted(n)}" if n in as_text else quoted(n) for n in found.names)
+            columns = ", ".join(
+                f"{quoted(n)}::text AS {quoted(n)}" if n in as_text else quoted(n) for n in declared.names
+            )
             sql = f"SELECT {columns} FROM (\n{sql}\n) AS rows_of_query"
-        cursor.execute(f"{sql}\n")  # the driver puts it in brackets, which a comment at the end would swallow
+        cursor.execute(f"{sql}\n")  # the driver adds a bracket, which must not become part of a comment at the end
         reader = cursor.fetch_record_batch()
-    schema = _plain(pa.schema([(f.name, pa.float64() if _pg_type(f) == "numeric" else f.type) for f in reader.schema]))
+    schema = _without_metadata(
+        pa.schema([(f.name, pa.float64() if _pg_type(f) == "numeric" else f.type) for f in reader.schema])
+    )
 
     def rows() -> Iterator[pa.RecordBatch]:
         for batch in _read(database, reader):
             columns = [
-                _from_numeric(c, f.name) if _pg_type(f) == "numeric" else c
+                _decimals_to_floats(c, f.name) if _pg_type(f) == "numeric" else c
                 for c, f in zip(batch.columns, batch.schema, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
@@ -177,7 +172,7 @@ def _pg_type(f: pa.Field) -> str:
 
 
 def _pg_enums(cursor: Any, schema: pa.Schema) -> set[str]:
-    """Those of the types without a name in the driver that are enumerations or case-insensitive text."""
+    """The types unknown to the driver that are enumerations or case-insensitive text."""
     unnamed = {name: int(name[12:-1]) for name in map(_pg_type, schema) if name.startswith("unnamed<oid:")}
     if not unnamed:
         return set()
@@ -189,8 +184,8 @@ def _pg_enums(cursor: Any, schema: pa.Schema) -> set[str]:
     return {name for name, oid in unnamed.items() if oid in known}
 
 
-def _from_numeric(column: pa.Array, name: str) -> pa.Array:
-    """Exact decimal numbers as floating ones; whole numbers that would change, such as long keys, are refused."""
+def _decimals_to_floats(column: pa.Array, name: str) -> pa.Array:
+    """Decimal numbers as floats; whole numbers that would lose digits, such as long keys, are an error."""
     text = column.storage if isinstance(column, pa.ExtensionArray) else column
     values = text.cast(pa.float64())
     whole = pc.invert(pc.match_substring_regex(text, r"[.eEnN]"))
@@ -204,31 +199,27 @@ def _from_numeric(column: pa.Array, name: str) -> pa.Array:
     return values
 
 
-# shared --------------------------------------------------------------------------------------------------------------
-
-
 def _read(database: Database, reader: Any) -> Iterator[pa.RecordBatch]:
     with database.errors("the rows could not be read to the end", _LOST):
         yield from reader
 
 
 def _check_names(database: Database, names: list[str]) -> None:
-    twice = sorted({n for i, n in enumerate(names) if n in names[:i]})
-    if twice:
+    if duplicates := sorted(repeated(names)):
         raise DataError(
-            f"The query on {database.label} has two columns {', '.join(map(repr, twice))}. Give them different names "
-            "with AS."
+            f"The query on {database.label} has two columns {', '.join(map(repr, duplicates))}. Give them different "
+            "names with AS."
         )
 
 
-def _meaningless(name: str, kind: str, cast: str) -> DataError:
+def _unusable_type(name: str, kind: str, cast: str) -> DataError:
     return DataError(
         f"Column {name!r} of the query has the type {kind}, which means nothing to a detector. Leave it out of the "
         f"query, or turn it into a number, text or a date there, such as {cast}."
     )
 
 
-def _is_plain(kind: pa.DataType) -> bool:
+def _is_usable(kind: pa.DataType) -> bool:
     return not (
         isinstance(kind, pa.BaseExtensionType)
         or "binary" in str(kind)  # of any width and layout
@@ -237,9 +228,9 @@ def _is_plain(kind: pa.DataType) -> bool:
     )
 
 
-def _plain(schema: pa.Schema) -> pa.Schema:
-    """The schema without the driver's notes; what no database type above named is refused here."""
+def _without_metadata(schema: pa.Schema) -> pa.Schema:
+    """The schema without the metadata of the driver; other types that cannot be used are an error."""
     for f in schema:
-        if not _is_plain(f.type):
-            raise _meaningless(f.name, str(f.type), f"a cast of {quoted(f.name)}")
+        if not _is_usable(f.type):
+            raise _unusable_type(f.name, str(f.type), f"a cast of {quoted(f.name)}")
     return pa.schema([(f.name, f.type) for f in schema])

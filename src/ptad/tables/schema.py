@@ -19,15 +19,15 @@ from ptad.tables.bad_cells import BadCells, levels_to_caller
 from ptad.tables.column_types import CONSTANT, TYPES, Column
 from ptad.tables.conversion import as_frame, as_table
 from ptad.tables.datetime_column import DatetimeColumn
-from ptad.tables.encoding import CountedText, check_finite, raw_block, read_cells, shown_values, spans
+from ptad.tables.encoding import CountedText, check_finite, encode_columns, feature_slices, python_values, read_cells
 from ptad.tables.features import Features
 from ptad.tables.names import no_column
-from ptad.tables.notes import Note, unread
+from ptad.tables.notes import Note, unread_column
 from ptad.tables.number_format import check_signs
 from ptad.tables.numeric_column import NumericColumn
 from ptad.tables.schema_layout import FORMAT, VERSION, check_schema
 from ptad.tables.text_columns import TextColumn
-from ptad.tables.values import decoded, without_missing, without_named
+from ptad.tables.values import decoded, without_missing, without_missing_text
 
 CELLS_AT_ONCE = 2**24  # encoded cells held as float64 at one time
 
@@ -54,7 +54,7 @@ class Schema:
     from_array : bool
         Whether the training table was an array: its names are only positions.
     notes : tuple of Note
-        How dates and numbers written as text are read, and what of it is a guess.
+        How dates and numbers in text are read, and which of that is a guess.
     """
 
     inputs: tuple[str, ...]
@@ -70,7 +70,7 @@ class Schema:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Original columns that are used, in order."""
+        """Columns that are used, in order."""
         return tuple(c.name for c in self.columns)
 
     @cached_property
@@ -85,7 +85,7 @@ class Schema:
 
     @cached_property
     def features(self) -> Features:
-        """What the encoded rows hold."""
+        """The features of encoded rows."""
         widths = [len(c.labels) for c in self.columns]
         categories = [getattr(c, "n_categories", 0) for c in self.columns]
         steps = [np.broadcast_to(getattr(c, "resolution", 0.0), len(c.labels)) for c in self.columns]
@@ -97,7 +97,7 @@ class Schema:
 
     @cached_property
     def formatted(self) -> tuple[str, ...]:
-        """Columns whose text only their own format reads right: no reader may turn it into numbers or dates."""
+        """Columns whose text has a format of its own: readers of files must not convert it to numbers or dates."""
         return tuple(
             c.name
             for c in self.columns
@@ -127,24 +127,24 @@ class Schema:
         """
         if (numbers := self._plain_numbers(table)) is not None:
             return numbers
-        found = BadCells() if bad is None else bad
-        frame = self._matched(table)
+        cells = BadCells() if bad is None else bad
+        frame = self._select(table)
         x = np.empty((frame.num_rows, len(self.features)))
         step = max(CELLS_AT_ONCE // max(len(self.features), 1), 1)
         for start in range(0, frame.num_rows, step):
             part = frame.slice(start, step)
-            x[start : start + step] = raw_block(self.columns, part, self.missing, found, start)
-        counts = found.counts
-        for column, span in zip(self.columns, spans(self.columns), strict=True) if counts else ():
+            x[start : start + step] = encode_columns(self.columns, part, self.missing, cells, start)
+        counts = cells.counts
+        for column, features in zip(self.columns, feature_slices(self.columns), strict=True) if counts else ():
             n = counts.get(column.name, 0)
-            if n > 1 and np.isnan(x[:, span.start]).all():
-                found.unread[column.name] = unread(column.name, column.type, n)
+            if n > 1 and np.isnan(x[:, features.start]).all():
+                cells.unread[column.name] = unread_column(column.name, column.type, n)
         if bad is None:
-            found.warn()
+            cells.warn()
         return x
 
     def _plain_numbers(self, table: Any) -> np.ndarray | None:
-        """An array of floats as it is, for which columns one at a time would take longer than a score; else None."""
+        """Encode an array of floats as a whole: column by column would take longer than a score. None for others."""
         if type(table) is not np.ndarray or table.ndim != 2 or table.dtype not in (np.float64, np.float32):
             return None
         plain = all(isinstance(c, NumericColumn) and c.type == "numeric" and not c.origin for c in self.columns)
@@ -156,52 +156,51 @@ class Schema:
         return x
 
     def counted(self, table: Any) -> CountedText | None:
-        """What leaves training rows out of the counts of text columns; None if there is no such column."""
-        if not any(isinstance(c, TextColumn) for c in self.columns):
+        """The text columns of the training table; None if there are none."""
+        text_columns = {i: c for i, c in enumerate(self.columns) if isinstance(c, TextColumn)}
+        if not text_columns:
             return None
-        frame = self._matched(table)
-        codes = {
-            i: c.codes(without_named(frame.column(c.name), self.missing))
-            for i, c in enumerate(self.columns)
-            if isinstance(c, TextColumn)
-        }
-        return CountedText(self, codes)
+        frame = self._select(table)
+        cells = {i: without_missing_text(frame.column(c.name), self.missing) for i, c in text_columns.items()}
+        return CountedText(self, {i: c.codes(cells[i]) for i, c in text_columns.items()})
 
     def bad_cells(self, table: Any) -> BadCells:
-        """Return the cells of a table that cannot be read, at the memory of one column."""
-        found = BadCells()
-        frame = self._matched(table)
+        """Return the cells of a table that cannot be read, with one encoded column in memory at a time."""
+        bad = BadCells()
+        frame = self._select(table)
         for column in self.columns:
-            if isinstance(column, NumericColumn | DatetimeColumn):  # text of any kind can be read
-                read_cells(column.raw, without_named(frame.column(column.name), self.missing), found)
-        return found
+            if isinstance(column, NumericColumn | DatetimeColumn):  # any text can be read
+                read_cells(column.raw, without_missing_text(frame.column(column.name), self.missing), bad)
+        return bad
 
     def observed(self, table: Any) -> dict[str, list[Any]]:
-        """The value of every row per used column, as plain Python objects, None where missing or not to be read."""
-        frame = self._matched(table)
-        return {c.name: shown_values(c, without_missing(frame.column(c.name), self.missing)) for c in self.columns}
+        """The cells of every used column as Python objects, None where missing or unreadable."""
+        frame = self._select(table)
+        return {c.name: python_values(c, without_missing(frame.column(c.name), self.missing)) for c in self.columns}
 
     def changed_constants(self, table: Any) -> dict[str, Any]:
-        """Columns that were excluded since they never varied, and do now: column to a value unlike the one known."""
+        """Columns that were excluded as constant and have another value in this table: column to such a value."""
         known = {n: r.removeprefix(CONSTANT) for n, r in self.excluded.items() if r.startswith(CONSTANT)}
         if not known:
             return {}
-        frame = as_frame(table, typed=True, wanted=known.__contains__)
+        frame = as_frame(table, typed=True, convert=known.__contains__)
         changed: dict[str, Any] = {}
         for name in filter(known.__contains__, frame.schema.names):
             cells = without_missing(decoded(frame.column(name)), self.missing).drop_null()
             with suppress(pa.ArrowNotImplementedError):  # nested values cannot be compared
                 cells = pc.unique(cells)
-            others = [v for v in cells[:2].to_pylist() if not _reads_as(v, known[name])]
+            others = [v for v in cells[:2].to_pylist() if not _equals_text(v, known[name])]
             changed |= {name: others[0]} if others else {}
         return changed
 
     def decode(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """Encoded rows, such as expected ones, in the table's own units and categories, per used column."""
+        """Encoded rows, such as expected ones, in the units and categories of the table, per used column."""
         rows = np.asarray(rows, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != len(self.features):
             raise DataError(f"Encoded rows have {len(self.features)} features; got an array of shape {rows.shape}.")
-        return {c.name: c.decode(rows[:, span]) for c, span in zip(self.columns, spans(self.columns), strict=True)}
+        return {
+            c.name: c.decode(rows[:, span]) for c, span in zip(self.columns, feature_slices(self.columns), strict=True)
+        }
 
     def to_json(self) -> dict[str, Any]:
         """The schema as plain JSON types."""
@@ -222,7 +221,7 @@ class Schema:
 
     @classmethod
     def from_json(cls, state: dict[str, Any]) -> Schema:
-        """Read back what :meth:`to_json` wrote; the result encodes to the same bits."""
+        """Read back what :meth:`to_json` returned; the result encodes to the same bits."""
         check_schema(state)
         entries = state["columns"]
         return cls(
@@ -235,45 +234,41 @@ class Schema:
             tuple(map(Note.from_json, state["notes"])),
         )
 
-    def _matched(self, table: Any) -> pa.RecordBatch:
-        """The used columns of ``table``, in the schema's order."""
+    def _select(self, table: Any) -> pa.RecordBatch:
+        """The used columns of ``table``, in the order of the schema."""
         table = as_table(table)
-        by_place = self.from_array or isinstance(table, np.ndarray)
+        by_position = self.from_array or isinstance(table, np.ndarray)
         used = set(self.names)
-        frame = as_frame(table, typed=True, wanted=lambda name: self.from_array or name in used)
+        frame = as_frame(table, typed=True, convert=lambda name: self.from_array or name in used)
         names = frame.schema.names
-        if not by_place:
-            self._check_names(names)
+        if not by_position:
+            self.check_columns(names)
+            known = set(self.inputs)
+            if unknown := [n for n in names if n not in known]:
+                warnings.warn(
+                    f"Columns that were not there in training are ignored: {', '.join(map(repr, unknown))}",
+                    UserWarning,
+                    stacklevel=levels_to_caller(),
+                )
         elif len(names) != len(self.inputs):
             raise DataError(
                 f"X has {len(names)} features, but PTAD is expecting {len(self.inputs)} features as input: those it "
                 "was fitted with, in the same order."
             )
-        return (frame.rename_columns(self.inputs) if by_place else frame).select(self.names)
+        return (frame.rename_columns(self.inputs) if by_position else frame).select(self.names)
 
     def check_columns(self, names: Sequence[str]) -> None:
-        """Raise if one of the columns of a table with these names is missing; an array's are known by place."""
-        there = set(names)
-        absent = [] if self.from_array else [n for n in self.names if n not in there]
-        if absent:
-            free = [n for n in names if n not in self.inputs]  # a column of the model is not meant to be another
+        """Raise if a used column is not among these names; columns of an array are known by their positions."""
+        present = set(names)
+        missing = [] if self.from_array else [n for n in self.names if n not in present]
+        if missing:
+            unknown = [n for n in names if n not in self.inputs]  # a column of the model is not another one misspelt
             why = ", which the model was trained with"
-            raise DataError(no_column("The table", absent, names, why=why, likely=free), "Add or rename.")
-
-    def _check_names(self, names: Sequence[str]) -> None:
-        self.check_columns(names)
-        known = set(self.inputs)
-        extra = [n for n in names if n not in known]
-        if extra:
-            warnings.warn(
-                f"Columns that were not there in training are ignored: {', '.join(map(repr, extra))}",
-                UserWarning,
-                stacklevel=levels_to_caller(),
-            )
+            raise DataError(no_column("The table", missing, names, why=why, candidates=unknown), "Add or rename.")
 
 
-def _reads_as(value: Any, text: str) -> bool:
-    """Whether a value is the one that ``text`` shows, be it of another type or precision."""
+def _equals_text(value: Any, text: str) -> bool:
+    """Whether a value equals the one that was formatted as ``text``, in any type or precision."""
     try:
         return math.isclose(float(value), float(text), rel_tol=1e-6)
     except (TypeError, ValueError):

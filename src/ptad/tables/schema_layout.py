@@ -1,4 +1,4 @@
-"""What the JSON of a schema may hold."""
+"""The layout of the JSON of a schema."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def check_version(state: Any) -> None:
     """Raise :class:`BundleError` unless this is a schema of this release."""
     MappingOf(Anything()).check(state, "its schema")
     if state.get("format") != FORMAT or state.get("version") != VERSION:
-        found = printable(f"{state.get('format')!r} version {state.get('version')!r}")
-        raise BundleError(f"The schema has format {found}; this release reads {FORMAT!r} version {VERSION}. Fit again.")
+        other = printable(f"{state.get('format')!r} version {state.get('version')!r}")
+        raise BundleError(f"The schema has format {other}; this release reads {FORMAT!r} version {VERSION}. Fit again.")
 
 
 def check_schema(state: Any) -> None:
@@ -42,8 +42,8 @@ def check_schema(state: Any) -> None:
     for i, entry in enumerate(state["columns"]):
         where = f"{place}.columns[{i}]"
         _COLUMN.check({key: entry.get(key) for key in _COLUMN.entries}, where)
-        own = {key: value for key, value in entry.items() if key not in _COLUMN.entries}
-        layouts[entry["type"]].check(own, where)
+        encoder = {key: value for key, value in entry.items() if key not in _COLUMN.entries}
+        layouts[entry["type"]].check(encoder, where)
     names = [entry["name"] for entry in state["columns"]]
     if len(set(names)) < len(names) or not set(names) <= set(state["inputs"]):
         raise damaged(f"{place}.columns", "some of its inputs, each once")

@@ -1,7 +1,7 @@
-"""Excel workbooks and OpenDocument spreadsheets: one sheet as a table.
+"""Reading of one sheet of an Excel workbook or OpenDocument spreadsheet.
 
-A sheet has at most about a million rows and is read as a whole. Formulas count by their last computed value, cells with
-a date format as dates. The first row that is not empty is the header.
+A sheet has at most about a million rows and is read as a whole. Formulas are read as their last computed values, cells
+with a date format as dates. The first row that is not empty is the header.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ import numpy as np
 import pyarrow as pa
 
 from ptad.errors import DataError, Message, MissingExtraError, Option
-from ptad.tables.conversion import arrow_of_objects
+from ptad.tables.conversion import objects_to_arrow
 from ptad.tables.delimited import NULL_WORDS
 from ptad.tables.places import SHEET
-from ptad.tables.sources import DAMAGE, Source, check_names
+from ptad.tables.sources import READ_ERRORS, Source, check_names
 
 logger = logging.getLogger("ptad")
 
 Rows = list[list[Any]]
-# What an empty, failed or unknown cell holds, beside the words that mean "missing" in CSV files.
-_NOTHING = {*NULL_WORDS, "#N/A", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#GETTING_DATA"}
+# The values of missing cells and of errors in formulas.
+_MISSING = {*NULL_WORDS, "#N/A", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#GETTING_DATA"}
 _SHOWN = 10
 _EXACT = 2.0**53
-SPARSE_CELLS, FEW_FILLED = 1 << 22, 64  # a grid that is larger must have at least one filled cell among so many
-_PLACE = re.compile(r"([A-Za-z]+)([0-9]+)")
+SPARSE_CELLS, FEW_FILLED = 1 << 22, 64  # in a larger grid at least one of so many cells must be filled
+_REFERENCE = re.compile(r"([A-Za-z]+)([0-9]+)")
 
 
 def read_sheet(source: Source) -> pa.Table:
-    """Read the chosen sheet of a workbook, or the first one with a word about the others.
+    """Read the chosen sheet of a workbook, or the first one, with a warning if there are others.
 
-    The metadata of its schema says which rows of the sheet the header and the empty rows are.
+    The metadata of the table holds the row of the header and the empty rows (:data:`ptad.tables.places.SHEET`).
     """
     try:
         import python_calamine
@@ -49,61 +49,62 @@ def read_sheet(source: Source) -> pa.Table:
     try:
         with source.open_random() as path, python_calamine.CalamineWorkbook.from_path(str(path)) as book:
             _check_extent(source, path)
-            sheet = book.get_sheet_by_name(_chosen(source, book.sheet_names))
+            sheet = book.get_sheet_by_name(_chosen_name(source, book.sheet_names))
             rows: Rows = sheet.to_python(skip_empty_area=True)
             first, left = sheet.start or (0, 0)
             merged = sheet.merged_cell_ranges or []
     except python_calamine.PasswordError as error:
         raise DataError(f"{source.label} is protected by a password. Save a copy without one.") from error
-    except (python_calamine.CalamineError, zipfile.BadZipFile, zlib.error, RuntimeError, *DAMAGE) as error:
+    except (python_calamine.CalamineError, zipfile.BadZipFile, zlib.error, RuntimeError, *READ_ERRORS) as error:
         raise source.damaged(error) from error
     except BaseException as error:
-        if type(error).__name__ == "PanicException":  # of the reader's own language; it is no Exception
+        if type(error).__name__ == "PanicException":  # of Rust; it is not an Exception
             raise source.damaged(ValueError("its cells make no sheet")) from error
         raise
-    where = f"{source.label}, sheet {sheet.name!r}"
+    label = f"{source.label}, sheet {sheet.name!r}"
     if not rows:
         raise DataError(
-            f"{where} is empty.", "Give a sheet with a header and rows; {} names another one.", (Option("sheet"),)
+            f"{label} is empty.", "Give a sheet with a header and rows; {} names another one.", (Option("sheet"),)
         )
     for (top, start), (bottom, stop) in merged:
         if top <= first <= bottom:
             raise DataError(
-                f"{where}: cells {_reference(top, start)}:{_reference(bottom, stop)} of the header are merged. Split "
+                f"{label}: cells {_reference(top, start)}:{_reference(bottom, stop)} of the header are merged. Split "
                 "them and write a name for every column; delete a title above the header."
             )
     if first:
-        logger.info("%s begins with empty rows: the header is row %d", where, first + 1)
-    return _table(where, rows, first, left)
+        logger.info("%s begins with empty rows: the header is row %d", label, first + 1)
+    return _to_table(label, rows, first, left)
 
 
 def _check_extent(source: Source, path: Path) -> None:
-    """Raise if a few cells of an .xlsx lie so far apart that the grid between them would fill the memory.
+    """Raise if a few cells of an .xlsx are so far apart that the grid between them would fill the memory.
 
-    The reader makes the whole grid of a sheet. What a sheet says about its own size may be wrong, and which part of the
-    file is which sheet may be said in many ways: all parts that are XML are looked at.
+    python-calamine allocates the whole grid of a sheet. The size that a sheet declares may be wrong, and the parts of
+    the file can be assigned to sheets in many ways: all parts that are XML are measured.
     """
     if not zipfile.is_zipfile(path):
         return
     with zipfile.ZipFile(path) as parts:
         for part in parts.namelist():
-            found = _Extent()
+            extent = _Extent()
             with parts.open(part) as stream:
                 try:
-                    found.parser.ParseFile(stream)
+                    extent.parser.ParseFile(stream)
                 except ExpatError as error:
-                    if found.filled or part.lower().endswith(".xml"):  # another reader may go on where this one stops
+                    if extent.filled or part.lower().endswith(".xml"):  # python-calamine may read further
                         raise source.damaged(ValueError(f"its part {part!r} is not XML")) from error
-            if found.rows * found.columns > max(SPARSE_CELLS, FEW_FILLED * found.filled):
+            n_cells = extent.rows * extent.columns
+            if n_cells > max(SPARSE_CELLS, FEW_FILLED * extent.filled):
                 raise DataError(
-                    f"{source.label}: the last cell of a sheet is {_reference(found.rows - 1, found.columns - 1)}, and "
-                    f"of the {found.rows * found.columns:,} cells up to there only {found.filled:,} are filled. Delete "
-                    "what lies far from the other cells."
+                    f"{source.label}: the last cell of a sheet is {_reference(extent.rows - 1, extent.columns - 1)}, "
+                    f"and of the {n_cells:,} cells up to there only {extent.filled:,} are filled. Delete what lies far "
+                    "from the other cells."
                 )
 
 
 class _Extent:
-    """How far the filled cells of a sheet reach; a row or a cell that does not say its place follows the one before."""
+    """The extent of the filled cells of a sheet; a row or a cell without a reference follows the previous one."""
 
     def __init__(self) -> None:
         self.rows = self.columns = self.filled = self._row = self._column = 0
@@ -114,18 +115,18 @@ class _Extent:
         tag = name.rpartition(":")[2]
         if tag == "c":
             self._column += 1
-            if (found := _PLACE.fullmatch(attributes.get("r", ""))) is not None:
-                self._row, self._column = int(found[2][:10]), _number(found[1])
+            if (match := _REFERENCE.fullmatch(attributes.get("r", ""))) is not None:
+                self._row, self._column = int(match[2][:10]), _column_number(match[1])
         elif tag in ("v", "is", "f"):
             self.filled += 1
             self.rows, self.columns = max(self.rows, self._row), max(self.columns, self._column)
         elif tag == "row":
-            place = attributes.get("r", "")
-            self._row, self._column = int(place[:10]) if place.isdecimal() else self._row + 1, 0
+            number = attributes.get("r", "")
+            self._row, self._column = int(number[:10]) if number.isdecimal() else self._row + 1, 0
 
 
 @cache
-def _number(letters: str) -> int:
+def _column_number(letters: str) -> int:
     """The number of a column, counted from 1."""
     number = 0
     for letter in letters[:8].upper():
@@ -133,81 +134,76 @@ def _number(letters: str) -> int:
     return number
 
 
-def _chosen(source: Source, names: list[str]) -> str:
-    """The name of the sheet: by name, or by number from 1."""
-    wanted = source.sheet
-    if wanted is None:
+def _chosen_name(source: Source, names: list[str]) -> str:
+    """The name of the sheet that was chosen by its name, or by its number from 1."""
+    chosen = source.sheet
+    if chosen is None:
         if len(names) > 1:
             others = ", ".join(map(repr, names[1 : _SHOWN + 1])) + (" and more" if len(names) > _SHOWN + 1 else "")
-            logger.warning(
-                Message(
-                    f"{source.label}: sheet {names[0]!r} is read, not {others}.", "Choose with {}.", (Option("sheet"),)
-                )
-            )
+            problem = f"{source.label}: sheet {names[0]!r} is read, not {others}."
+            logger.warning(Message(problem, "Choose with {}.", (Option("sheet"),)))
         return names[0]
-    if wanted in names:
-        return wanted
-    if wanted.isdecimal() and 1 <= int(wanted) <= len(names):
-        return names[int(wanted) - 1]
-    listed = ", ".join(f"{i} {name!r}" for i, name in enumerate(names[:30], start=1))
+    if chosen in names:
+        return chosen
+    if chosen.isdecimal() and 1 <= int(chosen) <= len(names):
+        return names[int(chosen) - 1]
+    known = ", ".join(f"{i} {name!r}" for i, name in enumerate(names[:30], start=1))
     raise DataError(
-        f"{source.label} has no sheet {wanted!r}. Its sheets are: {listed}.", "Name one with {}.", (Option("sheet"),)
+        f"{source.label} has no sheet {chosen!r}. Its sheets are: {known}.", "Name one with {}.", (Option("sheet"),)
     )
 
 
-def _table(where: str, rows: Rows, first: int, left: int) -> pa.Table:
+def _to_table(label: str, rows: Rows, first: int, left: int) -> pa.Table:
+    """Convert a grid of cells whose first row, the header, is row ``first``, and whose first column is ``left``."""
     header, *body = rows
     filled = [any(cell != "" for cell in row) for row in body]
     while filled and not filled[-1]:
         filled.pop()
-    gaps = filled.count(False)
-    if gaps:
-        what = "1 empty row between others is" if gaps == 1 else f"{gaps:,} empty rows between others are"
-        logger.warning("%s: %s passed over", where, what)
-    columns = list(zip(*(row for row, full in zip(body, filled, strict=False) if full), strict=True))
+    if n_empty := filled.count(False):
+        empty = "1 empty row between others is" if n_empty == 1 else f"{n_empty:,} empty rows between others are"
+        logger.warning("%s: %s passed over", label, empty)
+    columns = list(zip(*(row for row, is_filled in zip(body, filled, strict=False) if is_filled), strict=True))
     columns = columns or [()] * len(header)
-    kept = {}
-    unnamed = []
-    names = [_name(cell) for cell in header]
-    for j, (name, cells) in enumerate(zip(names, columns, strict=True)):
-        if name:
-            kept[name] = cells
-        elif any(cell != "" for cell in cells):
-            unnamed.append(_reference(first, left + j))
+    names = [_header_text(cell) for cell in header]
+    unnamed = [
+        _reference(first, left + j)
+        for j, (name, cells) in enumerate(zip(names, columns, strict=True))
+        if not name and any(cell != "" for cell in cells)
+    ]
     if unnamed:
         raise DataError(
-            f"{where}: the header has no name in {'cell' if len(unnamed) == 1 else 'cells'} "
+            f"{label}: the header has no name in {'cell' if len(unnamed) == 1 else 'cells'} "
             f"{', '.join(unnamed[:_SHOWN])}, above a column with values. Write one; delete a title above the header."
         )
-    check_names(where, list(filter(None, names)))
-    table = pa.table({name: _column(name, cells) for name, cells in kept.items()})
-    empty = [first + 2 + i for i, full in enumerate(filled) if not full]
-    return table.replace_schema_metadata({SHEET: json.dumps([first + 1, empty])})
+    check_names(label, list(filter(None, names)))
+    table = pa.table({name: _to_arrow(name, cells) for name, cells in zip(names, columns, strict=True) if name})
+    empty_rows = [first + 2 + i for i, is_filled in enumerate(filled) if not is_filled]
+    return table.replace_schema_metadata({SHEET: json.dumps([first + 1, empty_rows])})
 
 
-def _name(cell: Any) -> str:
+def _header_text(cell: Any) -> str:
     return str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell).strip()
 
 
-def _column(name: str, cells: tuple[Any, ...]) -> pa.Array:
+def _to_arrow(name: str, cells: tuple[Any, ...]) -> pa.Array:
     values = np.empty(len(cells), dtype=object)
-    values[:] = [None if isinstance(cell, str) and cell.strip() in _NOTHING else cell for cell in cells]
+    values[:] = [None if isinstance(cell, str) and cell.strip() in _MISSING else cell for cell in cells]
     types = set(map(type, values)) - {type(None)}
     if types == {float}:
         numbers = pa.array(values, pa.float64())
         whole = all(v is None or (v.is_integer() and abs(v) < _EXACT) for v in values)
-        return numbers.cast(pa.int64()) if whole else numbers  # a sheet knows no integers
-    if dt.datetime in types and types <= {dt.date, dt.datetime}:  # midnight comes as a date
+        return numbers.cast(pa.int64()) if whole else numbers  # a sheet has no integers
+    if dt.datetime in types and types <= {dt.date, dt.datetime}:  # midnight is read as a date
         values[:] = [
             v if v is None or isinstance(v, dt.datetime) else dt.datetime(v.year, v.month, v.day) for v in values
         ]
     elif len(types) > 1:
-        values[:] = [_name(v) if isinstance(v, float) else v for v in values]  # 3, not 3.0, beside text
-    return arrow_of_objects(name, values)
+        values[:] = [_header_text(v) if isinstance(v, float) else v for v in values]  # 3, not 3.0, beside text
+    return objects_to_arrow(name, values)
 
 
 def _reference(row: int, column: int) -> str:
-    """The name of a cell, both counted from 0."""
+    """The reference of a cell, such as B3, from its row and column, counted from 0."""
     letters = ""
     column += 1
     while column:

@@ -1,4 +1,4 @@
-"""Text: with few values a code for each, with many a fixed number of features, whatever the vocabulary."""
+"""Categories, encoded as codes, and text, encoded as a fixed number of features."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.layout import MOST_ROWS, Integer, ListOf, MappingOf, Record, Text
-from ptad.tables.values import texts
+from ptad.tables.values import strings
 
-KEPT_VALUES = 1000  # repeated values that the schema remembers
+MOST_VALUES = 1000  # repeated values that the schema keeps
 N_BUCKETS = 8  # hashed character trigrams
-READ_CHARACTERS = 256  # letters and trigrams are counted over the beginning only
-TYPICAL_LENGTH = 16.0  # length l is encoded as l / (l + 16): bounded and finest for short texts
+MOST_CHARACTERS = 256  # letters and trigrams are counted in the first characters only
+TYPICAL_LENGTH = 16.0  # length l is encoded as l / (l + 16): bounded, with the best resolution for short texts
 _SHARES = {"digits": r"\d", "letters": r"\p{L}", "spaces": r"\s"}
 
 
 @dataclass(frozen=True)
 class CategoricalColumn:
-    """Codes of the values that occurred in training, in sorted order; the next code is that of unseen values."""
+    """The encoder of categories: codes of the training values in sorted order, and one for unseen values."""
 
     name: str
     values: tuple[str, ...]
@@ -30,8 +30,8 @@ class CategoricalColumn:
 
     @classmethod
     def fit(cls, name: str, type: str, array: pa.Array) -> CategoricalColumn:
-        """Learn the known values."""
-        return cls(name, tuple(sorted(v for v in pc.unique(texts(array, name)).to_pylist() if v is not None)), type)
+        """Fit the known values."""
+        return cls(name, tuple(sorted(v for v in pc.unique(strings(array, name)).to_pylist() if v is not None)), type)
 
     @property
     def n_categories(self) -> int:
@@ -43,14 +43,14 @@ class CategoricalColumn:
 
     def raw(self, array: pa.Array) -> np.ndarray:
         """Codes of shape (n_rows, 1), NaN where missing."""
-        text = texts(array, self.name)
+        text = strings(array, self.name)
         known = pc.index_in(text, value_set=pa.array(self.values, pa.large_string()))
         codes = known.fill_null(len(self.values)).to_numpy(zero_copy_only=False).astype(np.float64)
         codes[np.asarray(text.is_null())] = np.nan
         return np.asarray(codes[:, None])
 
     def decode(self, rows: np.ndarray) -> np.ndarray:
-        """The value of every code, None where there is none."""
+        """The value of every code, None for unseen ones."""
         values = np.array([*self.values, None], dtype=object)
         codes = np.nan_to_num(rows[:, 0], nan=len(self.values))
         return np.asarray(values[np.clip(np.rint(codes), 0, len(self.values)).astype(np.int64)])
@@ -69,11 +69,11 @@ class CategoricalColumn:
 
 @dataclass(frozen=True)
 class TextColumn:
-    """Text as 6 + 8 features in place of a one-hot group.
+    """The encoder of text: 6 + 8 features in place of a one-hot group.
 
-    - log frequency in training and a "new" flag. Only values that occurred at least twice are remembered, so a value
-      that occurred once looks the same as one that never did: in a column of free text, where most values are new, a
-      new value is no surprise; in a column where every value repeats, it is.
+    - log frequency in training and a "new" flag. Only values that occurred at least twice are kept, so a value that
+      occurred once looks the same as an unseen one: in a column of free text, where most values are new, a new value is
+      no surprise; in a column where every value repeats, it is.
     - length, and the shares of digits, letters and spaces.
     - shares of the character trigrams that fall into each of 8 hash buckets.
     """
@@ -85,12 +85,12 @@ class TextColumn:
 
     @classmethod
     def fit(cls, name: str, type: str, array: pa.Array) -> TextColumn:
-        """Learn which values repeat."""
-        tally = texts(array, name).drop_null().value_counts()
-        repeated = tally.filter(pc.greater(tally.field("counts"), 1))
+        """Fit the counts of repeated values."""
+        counts = strings(array, name).drop_null().value_counts()
+        repeated = counts.filter(pc.greater(counts.field("counts"), 1))
         pairs = zip(repeated.field("values").to_pylist(), repeated.field("counts").to_pylist(), strict=True)
-        kept = sorted(pairs, key=lambda pair: (-pair[1], pair[0]))[:KEPT_VALUES]
-        return cls(name, dict(kept), len(array) - array.null_count, type)
+        most_frequent = sorted(pairs, key=lambda pair: (-pair[1], pair[0]))[:MOST_VALUES]
+        return cls(name, dict(most_frequent), len(array) - array.null_count, type)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -99,47 +99,46 @@ class TextColumn:
 
     def raw(self, array: pa.Array) -> np.ndarray:
         """Features of shape (n_rows, 14), NaN where missing."""
-        text = texts(array, self.name)
+        text = strings(array, self.name)
         missing = np.asarray(text.is_null())
         block = self._encode(text.fill_null(""))
         block[missing] = np.nan
         return block
 
     def codes(self, array: pa.Array) -> np.ndarray:
-        """Which remembered value every cell holds, counted from 0; -1 for a new value and a missing one."""
-        position = pc.index_in(texts(array, self.name), value_set=pa.array(list(self.counts), pa.large_string()))
+        """The position of every cell among the kept values; -1 for a new value and a missing one."""
+        position = pc.index_in(strings(array, self.name), value_set=pa.array(list(self.counts), pa.large_string()))
         return np.asarray(position.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
     def without(self, codes: np.ndarray, n_present: int) -> TextColumn:
         """Return the column as fitted without some cells, given their codes and how many of them are present."""
-        fewer = np.bincount(codes[codes >= 0], minlength=len(self.counts)).tolist()
-        left = {value: n - less for (value, n), less in zip(self.counts.items(), fewer, strict=True)}
-        return replace(self, counts={v: n for v, n in left.items() if n > 1}, n_rows=self.n_rows - n_present)
+        removed = np.bincount(codes[codes >= 0], minlength=len(self.counts)).tolist()
+        counts = {value: n - less for (value, n), less in zip(self.counts.items(), removed, strict=True)}
+        return replace(self, counts={v: n for v, n in counts.items() if n > 1}, n_rows=self.n_rows - n_present)
 
-    def recounted(self, raw: np.ndarray, codes: np.ndarray, held: np.ndarray) -> np.ndarray:
-        """Features of the training rows, with these codes, as a column fitted without the rows ``held`` has them."""
+    def recount(self, raw: np.ndarray, codes: np.ndarray, held_out: np.ndarray) -> np.ndarray:
+        """Features of the training rows, given their codes, as if the column had been fitted without some of them."""
         present = ~np.isnan(raw[:, 1])
-        fitted = self.without(codes[held], int(present[held].sum()))
+        fitted = self.without(codes[held_out], int(present[held_out].sum()))
         rows = max(fitted.n_rows, 1)
         counts = np.array([*(fitted.counts.get(value, 1) for value in self.counts), 1])  # the last is that of code -1
-        found = raw.copy()
         frequency = np.array([math.log(n / rows) for n in counts.tolist()])
-        found[present, 0] = frequency[codes[present]]
-        found[present, 1] = counts[codes[present]] == 1
-        return found
+        features = raw.copy()
+        features[present, 0] = frequency[codes[present]]
+        features[present, 1] = counts[codes[present]] == 1
+        return features
 
     def decode(self, raw: np.ndarray) -> np.ndarray:
-        """The remembered value whose features are nearest, or None where a new value is more likely."""
-        found = np.full(len(raw), None, dtype=object)
+        """The kept value whose features are nearest, or None where a new value is more likely."""
+        decoded = np.full(len(raw), None, dtype=object)
         known = np.flatnonzero(~(raw[:, 1] > 0.5))
         if not self.counts or not len(known):
-            return found
+            return decoded
         values = np.asarray(list(self.counts), dtype=object)
-        atoms = self._encode(pa.array(values, pa.large_string()))
-        wanted = np.nan_to_num(raw[known])
-        distances = (atoms**2).sum(axis=1) - 2.0 * wanted @ atoms.T
-        found[known] = values[np.argmin(distances, axis=1)]
-        return found
+        features = self._encode(pa.array(values, pa.large_string()))
+        distances = (features**2).sum(axis=1) - 2.0 * np.nan_to_num(raw[known]) @ features.T
+        decoded[known] = values[np.argmin(distances, axis=1)]
+        return decoded
 
     def to_json(self) -> dict[str, Any]:
         return {"n_rows": self.n_rows, "counts": self.counts}
@@ -153,7 +152,7 @@ class TextColumn:
         return cls(name, {str(k): int(v) for k, v in state["counts"].items()}, int(state["n_rows"]), type)
 
     def _encode(self, text: pa.Array) -> np.ndarray:
-        # Only look-ups and + - * / on cells: the same bits in any batch, which vectorised logarithms do not promise.
+        # Only look-ups and + - * / on cells: vectorised logarithms may differ in the last bit between batches.
         codes = self.codes(text)
         rows = max(self.n_rows, 1)
         frequency = np.array([math.log(c / rows) for c in (*self.counts.values(), 1)])  # the last is that of code -1
@@ -162,7 +161,7 @@ class TextColumn:
         block[:, 1] = codes < 0
         length = _floats(pc.utf8_length(text))
         block[:, 2] = length / (length + TYPICAL_LENGTH)
-        start = pc.utf8_slice_codeunits(text, 0, READ_CHARACTERS)
+        start = pc.utf8_slice_codeunits(text, 0, MOST_CHARACTERS)
         whole = np.maximum(_floats(pc.utf8_length(start)), 1.0)
         for j, pattern in enumerate(_SHARES.values(), start=3):
             block[:, j] = _floats(pc.count_substring_regex(start, pattern)) / whole
@@ -189,9 +188,8 @@ def _trigram_shares(text: pa.Array) -> np.ndarray:
     rows = np.repeat(np.arange(n), np.diff(offsets))
     whole = rows[:-2] == rows[2:]  # trigrams that do not reach into the next cell
     mixed = (data[:-2] << 16) | (data[1:-1] << 8) | data[2:]
-    buckets = ((mixed * np.uint32(2654435761)) >> np.uint32(29)).astype(
-        np.int64
-    )  # Knuth's multiplicative hash, top bits
+    # the top bits of Knuth's multiplicative hash
+    buckets = ((mixed * np.uint32(2654435761)) >> np.uint32(29)).astype(np.int64)
     places = rows[:-2][whole] * N_BUCKETS + buckets[whole]
     counts = np.bincount(places, minlength=n * N_BUCKETS).reshape(n, N_BUCKETS).astype(np.float64)
     return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))

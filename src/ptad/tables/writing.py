@@ -1,4 +1,4 @@
-"""Writing tables to files, batch by batch; a file appears under its name only when it is complete."""
+"""Writing of tables to files, batch by batch; a file takes its name only when it is complete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from ptad.errors import DataError
 from ptad.files import NewFile, write_error
-from ptad.tables.sources import COMPRESSIONS, FORMATS, by_suffix
+from ptad.tables.sources import COMPRESSIONS, FORMATS, format_of
 
 
 def write_table(table: Any, path: Any) -> None:
@@ -28,11 +28,11 @@ def write_table(table: Any, path: Any) -> None:
 
 
 class TableWriter:
-    """Appends record batches to a CSV, TSV, Parquet, Feather or JSON lines file.
+    """Append record batches to a CSV, TSV, Parquet, Feather or JSON lines file.
 
-    Text formats may be compressed (.gz .bz2 .zst .lz4 .xz). Rows go to a temporary file beside the target, which takes
-    its name on :meth:`close`; leaving the ``with`` block by an exception removes it. Values are written as they are,
-    and text in CSV is always quoted, so that it reads back as text.
+    Text formats may be compressed (.gz .bz2 .zst .lz4 .xz). Rows are written to a temporary file beside the target,
+    which takes its name on :meth:`close`; an exception in the ``with`` block removes it. Text in CSV is always quoted,
+    so that it is read back as text.
 
     Parameters
     ----------
@@ -41,46 +41,46 @@ class TableWriter:
     schema : pyarrow.Schema
         Columns of every batch.
     name : path, optional
-        What errors call the file, where it is moved to its place afterwards.
+        The name of the file in errors, if it is renamed afterwards.
     """
 
     def __init__(self, path: Any, schema: pa.Schema, name: Any = None) -> None:
         self.path, self.schema, self.name = Path(path), schema, path if name is None else name
         self._new = None if str(path) == "-" else NewFile(self.path)
-        self._format, compression = ("csv", None) if self._new is None else _format_of(self.path, self.name)
-        self._parts: list[Any] = []  # the file, what compresses it, what writes tables into that
+        self._format, compression = ("csv", None) if self._new is None else _output_format(self.path, self.name)
+        self._streams: list[Any] = []  # the file, the stream that compresses, the writer of the format
         if self._new is not None:
-            with self._guarded():
+            with self._abort_on_error():
                 self._open(self._new.temporary.open("xb"), compression)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append the rows of a batch."""
-        with self._guarded():
-            if not self._parts:
+        with self._abort_on_error():
+            if not self._streams:
                 self._open(sys.stdout.buffer, None)
             if self._format == "jsonl":
-                self._parts[-1].write(json_rows(batch))
+                self._streams[-1].write(json_rows(batch))
             else:
-                self._parts[-1].write_batch(batch)
+                self._streams[-1].write_batch(batch)
 
     def close(self) -> None:
         """Complete the file and give it its name."""
-        with self._guarded():
-            for part in reversed(self._parts[1:]):
-                part.close()
+        with self._abort_on_error():
+            for stream in reversed(self._streams[1:]):
+                stream.close()
             if self._new is not None:
-                self._parts[0].close()
+                self._streams[0].close()
                 self._new.finish()
-            elif self._parts:
-                self._parts[0].flush()
+            elif self._streams:
+                self._streams[0].flush()
 
     def abort(self) -> None:
-        """Give up: nothing is left behind, and a file that was there before stays."""
+        """Remove the temporary file; an older file at the target stays."""
         if self._new is None:
             return
-        for part in reversed(self._parts):
-            with suppress(Exception):  # what could not be written is thrown away in any case
-                part.close()
+        for stream in reversed(self._streams):
+            with suppress(Exception):  # the content is discarded in any case
+                stream.close()
         self._new.discard()
 
     def __enter__(self) -> Self:
@@ -93,27 +93,26 @@ class TableWriter:
             self.abort()
 
     def _open(self, file: Any, compression: str | None) -> None:
-        self._parts = [file]
+        self._streams = [file]
         if compression == "xz":
-            self._parts.append(lzma.LZMAFile(file, "wb"))  # noqa: SIM115 - closed by close and abort
+            self._streams.append(lzma.LZMAFile(file, "wb"))  # noqa: SIM115 - closed by close and abort
         elif compression is not None:
-            self._parts.append(pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), compression))
-        sink = self._parts[-1]
+            self._streams.append(pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), compression))
+        sink = self._streams[-1]
         if self._format in ("csv", "tsv"):
             options = pcsv.WriteOptions(delimiter="\t" if self._format == "tsv" else ",")
-            self._parts.append(pcsv.CSVWriter(sink, self.schema, write_options=options))
+            self._streams.append(pcsv.CSVWriter(sink, self.schema, write_options=options))
         elif self._format == "parquet":
-            self._parts.append(pq.ParquetWriter(sink, self.schema, compression="zstd"))
+            self._streams.append(pq.ParquetWriter(sink, self.schema, compression="zstd"))
         elif self._format == "arrow":
             options = pa.ipc.IpcWriteOptions(compression="lz4")
-            self._parts.append(pa.ipc.new_file(sink, self.schema, options=options))
+            self._streams.append(pa.ipc.new_file(sink, self.schema, options=options))
 
     @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        """Whatever goes wrong, no half-written file stays."""
+    def _abort_on_error(self) -> Iterator[None]:
         try:
             yield
-        except BrokenPipeError:  # the reader of standard output has gone: not this file's business
+        except BrokenPipeError:  # of standard output; handled by the command line
             raise
         except (OSError, pa.ArrowException) as error:
             self.abort()
@@ -123,18 +122,18 @@ class TableWriter:
             raise
 
 
-def _format_of(path: Path, name: Any) -> tuple[str, str | None]:
-    kind, compression = by_suffix(path)
-    if kind in (None, "excel") or (compression and kind in ("parquet", "arrow")):
+def _output_format(path: Path, name: Any) -> tuple[str, str | None]:
+    file_format, compression = format_of(path)
+    if file_format in (None, "excel") or (compression and file_format in ("parquet", "arrow")):
         raise DataError(
             f"{name}: the suffix {''.join(path.suffixes[-2:])!r} names no format that can be written. Use one of "
             f"{', '.join(FORMATS)}, text formats also with {', '.join(COMPRESSIONS)}."
         )
-    return str(kind), compression
+    return str(file_format), compression
 
 
 def json_rows(batch: pa.RecordBatch, *, ensure_ascii: bool = False) -> bytes:
-    """One JSON object per row and line; JSON has no NaN: a number that is not finite is null."""
+    """One JSON object per row and line; NaN and infinity, which JSON does not have, become null."""
     columns = [
         pc.if_else(pc.is_finite(c), c, pa.scalar(None, c.type)) if pa.types.is_floating(c.type) else c
         for c in batch.columns

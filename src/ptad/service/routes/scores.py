@@ -150,7 +150,7 @@ async def _explain_rows(
             results += await context.batcher.run(partial(_explained, detector, part, start, columns, bad), pace)
             start += len(part)
     context.metrics.rows.labels("explained").inc(len(rows))
-    said = said_of(*(await asyncio.to_thread(bad.of_parts, [len(rows)], MOST_LISTED))[0])
+    said = said_of(*(await asyncio.to_thread(bad.split, [len(rows)], MOST_LISTED))[0])
     return {**said, "results": results}
 
 
@@ -216,10 +216,10 @@ async def _score_rows(context: Context, model: PTAD, rows: Sequence[Row], strict
     else:
         bad = BadCells()
         x = await asyncio.to_thread(encode_rows, model.schema_, rows, bad)  # not in the batcher: longer than a chunk
-        ((n_bad, first_bad),) = await asyncio.to_thread(bad.of_parts, [len(rows)], MOST_LISTED)
+        ((n_bad, first_bad),) = await asyncio.to_thread(bad.split, [len(rows)], MOST_LISTED)
         scores = await context.batcher.score_many(model, x)
     if strict and n_bad:
-        raise first_bad[0].refusal()
+        raise first_bad[0].error()
     return scores, {"ignored": ignored_columns(model.schema_, rows), **said_of(n_bad, first_bad)}
 
 
