@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from ptad.errors import BusyError, DataError
-from ptad.files import NotRegularFileError, OutputLock, exchange, open_regular, write_atomic, write_error
+from ptad.files import NotRegularFileError, OutputLock, open_regular, write_atomic, write_error
+from ptad.folders import exchange
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 

@@ -12,10 +12,8 @@ import os
 import re
 import secrets
 import stat
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -28,22 +26,20 @@ except ImportError:  # Windows: no such locks there; two writers are the user's 
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)  # some network drives have none
-_RENAME_EXCHANGE, _AT_FDCWD = 2, -100
 
 
 class NotRegularFileError(OSError):
     """A path is a link, a pipe, a device or a folder where a file should be."""
 
 
-def open_regular(path: str | os.PathLike[str], folder: int | None = None) -> BinaryIO:
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     """Open a regular file for reading; raise :class:`NotRegularFileError` for anything else.
 
-    Links are not followed, and pipes and devices, some of which never end, are not waited for. The path is relative to
-    the open folder with the descriptor ``folder``: it stays the same folder when another one takes its name.
+    Links are not followed, and pipes and devices, some of which never end, are not waited for.
     """
     flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        file = open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags, dir_fd=folder))  # noqa: SIM115
+        file = open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags))  # noqa: SIM115
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
             raise NotRegularFileError(error.errno, "it is not a regular file") from error
@@ -153,9 +149,6 @@ def write_errors(path: str | os.PathLike[str], kind: type[UserError]) -> Iterato
         raise write_error(path, error, kind) from error
 
 
-# Locks ----------------------------------------------------------------------------------------------------------------
-
-
 def lock(handle: int, *, wait: bool) -> bool | None:
     """Lock an open file or folder for this process.
 
@@ -168,20 +161,6 @@ def lock(handle: int, *, wait: bool) -> bool | None:
     except OSError as error:
         return None if error.errno in _NO_LOCKS else False
     return True
-
-
-@contextmanager
-def locked_folder(folder: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Lock a folder against other processes that lock it; yield False if one of them has the lock."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:  # it may be written to but not listed, or be of a system that opens no folders
-        yield True
-        return
-    try:
-        yield lock(handle, wait=wait) is not False
-    finally:
-        os.close(handle)
 
 
 class OutputLock:
@@ -249,37 +228,3 @@ def _partial_files(out: Path) -> list[Path]:
     with suppress(OSError), os.scandir(out.parent) as entries:
         return [Path(entry.path) for entry in entries if pattern.fullmatch(entry.name)]
     return []
-
-
-# Atomic exchange of two paths -----------------------------------------------------------------------------------------
-
-
-def exchange(first: Path, second: Path) -> bool:
-    """Exchange two paths atomically; return False where the system or the drive cannot."""
-    call = _renameat2()
-    if call is None:
-        return False
-    sys.audit("os.rename", str(first), str(second), -1, -1)  # audit hooks see it as any rename
-    if call(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE) == 0:
-        return True
-    import ctypes
-
-    number = ctypes.get_errno()
-    if number in (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP):
-        return False
-    raise OSError(number, os.strerror(number), str(second))
-
-
-@cache
-def _renameat2() -> Any:
-    """Return the system call ``renameat2``, or None."""
-    if not sys.platform.startswith("linux"):
-        return None
-    import ctypes  # imported late: ``ptad --help`` does without it
-
-    try:
-        call = ctypes.CDLL(None, use_errno=True).renameat2
-    except (OSError, AttributeError):  # a C library of before 2018
-        return None
-    call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
-    return call

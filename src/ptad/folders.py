@@ -7,15 +7,21 @@ folder locks it: an unlocked one was left by a process that was killed, and the 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from ptad.files import exchange, lock, locked_folder, sync_folder
+from ptad.files import lock, sync_folder
+
+_RENAME_EXCHANGE, _AT_FDCWD = 2, -100
 
 
 @contextmanager
@@ -101,3 +107,48 @@ def _clean_up(target: Path) -> None:
         elif (handle := _open_locked(folder)) is not None:  # otherwise its saver is at work
             shutil.rmtree(folder, ignore_errors=True)
             os.close(handle)
+
+
+@contextmanager
+def locked_folder(folder: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Lock a folder against other processes that lock it; yield False if one of them has the lock."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # it may be written to but not listed, or be of a system that opens no folders
+        yield True
+        return
+    try:
+        yield lock(handle, wait=wait) is not False
+    finally:
+        os.close(handle)
+
+
+def exchange(first: Path, second: Path) -> bool:
+    """Exchange two paths atomically; return False where the system or the drive cannot."""
+    call = _renameat2()
+    if call is None:
+        return False
+    sys.audit("os.rename", str(first), str(second), -1, -1)  # audit hooks see it as any rename
+    if call(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE) == 0:
+        return True
+    import ctypes
+
+    number = ctypes.get_errno()
+    if number in (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP):
+        return False
+    raise OSError(number, os.strerror(number), str(second))
+
+
+@cache
+def _renameat2() -> Any:
+    """Return the system call ``renameat2``, or None."""
+    if not sys.platform.startswith("linux"):
+        return None
+    import ctypes  # imported late: ``ptad --help`` does without it
+
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):  # a C library of before 2018
+        return None
+    call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+    return call

@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -142,7 +143,7 @@ def _open_files(source: Path, label: str) -> tuple[BinaryIO, BinaryIO]:
     """Open the manifest and the tensors of the same folder, although other processes may replace it meanwhile."""
     for _ in range(_ATTEMPTS):
         try:
-            folder = _open_folder(source)
+            folder = source.stat()
         except OSError as error:
             if isinstance(error, FileNotFoundError) and staging_folders(source.resolve()):
                 recover(source)  # a saver is between two renames, or was killed there
@@ -150,33 +151,22 @@ def _open_files(source: Path, label: str) -> tuple[BinaryIO, BinaryIO]:
             problem = f"There is no model folder at '{label}'"
             if isinstance(error, PermissionError):
                 raise BundleError(f"{problem}: {error.strerror}.") from error
-            if source.exists():
-                problem = f"'{label}' is a file, not a model folder"
             raise BundleError(f"{problem}. Name a folder that a model was saved to.") from error
-        with ExitStack() as stack:
-            if folder is not None:
-                stack.callback(os.close, folder)
+        if not stat.S_ISDIR(folder.st_mode):
+            raise BundleError(f"'{label}' is a file, not a model folder. Name a folder that a model was saved to.")
+        with ExitStack() as stack, suppress(FileNotFoundError):
             files: list[BinaryIO] = []
             try:
                 for name in (MANIFEST, TENSORS):
-                    files.append(open_regular(source / name if folder is None else name, folder))
-                return files[0], files[1]
+                    files.append(stack.enter_context(open_regular(source / name)))
             except OSError as error:
-                for file in files:
-                    file.close()
-                with suppress(FileNotFoundError):
-                    if folder is None or os.path.samestat(os.fstat(folder), source.stat()):
-                        raise _not_a_model(label, name, error) from error
+                if os.path.samestat(folder, source.stat()):
+                    raise _not_a_model(label, name, error) from error
+                continue
+            if os.path.samestat(folder, source.stat()):  # otherwise the files may be of different bundles
+                stack.pop_all()
+                return files[0], files[1]
     raise BundleError(f"The model '{label}' is being replaced all the time. Try again.")
-
-
-def _open_folder(source: Path) -> int | None:
-    """Open a folder, which stays the same when another one takes its name; None where the system cannot."""
-    if os.open in os.supports_dir_fd:
-        return os.open(source, os.O_RDONLY | os.O_DIRECTORY)
-    if not source.is_dir():
-        raise FileNotFoundError(source)
-    return None
 
 
 def _not_a_model(label: str, name: str, error: OSError) -> BundleError:

@@ -190,13 +190,6 @@ def test_csv_dialects(tmp_path):
     assert read_table(put(tmp_path, "last.csv", "a,b\n1,2")).to_pydict() == {"a": [1], "b": [2]}
 
 
-def test_columns_are_chosen_by_name(tmp_path):
-    path = put(tmp_path, "t.csv", CSV)
-    assert read_table(path, columns=["word", "n"]).column_names == ["word", "n"]
-    with pytest.raises(DataError, match=r"t.csv has no column 'nope'.*'n', 'x'"):
-        read_table(path, columns=["nope"])
-
-
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "cp1252"])
 def test_encodings(tmp_path, encoding):
     text = "städte,b\nKöln,1\nZürich,2\n"

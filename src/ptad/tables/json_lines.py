@@ -47,24 +47,17 @@ def json_batches(
 def _blocks(source: Source, encoding: str) -> Iterator[bytes]:
     try:
         with source.open() as raw:
-            stream = raw if encoding.lower() in ("utf-8", "utf8") else _recoded(raw, encoding)
-            rest = b""
-            first = True
-            while piece := bytes(stream.read(BLOCK_BYTES)):
-                if first:
-                    piece, first = piece.removeprefix(b"\xef\xbb\xbf"), False
-                    if piece.lstrip().startswith(b"["):
-                        raise DataError(f"{source.label} is one JSON array. Write one object per line instead.")
-                head, newline, tail = piece.rpartition(b"\n")
-                if not newline:
-                    rest += piece
-                    if len(rest) > LONGEST_LINE:
-                        raise line_too_long(source.label, "a line")
-                    continue
-                yield rest + head + newline
-                rest = tail
-            if rest.strip():
-                yield rest
+            stream = io.BufferedReader(raw) if encoding.lower() in ("utf-8", "utf8") else _recoded(raw, encoding)
+            prefix = b"\xef\xbb\xbf"
+            while block := stream.read(BLOCK_BYTES):
+                end_of_line = stream.readline(LONGEST_LINE)
+                if len(end_of_line) >= LONGEST_LINE and not end_of_line.endswith(b"\n"):
+                    raise line_too_long(source.label, "a line")
+                block = block.removeprefix(prefix) + end_of_line
+                if prefix and block.lstrip().startswith(b"["):
+                    raise DataError(f"{source.label} is one JSON array. Write one object per line instead.")
+                prefix = b""  # only the first block may have it
+                yield block
     except UnicodeError as error:
         raise source.not_text(encoding, error) from error
     except READ_ERRORS as error:

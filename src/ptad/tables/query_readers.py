@@ -7,7 +7,7 @@ Columns of a type that a detector cannot use are an error before any row is read
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -37,6 +37,11 @@ class OpenQuery:
     batches: Iterator[pa.RecordBatch]
     n_rows: int | None  # None if unknown
     close: Callable[[], None]  # closes the connection; may be called again
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches and close the connection."""
+        with closing(self):
+            yield from self.batches
 
 
 def open_query(query: Query, label: str, batch_rows: int) -> OpenQuery:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +13,9 @@ from ptad.errors import DataError
 from ptad.tables.arrow_files import arrow_batches, arrow_shape
 from ptad.tables.delimited import DELIMITER, DelimitedFile
 from ptad.tables.json_lines import json_batches
-from ptad.tables.names import no_column
 from ptad.tables.number_format import check_signs
-from ptad.tables.places import Places, RowNumbering, row_numbering
-from ptad.tables.query_readers import OpenQuery, open_query
+from ptad.tables.places import Places, row_numbering
+from ptad.tables.query_readers import open_query
 from ptad.tables.sources import Source, find_sources
 from ptad.tables.spreadsheet import read_sheet
 from ptad.tables.type_inference import TypeInference, converted
@@ -59,22 +57,11 @@ def as_source(source: Any) -> TableSource:
 
 
 def read_table(
-    source: Any,
-    *,
-    missing: Sequence[str] = (),
-    columns: Sequence[str] | None = None,
-    encoding: str = "utf-8",
-    schema: Schema | None = None,
+    source: Any, *, missing: Sequence[str] = (), encoding: str = "utf-8", schema: Schema | None = None
 ) -> pa.Table:
-    """Read a table into memory.
-
-    Parameters are those of :func:`scan_table`; ``columns`` picks columns by name, in that order.
-    """
+    """Read a table into memory; the parameters are those of :func:`scan_table`."""
     scan = scan_table(source, missing=missing, encoding=encoding, schema=schema)
-    if absent := [c for c in columns or () if c not in scan.schema.names]:
-        raise DataError(no_column(scan.label, absent, scan.schema.names))
-    table = pa.Table.from_batches(list(scan), schema=scan.schema)
-    return table if columns is None else table.select(list(columns))
+    return pa.Table.from_batches(list(scan), schema=scan.schema)
 
 
 def scan_table(
@@ -120,6 +107,16 @@ def scan_table(
     return TableScan(sources, types, max(int(batch_rows), 1), tuple(missing), encoding, most_columns)
 
 
+@dataclass(frozen=True)
+class _File:
+    """A file after the first pass."""
+
+    names: Collection[str]
+    n_rows: int | None  # None where a database does not say
+    batches: Callable[[], Iterator[pa.RecordBatch]]  # for the second pass
+    metadata: Mapping[bytes, bytes] | None = None
+
+
 class TableScan(Iterator[pa.RecordBatch]):
     """Batches of one or more files, made by :func:`scan_table`.
 
@@ -141,14 +138,15 @@ class TableScan(Iterator[pa.RecordBatch]):
         self.label = sources[0].label if len(sources) == 1 else f"{sources[0].label} and {len(sources) - 1} more files"
         self._types, self._batch_rows, self._missing = types, batch_rows, missing
         self._encoding, self._most_columns = encoding, most_columns
-        self._sheets: dict[Source, pa.Table] = {}  # a workbook is read once, as a whole
-        self._queries: dict[Source, OpenQuery] = {}  # and a query is run once
-        self._counts: list[int | None] = []  # rows per file, None where a database does not say
-        self._numberings: list[RowNumbering] = []  # per file
-        self._inspect_files()
+        self._files: list[_File] = []
+        for source in sources:
+            self._files.append(self._inspect(source))
+            source.check_unchanged()
+            self._check_columns(source)
         metadata = {DELIMITER: b";"} if types.semicolons else None
         self.schema = types.result(self.label).with_metadata(metadata)
-        self.n_rows = None if None in self._counts else sum(n for n in self._counts if n)
+        counts = [file.n_rows for file in self._files]
+        self.n_rows = None if None in counts else sum(n for n in counts if n)
         if self.n_rows == 0:
             raise DataError(f"{self.label} has a header but no rows. Give a file with rows.")
         self._batches = self._equal_batches()
@@ -159,53 +157,51 @@ class TableScan(Iterator[pa.RecordBatch]):
     @property
     def places(self) -> Places:
         """The places of the rows in their files."""
-        counts = [n or 0 for n in self._counts]
-        return Places(tuple(zip([s.label for s in self.sources], counts, self._numberings, strict=True)))
+        files = zip(self.sources, self._files, strict=True)
+        return Places(tuple((s.label, f.n_rows or 0, row_numbering(s.format, f.metadata)) for s, f in files))
 
-    def _inspect_files(self) -> None:
-        """First pass: infer the types from every value of every file, and count the rows."""
-        names_of_first: set[str] = set()
-        for source in self.sources:
-            names, n_rows, metadata = self._inspect(source)
-            source.check_unchanged()
-            self._counts.append(n_rows)
-            self._numberings.append(row_numbering(source.format, metadata))
-            names_of_first = names_of_first or set(names)
-            if source.format != "jsonl" and (different := sorted(set(names) ^ names_of_first)):
-                raise DataError(
-                    f"{source.label} and {self.sources[0].label} do not have the same columns: "
-                    f"{', '.join(map(repr, different))} is only in one of them. Give files of one table."
-                )
-
-    def _inspect(self, source: Source) -> tuple[Iterable[str], int | None, Mapping[bytes, bytes] | None]:
-        """Add a file to the type inference; return its columns, number of rows, and metadata."""
-        n_rows: int | None = 0
+    def _inspect(self, source: Source) -> _File:
+        """First pass over a file: infer the types from all its values, and count the rows."""
         if source.format in ("csv", "tsv"):
-            file = DelimitedFile(source, self._encoding)
-            self._types.semicolons |= file.delimiter == ";"
-            self._types.add(pa.schema([(name, pa.null()) for name in file.header]))
-            for batch in file.batches():
+            delimited = DelimitedFile(source, self._encoding)
+            self._types.semicolons |= delimited.delimiter == ";"
+            self._types.add(pa.schema([(name, pa.null()) for name in delimited.header]))
+            n_rows = 0
+            for batch in delimited.batches():
                 self._types.add_text(self._without_missing(batch))
                 n_rows += batch.num_rows
-            return file.header, n_rows, None
+            return _File(delimited.header, n_rows, delimited.batches)
         if source.format == "jsonl":
             keys: dict[str, None] = {}
+            n_rows = 0
             for batch in json_batches(source, self._encoding, (), self._most_columns):
                 self._types.add_json(batch.schema)
                 keys |= dict.fromkeys(batch.schema.names)
                 n_rows += batch.num_rows
-            return keys, n_rows, None
+            return _File(
+                keys, n_rows, lambda: json_batches(source, self._encoding, self._types.mixed, self._most_columns)
+            )
         if source.format == "excel":
-            table = self._sheets[source] = read_sheet(source)
-            n_rows, schema = table.num_rows, table.schema
-        elif source.query is not None:
-            opened = self._queries[source] = open_query(source.query, source.label, self._batch_rows)
-            weakref.finalize(self, opened.close)  # also if the scan is not read to its end
-            n_rows, schema = opened.n_rows, opened.schema
-        else:
-            n_rows, schema = arrow_shape(source)
+            sheet = read_sheet(source)
+            self._types.add(sheet.schema)
+            return _File(sheet.column_names, sheet.num_rows, lambda: iter(sheet.to_batches()), sheet.schema.metadata)
+        if source.query is not None:
+            query = open_query(source.query, source.label, self._batch_rows)
+            weakref.finalize(self, query.close)  # also if the scan is not read to its end
+            self._types.add(query.schema)
+            return _File(query.schema.names, query.n_rows, query.read)
+        count, schema = arrow_shape(source)
         self._types.add(schema)
-        return schema.names, n_rows, schema.metadata
+        return _File(schema.names, count, lambda: arrow_batches(source, self._batch_rows), schema.metadata)
+
+    def _check_columns(self, source: Source) -> None:
+        """Raise if the last file does not have the columns of the first one; those of JSON lines may differ."""
+        first: Collection[str] = next((file.names for file in self._files if file.names), ())
+        if source.format != "jsonl" and (different := sorted(set(self._files[-1].names) ^ set(first))):
+            raise DataError(
+                f"{source.label} and {self.sources[0].label} do not have the same columns: "
+                f"{', '.join(map(repr, different))} is only in one of them. Give files of one table."
+            )
 
     def _equal_batches(self) -> Iterator[pa.RecordBatch]:
         """Second pass: batches of equal size."""
@@ -222,28 +218,15 @@ class TableScan(Iterator[pa.RecordBatch]):
             yield _concatenated(parts)
 
     def _converted_batches(self) -> Iterator[pa.RecordBatch]:
-        for source in self.sources:
+        for source, file in zip(self.sources, self._files, strict=True):
             source.check_unchanged()
-            for batch in self._read(source):
+            for batch in file.batches():
                 yield _cast(self._without_missing(batch), self.schema, source)
             source.check_unchanged()
 
     def _without_missing(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = [without_missing_text(column, self._missing) for column in batch.columns]
         return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-
-    def _read(self, source: Source) -> Iterator[pa.RecordBatch]:
-        if source.format in ("csv", "tsv"):
-            yield from DelimitedFile(source, self._encoding).batches()
-        elif source.format == "jsonl":
-            yield from json_batches(source, self._encoding, self._types.mixed, self._most_columns)
-        elif source.format == "excel":
-            yield from self._sheets[source].to_batches()
-        elif source in self._queries:
-            with closing(self._queries[source]) as opened:
-                yield from opened.batches
-        else:
-            yield from arrow_batches(source, self._batch_rows)
 
 
 def _concatenated(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
