@@ -35,7 +35,7 @@ from ptad.table_model import TableModel
 from ptad.tables import Schema
 from ptad.tables.features import Features
 from ptad.tables.number_format import DECIMALS, THOUSANDS
-from ptad.tables.schema_layout import check_version
+from ptad.tables.schema import check_version
 
 _NAMES = ListOf(AnyOf((Integer(-(2**63), 2**63), Text())))  # columns of arrays are numbered
 _RATE = Number(0.0, 1.0)

@@ -22,7 +22,9 @@ names (``labels``), and back (``decode``). A schema stores it as JSON (``to_json
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -144,6 +146,14 @@ def reason_to_exclude(array: pa.Array, reading: Reading, *, identifiers: bool) -
     if countable and are_all_different(values) and not _is_measured(values, reading):
         return "identifier: every value is different"
     return None
+
+
+def equals_constant(value: Any, text: str) -> bool:
+    """Whether a value equals the one of a constant column, formatted as ``text``, in any type or precision."""
+    try:
+        return math.isclose(float(value), float(text), rel_tol=1e-6)
+    except (TypeError, ValueError):
+        return text in (repr(value), repr(str(value)), str(value))
 
 
 def are_all_different(values: pa.Array) -> bool:

@@ -46,9 +46,8 @@ def encode_columns(
 
     Cells that cannot be read are added to ``bad`` and encoded as NaN.
     """
-    slices = list(feature_slices(columns))
-    block = np.empty((frame.num_rows, slices[-1].stop if slices else 0))
-    for column, features in zip(columns, slices, strict=True):
+    block = np.empty((frame.num_rows, sum(len(c.labels) for c in columns)))
+    for column, features in column_slices(columns):
         cells = without_missing_text(frame.column(column.name), missing)
         block[:, features] = read_cells(column.raw, cells, bad, offset)[0]
     check_finite(columns, block, offset)
@@ -68,12 +67,12 @@ def check_finite(columns: tuple[Column, ...], block: np.ndarray, offset: int = 0
         )
 
 
-def feature_slices(columns: tuple[Column, ...]) -> Iterator[slice]:
-    """The slice of the features of every column."""
+def column_slices(columns: tuple[Column, ...]) -> Iterator[tuple[Column, slice]]:
+    """Every column with the slice of its features."""
     start = 0
     for column in columns:
         stop = start + len(column.labels)
-        yield slice(start, stop)
+        yield column, slice(start, stop)
         start = stop
 
 
@@ -135,8 +134,7 @@ class CountedText:
     def rows(self, encoded: np.ndarray, held_out: np.ndarray) -> np.ndarray:
         """Return all encoded rows as if the schema had been fitted without the rows ``held_out``."""
         recounted = encoded.copy()
-        for i, features in enumerate(feature_slices(self.schema.columns)):
-            column = self.schema.columns[i]
+        for i, (column, features) in enumerate(column_slices(self.schema.columns)):
             if isinstance(column, TextColumn):
                 recounted[:, features] = column.recount(encoded[:, features], self.codes[i], held_out)
         return recounted
@@ -144,8 +142,7 @@ class CountedText:
     def without(self, encoded: np.ndarray, held_out: np.ndarray) -> Schema:
         """Return the schema as fitted without the rows ``held_out``."""
         columns = list(self.schema.columns)
-        for i, features in enumerate(feature_slices(self.schema.columns)):
-            column = columns[i]
+        for i, (column, features) in enumerate(column_slices(self.schema.columns)):
             if isinstance(column, TextColumn):
                 n_present = int((~np.isnan(encoded[held_out, features.start])).sum())
                 columns[i] = column.without(self.codes[i][held_out], n_present)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,22 +13,38 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ptad.errors import DataError
+from ptad.errors import BundleError, DataError
+from ptad.layout import Anything, Boolean, Integer, ListOf, MappingOf, Number, Record, Text, damaged, printable
 from ptad.tables.bad_cells import BadCells, levels_to_caller
-from ptad.tables.column_types import CONSTANT, TYPES, Column
+from ptad.tables.column_types import CONSTANT, TYPES, Column, equals_constant
 from ptad.tables.conversion import as_frame, as_table
 from ptad.tables.datetime_column import DatetimeColumn
-from ptad.tables.encoding import CountedText, check_finite, encode_columns, feature_slices, python_values, read_cells
+from ptad.tables.encoding import CountedText, check_finite, column_slices, encode_columns, python_values, read_cells
 from ptad.tables.features import Features
 from ptad.tables.names import no_column
 from ptad.tables.notes import Note, unread_column
 from ptad.tables.number_format import check_signs
 from ptad.tables.numeric_column import NumericColumn
-from ptad.tables.schema_layout import FORMAT, VERSION, check_schema
 from ptad.tables.text_columns import TextColumn
 from ptad.tables.values import decoded, without_missing, without_missing_text
 
 CELLS_AT_ONCE = 2**24  # encoded cells held as float64 at one time
+FORMAT, VERSION = "ptad-schema", 4
+_PLACE = "its schema"  # in errors about a model
+_LAYOUT = Record(
+    {
+        "format": Text(),
+        "version": Integer(VERSION, VERSION),
+        "from_array": Boolean(),
+        "missing": ListOf(Text()),
+        "inputs": ListOf(Text(), low=1, distinct=True),
+        "excluded": MappingOf(Text()),
+        "notes": ListOf(Note.layout),
+        "columns": ListOf(MappingOf(Anything()), low=1),
+    }
+)
+# of every column; its encoder has further entries
+_COLUMN_LAYOUT = Record({"name": Text(), "type": Text(tuple(TYPES)), "missing_rate": Number(0.0, 1.0)})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,7 +150,7 @@ class Schema:
             part = frame.slice(start, step)
             x[start : start + step] = encode_columns(self.columns, part, self.missing, cells, start)
         counts = cells.counts
-        for column, features in zip(self.columns, feature_slices(self.columns), strict=True) if counts else ():
+        for column, features in column_slices(self.columns) if counts else ():
             n = counts.get(column.name, 0)
             if n > 1 and np.isnan(x[:, features.start]).all():
                 cells.unread[column.name] = unread_column(column.name, column.type, n)
@@ -180,16 +195,16 @@ class Schema:
 
     def changed_constants(self, table: Any) -> dict[str, Any]:
         """Columns that were excluded as constant and have another value in this table: column to such a value."""
-        known = {n: r.removeprefix(CONSTANT) for n, r in self.excluded.items() if r.startswith(CONSTANT)}
-        if not known:
+        constants = {n: r.removeprefix(CONSTANT) for n, r in self.excluded.items() if r.startswith(CONSTANT)}
+        if not constants:
             return {}
-        frame = as_frame(table, typed=True, convert=known.__contains__)
+        frame = as_frame(table, typed=True, convert=constants.__contains__)
         changed: dict[str, Any] = {}
-        for name in filter(known.__contains__, frame.schema.names):
+        for name in filter(constants.__contains__, frame.schema.names):
             cells = without_missing(decoded(frame.column(name)), self.missing).drop_null()
             with suppress(pa.ArrowNotImplementedError):  # nested values cannot be compared
                 cells = pc.unique(cells)
-            others = [v for v in cells[:2].to_pylist() if not _equals_text(v, known[name])]
+            others = [v for v in cells[:2].to_pylist() if not equals_constant(v, constants[name])]
             changed |= {name: others[0]} if others else {}
         return changed
 
@@ -198,9 +213,7 @@ class Schema:
         rows = np.asarray(rows, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != len(self.features):
             raise DataError(f"Encoded rows have {len(self.features)} features; got an array of shape {rows.shape}.")
-        return {
-            c.name: c.decode(rows[:, span]) for c, span in zip(self.columns, feature_slices(self.columns), strict=True)
-        }
+        return {column.name: column.decode(rows[:, features]) for column, features in column_slices(self.columns)}
 
     def to_json(self) -> dict[str, Any]:
         """The schema as plain JSON types."""
@@ -222,8 +235,14 @@ class Schema:
     @classmethod
     def from_json(cls, state: dict[str, Any]) -> Schema:
         """Read back what :meth:`to_json` returned; the result encodes to the same bits."""
-        check_schema(state)
+        check_version(state)
+        _LAYOUT.check(state, _PLACE)
         entries = state["columns"]
+        for i, entry in enumerate(entries):
+            _check_column(entry, f"{_PLACE}.columns[{i}]")
+        names = [entry["name"] for entry in entries]
+        if len(set(names)) < len(names) or not set(names) <= set(state["inputs"]):
+            raise damaged(f"{_PLACE}.columns", "some of its inputs, each once")
         return cls(
             tuple(state["inputs"]),
             tuple(TYPES[e["type"]].from_json(e["name"], e["type"], e) for e in entries),
@@ -267,9 +286,15 @@ class Schema:
             raise DataError(no_column("The table", missing, names, why=why, candidates=unknown), "Add or rename.")
 
 
-def _equals_text(value: Any, text: str) -> bool:
-    """Whether a value equals the one that was formatted as ``text``, in any type or precision."""
-    try:
-        return math.isclose(float(value), float(text), rel_tol=1e-6)
-    except (TypeError, ValueError):
-        return text in (repr(value), repr(str(value)), str(value))
+def check_version(state: Any) -> None:
+    """Raise :class:`BundleError` unless this is the JSON of a schema of this release."""
+    MappingOf(Anything()).check(state, _PLACE)
+    if state.get("format") != FORMAT or state.get("version") != VERSION:
+        other = printable(f"{state.get('format')!r} version {state.get('version')!r}")
+        raise BundleError(f"The schema has format {other}; this release reads {FORMAT!r} version {VERSION}. Fit again.")
+
+
+def _check_column(entry: dict[str, Any], place: str) -> None:
+    _COLUMN_LAYOUT.check({key: entry.get(key) for key in _COLUMN_LAYOUT.entries}, place)
+    encoder = {key: value for key, value in entry.items() if key not in _COLUMN_LAYOUT.entries}
+    TYPES[entry["type"]].layout(entry["type"]).check(encoder, place)
