@@ -1,4 +1,4 @@
-"""Files: whole or not there, plain ones only, and one writer each."""
+"""Files: atomic writes, regular files only, one writer at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ptad.folders import exchange
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
 
-def test_a_second_writer_is_refused_and_told_who_writes(tmp_path: Path) -> None:
+def test_a_second_writer_is_an_error_with_the_process_of_the_first(tmp_path: Path) -> None:
     out = tmp_path / "o.csv"
     with OutputLock(out), pytest.raises(BusyError, match=rf"o.csv' is being written .*\(process {os.getpid()}\)"):
         OutputLock(out)
@@ -76,7 +76,7 @@ def test_many_writers_take_turns_and_never_two_at_once(tmp_path: Path) -> None:
     assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0, 0]
 
 
-def test_only_plain_files_are_opened(tmp_path: Path) -> None:
+def test_only_regular_files_are_opened(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     open_regular(tmp_path / "file").close()
     os.mkfifo(tmp_path / "pipe")
@@ -104,7 +104,7 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.M
         assert out.read_bytes() == b"old" and list(tmp_path.iterdir()) == [out]
 
 
-def test_two_folders_change_places(tmp_path: Path) -> None:
+def test_folders_are_exchanged(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).mkdir()
         (tmp_path / name / name).touch()
@@ -115,7 +115,7 @@ def test_two_folders_change_places(tmp_path: Path) -> None:
         exchange(tmp_path / "a", tmp_path / "none")
 
 
-def test_what_cannot_be_written_is_said_in_words() -> None:
+def test_write_errors() -> None:
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert str(write_error("o.csv", full, DataError)).startswith(
         "o.csv cannot be written: no space left on the device."

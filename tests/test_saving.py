@@ -117,7 +117,7 @@ def test_a_first_save_that_is_killed_leaves_nothing_that_looks_like_a_model(
         assert not staging_folders(target)
 
 
-def test_the_next_save_clears_up(models: tuple[PTAD, PTAD], target: Path) -> None:
+def test_the_next_save_cleans_up(models: tuple[PTAD, PTAD], target: Path) -> None:
     models[0].save(target)
     left = [target.with_name(f".model.{i:016x}.saving") for i in range(3)]
     for folder in left:

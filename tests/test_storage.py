@@ -209,7 +209,7 @@ def test_a_bundle_of_an_earlier_release_asks_to_fit_again(saved: Path, version: 
 
 
 @pytest.mark.parametrize("version", [None, "3", 0, -1])
-def test_a_version_that_is_none_is_refused(saved: Path, version: Any) -> None:
+def test_invalid_versions_are_an_error(saved: Path, version: Any) -> None:
     resign(saved, format_version=version)
     with pytest.raises(BundleError, match="has format version"):
         PTAD.load(saved)

@@ -1,4 +1,4 @@
-"""What several tests of tables use."""
+"""Helpers of the tests of tables."""
 
 import numpy as np
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Tables as people have them: odd types, missing values of every kind, and errors that name the culprit."""
+"""Unusual types, missing values of every kind, and errors that name the column and the row."""
 
 import datetime as dt
 import io
@@ -67,7 +67,7 @@ def test_row_of_an_error_counts_from_the_start_of_the_table(monkeypatch):
     ("values", "what"),
     [([[1], [2]] * 12, "(list|ndarray)"), ([{"k": 1}, {"k": 2}] * 12, "struct"), ([b"a", b"b"] * 12, "binary")],
 )
-def test_nested_and_binary_columns_are_refused_by_name(values, what):
+def test_nested_and_binary_columns_are_an_error(values, what):
     for table in (two(values), two(values).to_pandas(), pl.from_arrow(two(values))):
         with pytest.raises(DataError, match=f"'c'.*{what}.*drop"):
             fit_schema(table)
@@ -76,7 +76,7 @@ def test_nested_and_binary_columns_are_refused_by_name(values, what):
         assert schema.encode(table).shape == (24, 1)
 
 
-def test_sets_and_complex_numbers_are_refused_by_name():
+def test_sets_and_complex_numbers_are_an_error():
     frame = pd.DataFrame({"c": pd.Series([{1}, "x"] * 12, dtype=object), "g": range(24)})
     with pytest.raises(DataError, match=r"'c'.*set"):
         fit_schema(frame)
@@ -84,7 +84,7 @@ def test_sets_and_complex_numbers_are_refused_by_name():
         fit_schema(np.ones((3, 2)) * 1j)
 
 
-def test_mixed_objects_are_text():
+def test_mixed_objects_become_text():
     frame = pd.DataFrame({"c": pd.Series([1, "x", 2.0, True, None] * 5, dtype=object)})
     schema = fit_schema(frame)
     assert schema.columns[0].values == ("1", "2", "True", "x")
@@ -158,7 +158,7 @@ def test_changed_types_are_converted(trained, given, same_as):
         (["a", "b", "a", "b"], [[1], [2], [3], [4]], "'c'.*list"),
     ],
 )
-def test_changed_types_are_refused_by_name(trained, given, message):
+def test_types_that_cannot_be_converted_are_an_error(trained, given, message):
     with pytest.raises(DataError, match=message):
         fit_schema(pa.table({"c": trained})).encode(pa.table({"c": given}), BadCells(strict=True))
 
@@ -174,7 +174,7 @@ def test_columns_are_matched_by_name():
     assert len(caught) == 1 and np.array_equal(x, schema.encode(table))
 
 
-def test_names_must_be_there_and_unique():
+def test_column_names_must_be_present_and_unique():
     with pytest.raises(DataError, match="Duplicate column names: 'a'"):
         fit_schema(pd.DataFrame(np.ones((3, 2)), columns=["a", "a"]))
     with pytest.raises(DataError, match="Duplicate column names: 'a'"):
@@ -198,7 +198,7 @@ def test_no_columns():
         fit_schema(np.zeros((3, 0)))
 
 
-def test_what_is_no_table():
+def test_objects_that_are_not_tables():
     with pytest.raises(DataError, match=r"Expected 2D array, got 1D array instead.*Reshape your data"):
         fit_schema(np.zeros(3))
     with pytest.raises(DataError, match=r"A table was expected, but got str.*read_table"):
@@ -244,7 +244,7 @@ def test_ten_thousand_columns(make):
     assert np.array_equal(x, np.asarray(table))
 
 
-def test_lines_without_end_are_refused_before_they_fill_the_memory(tmp_path, monkeypatch):
+def test_too_long_lines_are_an_error_before_they_fill_the_memory(tmp_path, monkeypatch):
     with (tmp_path / "sparse.csv").open("wb") as file:
         file.truncate(10**10)  # takes no room on the disk
     for name, n_bytes in (("sparse.csv", "4,194,304"), ("sparse.jsonl", "16,777,216")):

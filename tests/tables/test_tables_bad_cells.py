@@ -1,4 +1,4 @@
-"""Cells that cannot be read: missing, counted, listed; refused where strict."""
+"""Cells that cannot be read: missing, counted and listed, an error in strict mode."""
 
 import datetime as dt
 import warnings
@@ -29,7 +29,7 @@ def cells(bad):
     return [(cell.row, cell.column, cell.value, cell.reason) for cell in bad]
 
 
-def test_unreadable_cells_are_missing_and_the_others_are_what_they_are_alone(schema):
+def test_unreadable_cells_are_missing_and_do_not_change_the_others(schema):
     rows = {
         "n": ["1.5", "abc", " 2 ", None],
         "flag": ["true", "0", "maybe", "1"],
@@ -53,7 +53,7 @@ def test_unreadable_cells_are_missing_and_the_others_are_what_they_are_alone(sch
     assert not none and schema.bad_cells(pa.table(rows)).counts == {}
 
 
-def test_numbers_that_are_no_truth_values(schema):
+def test_numbers_that_are_not_booleans(schema):
     bad = BadCells()
     table = pa.table({**{n: pa.nulls(3) for n in ("n", "when", "t")}, "flag": [0, 1, 2]})
     assert np.isnan(schema.encode(table, bad)[:, schema.names.index("flag")]).tolist() == [False, False, True]
@@ -73,14 +73,14 @@ def test_one_warning_or_one_error_in_every_library(schema, library):
     assert schema.bad_cells(table).counts == {"n": 2}
 
 
-def test_blocks_name_the_rows_of_the_whole_table(schema, monkeypatch):
+def test_rows_of_errors_in_blocks_count_from_the_start_of_the_table(schema, monkeypatch):
     monkeypatch.setattr("ptad.tables.schema.CELLS_AT_ONCE", 8)
     bad = BadCells()
     schema.encode(pa.table({**{n: pa.nulls(20) for n in ("flag", "when", "t")}, "n": ["1"] * 17 + ["x"] * 3}), bad)
     assert [cell.row for cell in bad] == [17, 18, 19]
 
 
-def test_an_array_of_objects_with_text_among_its_numbers():
+def test_array_of_objects_with_text_and_numbers():
     schema = fit_schema(np.arange(12.0).reshape(6, 2))
     bad = BadCells()
     found = schema.encode(np.array([[1, "abc"], [2, "3"]], dtype=object), bad)
@@ -88,7 +88,7 @@ def test_an_array_of_objects_with_text_among_its_numbers():
     assert np.array_equal(found, [[1, np.nan], [2, 3]], equal_nan=True)
 
 
-def test_large_integers_beside_a_bad_cell_keep_their_digits():
+def test_large_integers_in_a_column_with_a_bad_cell_are_exact():
     numbers = [2**60 + i for i in range(30)] * 2
     schema = fit_schema(pa.table({"c": numbers}))
     plain = schema.encode(pa.table({"c": numbers}))
@@ -96,7 +96,7 @@ def test_large_integers_beside_a_bad_cell_keep_their_digits():
     assert np.array_equal(beside[:-1], plain) and np.isnan(beside[-1, 0])
 
 
-def test_many_invalid_days_are_found_without_one_pass_each(monkeypatch):
+def test_many_invalid_days_take_one_pass(monkeypatch):
     schema = fit_schema(pa.table({"when": DAYS}))
     days = [f"2023-02-{1 + i % 30:02d}" for i in range(3000)]
     bad = BadCells()
@@ -104,7 +104,7 @@ def test_many_invalid_days_are_found_without_one_pass_each(monkeypatch):
     assert len(bad) == sum(int(day[-2:]) > 28 for day in days)
 
 
-def test_observed_values_are_none_there_and_numbers_elsewhere(schema):
+def test_observed_values_of_unreadable_cells_are_none(schema):
     table = pa.table({**{n: pa.nulls(3) for n in ("flag", "when", "t")}, "n": ["1.5", "abc", "2"]})
     assert schema.observed(table)["n"] == [1.5, None, 2.0]
     assert schema.observed(table.set_column(1, "when", [["2024-01-31", "foo", None]]))["when"] == [
@@ -131,7 +131,7 @@ def test_a_training_column_with_few_bad_cells_keeps_its_type():
     assert whole.columns[0].integer  # bad cells have no say in what the others are
 
 
-def test_a_column_of_which_nothing_can_be_read_is_warned_of(recwarn):
+def test_a_column_without_readable_cells_is_a_warning(recwarn):
     schema = fit_schema(pa.table({"n": [0.5, 1.5, 2.5] * 9, "day": ["01/02/2024", "31/01/2024", "05/03/2024"] * 9}))
     wrong = pa.table({"n": ["high", "low", None], "day": ["soon", "01/02/2024", "later"]})
     with pytest.warns(
@@ -146,7 +146,7 @@ def test_a_column_of_which_nothing_can_be_read_is_warned_of(recwarn):
         assert len(bad) and not bad.unread
 
 
-def test_a_type_that_many_values_contradict_is_questioned():
+def test_a_type_that_many_values_contradict_is_a_doubtful_note():
     n = [str(i / 4) for i in range(90)] + ["abc"] * 5 + ["?"] * 5
     schema = fit_schema(pa.table({"n": n, "m": n}), types={"m": "numeric"}, bad=BadCells())
     assert schema.types == {"n": "text", "m": "numeric"}
@@ -158,13 +158,13 @@ def test_a_type_that_many_values_contradict_is_questioned():
     assert words.types == {"c": "categorical"} and not words.notes
 
 
-def test_nothing_is_said_where_everything_can_be_read(schema):
+def test_no_warning_if_all_cells_can_be_read(schema):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         schema.encode(pa.table(TRAINED))
 
 
-def test_markers_can_be_added_to_those_of_the_model():
+def test_missing_words_can_be_added_to_those_of_the_model():
     schema = fit_schema(pa.table({"n": ["1", "2", "?", "3"] * 5}), missing=["?"])
     bad = BadCells()
     found = schema.with_missing(["-"]).encode(pa.table({"n": ["?", " - ", "x", "1"]}), bad)
@@ -174,7 +174,7 @@ def test_markers_can_be_added_to_those_of_the_model():
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.lists(st.sampled_from(["1", "x", "y"]), min_size=1, max_size=9), min_size=1, max_size=5))
-def test_parts_of_a_table_have_their_own_cells(parts):
+def test_bad_cells_are_split_by_parts_of_the_table(parts):
     bad = BadCells()
     rows = [value for part in parts for value in part]
     fit_schema(pa.table({"a": [1.0, 2.0], "b": [1.5, 3.0]})).encode(pa.table({"a": rows, "b": rows[::-1]}), bad)

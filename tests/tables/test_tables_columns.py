@@ -13,7 +13,7 @@ from ptad.errors import DataError
 from ptad.tables import Schema, fit_schema
 
 
-def test_new_text_is_told_from_repeated_text():
+def test_new_and_repeated_text_have_different_features():
     repeated = pa.table({"t": [f"value {i % 150}" for i in range(450)]})
     free = pa.table({"t": [f"value {i if i % 9 else 1}" for i in range(450)]})
     probe = pa.table({"t": ["never written before"]})
@@ -25,7 +25,7 @@ def test_new_text_is_told_from_repeated_text():
         assert schema.encode(table)[:, place].mean() == pytest.approx(new, abs=0.01)
 
 
-def test_text_stays_bounded():
+def test_features_of_text_are_bounded():
     words = [f"{i:x}" * (i % 40) + "é" for i in range(3000)] + ["again"] * 30
     schema = fit_schema(pa.table({"t": words}))
     assert len(schema.features) == 14 and len(schema.to_json()["columns"][0]["counts"]) <= 1000
@@ -63,7 +63,7 @@ def test_week_begins_on_monday_and_the_year_on_its_first_day():
     np.testing.assert_allclose(x[1, [place["d: sine of year"], place["d: cosine of year"]]], [0.0, -1.0], atol=1e-12)
 
 
-def test_text_seen_once_reads_like_text_never_seen():
+def test_text_that_occurred_once_is_encoded_as_unseen():
     table = pa.table({"t": [f"value {i:03d}" for i in range(40)] + [f"twice {i % 30:03d}" for i in range(60)]})
     schema = fit_schema(table)
     once, never, twice = schema.encode(pa.table({"t": ["value 007", "never 007", "twice 007"]}))[:, :2]

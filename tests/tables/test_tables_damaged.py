@@ -107,7 +107,7 @@ def test_truncated_files(tmp_path, name):
         ("absent.csv", None),
     ],
 )
-def test_a_table_may_have_another_name_in_messages(tmp_path, name, content):
+def test_label_replaces_the_path_in_messages(tmp_path, name, content):
     path = tmp_path / name if content is None else put(tmp_path, name, content)
     with pytest.raises(DataError, match=r"^(There is no file )?sales of May") as caught:
         read_table(TableSource(path, label="sales of May"))
@@ -124,7 +124,7 @@ def test_wrong_content_for_the_suffix(tmp_path):
         read_table(put(tmp_path, "t.csv.gz", CSV))
 
 
-def test_an_archive_is_called_one(tmp_path):
+def test_zip_archives_are_an_error(tmp_path):
     with zipfile.ZipFile(tmp_path / "packed.csv", "w") as archive:
         archive.writestr("t.csv", CSV)
     for content, message in ((None, "is a zip archive. Unpack it"), (b"PK\x03\x04" + bytes(100), "is a zip archive")):

@@ -1,4 +1,4 @@
-"""Dates as people write them: the format comes from all values, and the same format reads new tables."""
+"""Inference of date formats from all values, and their use on new tables."""
 
 import datetime as dt
 import json
@@ -37,7 +37,7 @@ def written(form):
         ("%d.%m.%Y, %H:%M:%S", "datetime"),
     ],
 )
-def test_the_format_is_found_kept_and_reads_new_tables(form, type_):
+def test_date_formats_are_inferred_and_saved(form, type_):
     schema = fit_schema(table(written(form)))
     column = schema.columns[0]
     assert (column.type, column.formats) == (type_, (form,))
@@ -49,7 +49,7 @@ def test_the_format_is_found_kept_and_reads_new_tables(form, type_):
     assert again.observed(new)["day"] == native["day"].to_pylist()
 
 
-def test_iso_8601_needs_no_format_and_is_understood_beside_one():
+def test_iso_8601_is_read_with_and_without_a_format():
     zoned = fit_schema(table([f"2014-10-{d:02d}T08:30Z" for d in range(1, 29)]))
     assert zoned.columns[0].zoned and zoned.columns[0].formats == () and zoned.notes == ()
     local = fit_schema(table(written("%d/%m/%Y")))
@@ -61,13 +61,13 @@ def test_pandas_reads_the_same_way():
     assert schema.columns[0].formats == ("%d/%m/%Y",)
 
 
-def test_one_value_decides_the_order_of_all():
+def test_one_value_decides_the_order_of_day_and_month():
     cells = ["01/02/2014", "03/04/2014", "05/06/2014"] * 10
     assert fit_schema(table([*cells, "12/31/2013"])).columns[0].formats == ("%m/%d/%Y",)
     assert fit_schema(table([*cells, "31/12/2013"])).columns[0].formats == ("%d/%m/%Y",)
 
 
-def test_a_guess_is_said_with_the_option_that_changes_it():
+def test_a_guess_is_a_note_with_the_option_to_change_it():
     cells = ["01/02/2014", "03/04/2014", "05/06/2014"] * 10
     schema = fit_schema(table(cells))
     (note,) = schema.notes
@@ -86,7 +86,7 @@ def test_several_formats_in_a_column_are_named_and_all_read():
     assert "looks like dates" in mixed.notes[0].text and mixed.notes[0].doubtful
 
 
-def test_eight_digits_are_days_only_where_that_makes_sense():
+def test_eight_digits_are_days_only_if_name_or_values_say_so():
     rng = np.random.default_rng(0)
     some = [int(d.strftime("%Y%m%d")) for d in MOMENTS]
     assert fit_schema(table(some[:30], "order_date")).types["order_date"] == "date"
@@ -131,12 +131,12 @@ def test_days_as_numbers_in_files(tmp_path):
         ("day", "cannot be of type 'day'"),
     ],
 )
-def test_wrong_formats_are_refused(chosen, message):
+def test_wrong_formats_are_an_error(chosen, message):
     with pytest.raises(SettingError, match=message):
         fit_schema(table(written("%d/%m/%Y")), types={"day": chosen})
 
 
-def test_a_cell_in_another_format_is_refused_with_an_example():
+def test_error_about_a_cell_in_another_format_has_an_example():
     schema = fit_schema(table(written("%d/%m/%Y")))
     for cell in ("10/17/2014", "31/02/2014", "soon"):
         with pytest.raises(DataError, match=f"'day'.*'{cell}' is not a date, such as 31/01/2024"):
@@ -160,7 +160,7 @@ def test_parts_of_a_moment():
         (CLOCK, {"12:30": 45000.0, "00:00:01.25": 1.25}, "24:00"),
     ],
 )
-def test_parts_that_may_be_absent(form, good, wrong):
+def test_optional_parts_of_dates(form, good, wrong):
     """Alone, and beside a cell that no calendar has: then every cell is taken apart."""
     start = 0 if form == CLOCK else dt.datetime(2024, 2, 29, tzinfo=dt.UTC).timestamp()
     for more in ([], [wrong]):

@@ -1,4 +1,4 @@
-"""What each type of column becomes, and the way back."""
+"""Encoding of the types of columns, and decoding."""
 
 import datetime as dt
 import json
@@ -43,7 +43,7 @@ def schema(table):
     return fit_schema(table)
 
 
-def test_types_are_found(schema):
+def test_column_types(schema):
     assert schema.types == {
         "size": "numeric",
         "count": "numeric",
@@ -87,7 +87,7 @@ def test_nothing_is_scaled(schema, table):
     assert x[:8, first["took"]].tolist() == [0, 1, 2, 3, 4, 5, 6, 0]
 
 
-def test_encoding_depends_on_no_other_row(table):
+def test_encoding_does_not_depend_on_other_rows(table):
     """The distribution of the training rows is for the terms: other rows of the same columns encode alike."""
     half = fit_schema(table.slice(0, 30), types={"comment": "text"})
     numeric = ["size", "count", "flag", "took"]
@@ -209,7 +209,7 @@ def test_array_against_a_schema_of_a_table(table, schema):
     assert np.array_equal(bits(fitted.encode(objects)), bits(fitted.encode(named)))
 
 
-def test_settings_are_judged(table):
+def test_wrong_parameters_are_an_error(table):
     with pytest.raises(SettingError, match=r"'size'.*'colour'"):
         fit_schema(table, types={"size": "colour"})
     for setting in ({"drop": ["nope"]}, {"only": ["nope"]}, {"types": {"nope": "text"}}):
@@ -229,7 +229,7 @@ def test_choice_of_columns(table):
         schema.encode(table.select(["count", "flag", "took"]))
 
 
-def test_same_kind_comes_back():
+def test_results_are_in_the_library_of_the_table():
     frame = pd.DataFrame({"a": [1, 2]}, index=["r", "s"])
     made = same_kind(frame, {"score": np.array([0.5, 1.5]), "why": np.array(["x", None], dtype=object)})
     assert isinstance(made, pd.DataFrame) and made.index.tolist() == ["r", "s"] and made["score"].tolist() == [0.5, 1.5]
@@ -242,7 +242,7 @@ def test_same_kind_comes_back():
         assert isinstance(made, pa.Table) and made["score"].to_pylist() == [0.5, 1.5]
 
 
-def test_a_column_that_never_varied_is_kept_if_its_type_is_chosen_and_noticed_otherwise():
+def test_constant_column_is_kept_if_its_type_is_chosen():
     n = 24
     values = {
         "valve": 0.0,
@@ -277,7 +277,7 @@ def test_a_text_is_not_a_list_of_letters(parameter):
         fit_schema(pa.table({"N": [1, 2], "A": [3, 4]}), **{parameter: "NA"})
 
 
-def test_an_array_of_floats_is_encoded_as_any_other_table_is():
+def test_array_of_floats_is_encoded_like_a_table():
     rng = np.random.default_rng(0)
     rows = np.where(rng.random((50, 3)) < 0.1, np.nan, rng.normal(size=(50, 3)))
     schema = fit_schema(np.c_[rows, np.ones(50)])  # the last column is excluded

@@ -1,4 +1,4 @@
-"""Decimal commas and thousands signs: the columns of a table decide together, and a guess is said."""
+"""Number formats: the columns of a table decide together, and a guess is reported."""
 
 import json
 
@@ -26,7 +26,7 @@ def text(values, digits):
     return [german(v, digits) for v in values]
 
 
-def test_a_messy_file_just_works(tmp_path):
+def test_a_messy_file_is_read(tmp_path):
     made = messy_table(200)
     table = read_table(made.write(tmp_path / "t.csv"), missing=MARKERS)
     schema = fit_schema(table)
@@ -62,7 +62,7 @@ def test_tables_in_memory_are_read_the_same_way(make):
     )
 
 
-def test_other_columns_decide_about_a_column_that_does_not_tell():
+def test_other_columns_decide_about_an_ambiguous_column():
     grouped = [f"{v:,.0f}" for v in RNG.integers(1000, 999_000, 60)]  # 1,234
     comma = fitted(x=grouped, y=text(PRICES, 2))
     assert comma.observed(pa.table({"x": ["1,234"], "y": ["0,5"]})) == {"x": [1.234], "y": [0.5]}
@@ -71,7 +71,7 @@ def test_other_columns_decide_about_a_column_that_does_not_tell():
     assert not any(note.doubtful for schema in (comma, point) for note in schema.notes)
 
 
-def test_a_guess_is_said_with_the_option_that_changes_it(tmp_path):
+def test_a_guess_is_a_note_with_the_option_to_change_it(tmp_path):
     grouped = [f"{v:,.0f}" for v in RNG.integers(1000, 999_000, 60)]
     schema = fitted(x=grouped, y=["a", "b"] * 30)
     (note,) = schema.notes
@@ -95,7 +95,7 @@ def test_points_are_thousands_only_in_a_table_with_decimal_commas(tmp_path):
     assert fit_schema(read_table(wanted), thousands=".").observed(read_table(wanted))["q"][0] >= 1000
 
 
-def test_signs_that_contradict_each_other_are_said():
+def test_contradicting_signs_are_a_note():
     schema = fitted(a=text(PRICES, 2), b=[f"{v:,.2f}" for v in PRICES])
     assert schema.observed(pa.table({"a": ["1,5"], "b": ["1.5"]})) == {"a": [1.5], "b": [1.5]}
     assert all(note.doubtful for note in schema.notes) and len(schema.notes) == 2
@@ -103,7 +103,7 @@ def test_signs_that_contradict_each_other_are_said():
     assert note.doubtful and note.text.endswith("such as 1.234,56: a, b; but c has a decimal point")
 
 
-def test_what_is_no_number_stays_text():
+def test_other_values_stay_text():
     columns = {
         "phone": [f"555 {i:03d} 123" for i in range(60)],
         "version": [f"1.{i % 5}.{i % 7}" for i in range(60)],
@@ -134,7 +134,7 @@ def test_options_override_the_signs_of_a_model(tmp_path):
     assert schema.with_signs(thousands=",").columns[0].form.decimal == "."
 
 
-def test_a_cell_with_other_signs_is_refused(caplog, tmp_path):
+def test_a_cell_with_other_signs_is_an_error(caplog, tmp_path):
     strict = BadCells(strict=True)
     with pytest.raises(DataError, match=r"'0.5' is not a number, such as 1.234,56"):
         fitted(p=text(PRICES, 2), q=text(LARGE, 0)).encode(pa.table({"p": ["0.5"], "q": ["1.000"]}), strict)
@@ -148,7 +148,7 @@ def test_a_cell_with_other_signs_is_refused(caplog, tmp_path):
     ("signs", "message"),
     [({"decimal": ";"}, "decimal sign cannot be ';'"), ({"decimal": ",", "thousands": ","}, "both ','")],
 )
-def test_wrong_signs_are_refused(signs, message):
+def test_wrong_signs_are_an_error(signs, message):
     with pytest.raises(SettingError, match=message):
         fit_schema(pa.table({"a": [1, 2]}), **signs)
     with pytest.raises(SettingError, match=message):

@@ -1,4 +1,4 @@
-"""Where a row is, in the words of whoever looks it up; and names that were probably meant."""
+"""Places of rows in messages, and suggestions for misspelt names."""
 
 import difflib
 import gzip
@@ -16,7 +16,7 @@ from workbooks import write_ods, write_xlsx
 TABLE = pa.table({"a": range(10), "b": range(10)})
 
 
-def test_each_format_counts_as_people_do(tmp_path):
+def test_row_numbering_of_each_format(tmp_path):
     for name, said in {
         "t.csv": "row 6 (the header is row 1)",
         "t.tsv": "row 6 (the header is row 1)",
@@ -68,7 +68,7 @@ def test_several_files_are_named(tmp_path):
     assert str(places.of(5)) == f"{tmp_path / '3.jsonl'}, line 1"
 
 
-def test_an_error_is_told_for_the_reader_at_hand(tmp_path):
+def test_errors_name_the_place_of_the_row(tmp_path):
     write_table(TABLE, tmp_path / "t.csv")
     with (
         pytest.raises(DataError, match=r"^Column 'a', row 9 \(the header is row 1\): wrong$"),
@@ -78,12 +78,12 @@ def test_an_error_is_told_for_the_reader_at_hand(tmp_path):
 
 
 @pytest.mark.parametrize("given", ["amount", " Amount", "AMOUNT ", "Amout", "amounts", "a_mount"])
-def test_names_that_were_probably_meant(given):
+def test_similar_names_are_suggested(given):
     assert closest_name(given, ["id", "Amount", "total"]) == "Amount"
     assert did_you_mean([given], ["id", "Amount", "total"]) == " Did you mean 'Amount'?"
 
 
-def test_names_that_mean_something_else():
+def test_other_names_are_not_suggested():
     assert closest_name("price", ["id", "Amount", "total"]) is None and did_you_mean(["price"], ["id"]) == ""
     two = did_you_mean(["amount", "Total", "x"], ["id", "Amount", "total"])
     assert two == " Did you mean 'Amount' for 'amount', 'total' for 'Total'?"
@@ -113,7 +113,7 @@ def test_columns_of_tables(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["2024-01-01", "true", "12:30"])
-def test_a_cell_of_another_type_alone_is_read_as_beside_others(tmp_path, text):
+def test_a_cell_of_another_type_alone_is_read_as_among_others(tmp_path, text):
     schema = fit_schema(pa.table({"a": [1.0, 2.0, 3.5], "b": [1.0, 2.0, 5.0]}))
     for rows in (f"{text},1\n", f"{text},1\n2.5,2\n"):
         (tmp_path / "t.csv").write_text("a,b\n" + rows)

@@ -64,7 +64,7 @@ def test_encoding_is_row_wise_finite_and_kept_by_json(data):
 
 @settings(max_examples=40, deadline=None)
 @given(columns, st.sampled_from(["t.csv", "t.tsv.gz", "t.parquet", "t.feather", "t.jsonl"]))
-def test_files_give_back_what_was_written(tmp_path_factory, data, name):
+def test_files_are_read_back_as_written(tmp_path_factory, data, name):
     path = tmp_path_factory.mktemp("round") / name
     table = pa.table(data, schema=TYPES)
     write_table(table, path)

@@ -117,7 +117,7 @@ def test_folder_glob_and_list_in_sorted_order(tmp_path):
         read_table(tmp_path)
 
 
-def test_types_of_several_files_are_joined(tmp_path):
+def test_types_of_several_files_are_unified(tmp_path):
     put(tmp_path, "a.csv", "a\n1\n2\n")
     write_table(pa.table({"a": [0.5]}), tmp_path / "b.parquet")
     assert read_table(tmp_path)["a"].to_pylist() == [1.0, 2.0, 0.5]
@@ -159,7 +159,7 @@ def test_codes_keep_their_zeros(tmp_path):
     assert table.to_pydict() == {"zip": ["10001", "00501", "94105"], "n": [0.0, 10.0, -0.5]}
 
 
-def test_a_schema_reads_its_text_as_text(tmp_path):
+def test_text_columns_of_a_schema_are_read_as_text(tmp_path):
     training = read_table(put(tmp_path, "train.csv", "c,n\n" + "1.0,1\nx,2\n1.0,3\n" * 8))
     schema = fit_schema(training)
     path = put(tmp_path, "new.csv", "c,n\n1.0,1\n1.0,2\n")
@@ -241,7 +241,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, name):
     assert peaks[1] < max(1.5 * peaks[0], 1 << 19)  # of 5 MB
 
 
-def test_numbers_of_a_text_column_stay_numbers_where_the_file_says_so(tmp_path):
+def test_typed_files_keep_their_types(tmp_path):
     schema = fit_schema(pa.table({"c": ["1", "x", "y"] * 8, "n": [0.5, 1.5, 2.5] * 8}))
     pq.write_table(pa.table({"c": [1, 2], "n": [0.5, 1.5]}), tmp_path / "t.parquet")
     assert read_table(tmp_path / "t.parquet", schema=schema)["c"].type == pa.int64()

@@ -56,7 +56,7 @@ IDENTIFIERS = {
 }
 
 
-def test_amounts_that_are_all_different_are_no_identifiers():
+def test_distinct_amounts_are_not_identifiers():
     assert len(set(AMOUNTS.tolist())) == len(AMOUNTS)
     schema = fit_schema(two(AMOUNTS))
     assert schema.types["c"] == "numeric"
@@ -66,7 +66,7 @@ def test_amounts_that_are_all_different_are_no_identifiers():
 
 
 @pytest.mark.parametrize("values", IDENTIFIERS.values(), ids=IDENTIFIERS)
-def test_integers_that_number_or_point_stay_identifiers(values):
+def test_consecutive_or_spread_integers_are_identifiers(values):
     assert fit_schema(two(values)).excluded == {"c": "identifier: every value is different"}
 
 
@@ -118,6 +118,6 @@ def test_identifier_can_be_kept():
     assert fit_schema(two(list(range(N))), types={"c": "numeric"}).types["c"] == "numeric"
 
 
-def test_nothing_left_lists_the_reasons():
+def test_error_if_all_columns_are_excluded_lists_the_reasons():
     with pytest.raises(DataError, match=r"No column.*'a' \(constant: 1\).*'b' \(identifier"):
         fit_schema(pa.table({"a": [1] * N, "b": list(range(N))}))

@@ -93,7 +93,7 @@ def test_missing_words_and_several_workbooks(tmp_path):
     assert read_table(tmp_path, missing=["?"])["w"].to_pylist() == [None, "b", "c"]
 
 
-def test_the_extra_is_named_where_it_is_missing(tmp_path, monkeypatch):
+def test_missing_extra_is_named(tmp_path, monkeypatch):
     path = write_xlsx(tmp_path / "t.xlsx", {"s": [["a"], [1]]})
     monkeypatch.setitem(sys.modules, "python_calamine", None)
     with pytest.raises(MissingExtraError, match=r"needs the package 'python-calamine'. .*pip install 'ptad\[excel\]'"):
@@ -123,7 +123,7 @@ def moved(path, far, *changes):
     ],
 )
 @pytest.mark.parametrize("part", ["worksheets/sheet1.xml", "Other/SHEET.dat"])
-def test_a_cell_far_away_is_refused_before_the_grid_is_made(tmp_path, cell, part):
+def test_a_distant_cell_is_an_error_before_the_grid_is_allocated(tmp_path, cell, part):
     near = write_xlsx(tmp_path / "near.xlsx", {"one": [["a"], [1]]})
     changes = (('<row r="2"><c r="A2"><v>', cell), ("worksheets/sheet1.xml", part))
     far = moved(near, tmp_path / "far.xlsx", *changes)
@@ -133,7 +133,7 @@ def test_a_cell_far_away_is_refused_before_the_grid_is_made(tmp_path, cell, part
         read_table(far)
 
 
-def test_empty_cells_far_away_do_not_count(tmp_path):
+def test_empty_distant_cells_are_ignored(tmp_path):
     near = write_xlsx(tmp_path / "near.xlsx", {"one": [["a"], [1]]})
     styled = "</sheetData>", '<row r="1048576"><c r="XFD1048576" s="1"/></row></sheetData>'
     assert read_table(moved(near, tmp_path / "styled.xlsx", styled))["a"].to_pylist() == [1]

@@ -42,7 +42,7 @@ def test_json_lines_have_no_nan(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".csv.xz", ".parquet", ".feather", ".jsonl"])
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_an_interrupted_writer_leaves_the_old_file(tmp_path, suffix, error):
+def test_an_interrupted_writer_keeps_the_old_file(tmp_path, suffix, error):
     path = tmp_path / f"t{suffix}"
     path.write_text("old")
     with pytest.raises(error), TableWriter(path, TABLE.schema) as writer:
