@@ -191,7 +191,7 @@ class OutputLock:
         with suppress(OSError):  # on a full disk the number of the process is missing, the lock is not
             os.ftruncate(self._handle, 0)
             os.write(self._handle, str(os.getpid()).encode())
-        for part in _partial_files(out):  # of a writer that was killed
+        for part in hidden_siblings(out, r"[0-9a-f]{8}\.part"):  # of a writer that was killed
             part.unlink(missing_ok=True)
 
     def release(self) -> None:
@@ -222,9 +222,9 @@ class OutputLock:
             return False
 
 
-def _partial_files(out: Path) -> list[Path]:
-    """Return the temporary files of :class:`NewFile` beside an output."""
-    pattern = re.compile(re.escape(f".{out.name}.") + r"[0-9a-f]{8}\.part")
-    with suppress(OSError), os.scandir(out.parent) as entries:
+def hidden_siblings(path: Path, suffix: str) -> list[Path]:
+    """Return the files and folders beside a path named ``.NAME.SUFFIX``; ``suffix`` is a regular expression."""
+    pattern = re.compile(re.escape(f".{path.name}.") + suffix)
+    with suppress(OSError), os.scandir(path.parent) as entries:
         return [Path(entry.path) for entry in entries if pattern.fullmatch(entry.name)]
     return []

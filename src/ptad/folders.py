@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import secrets
 import shutil
 import sys
@@ -19,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ptad.files import lock, sync_folder
+from ptad.files import hidden_siblings, lock, sync_folder
 
 _RENAME_EXCHANGE, _AT_FDCWD = 2, -100
 
@@ -64,12 +63,7 @@ def recover(folder: Path) -> None:
 
 def staging_folders(target: Path) -> list[Path]:
     """Return the folders beside the target that were made to replace it, by savers at work or killed."""
-    pattern = re.compile(re.escape(f".{target.name}.") + r"[0-9a-f]{16}\.(saving|previous)")
-    try:
-        with os.scandir(target.parent) as entries:
-            return [Path(entry.path) for entry in entries if pattern.fullmatch(entry.name)]
-    except OSError:
-        return []
+    return hidden_siblings(target, r"[0-9a-f]{16}\.(saving|previous)")
 
 
 def _replace(staging: Path, target: Path) -> None:
@@ -144,7 +138,7 @@ def _renameat2() -> Any:
     """Return the system call ``renameat2``, or None."""
     if not sys.platform.startswith("linux"):
         return None
-    import ctypes  # imported late: ``ptad --help`` does without it
+    import ctypes  # imported late, for a fast start
 
     try:
         call = ctypes.CDLL(None, use_errno=True).renameat2

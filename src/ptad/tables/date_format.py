@@ -55,11 +55,6 @@ _PIVOT = 69  # 69 to 99 are of the last century, 00 to 68 of this one, as in POS
 _DAY = 86_400
 
 
-def has_time(form: str) -> bool:
-    """Whether a format holds a time of day."""
-    return "%H" in form or "%I" in form
-
-
 def has_zone(form: str) -> bool:
     """Whether a format holds a time zone."""
     return "%z" in form
@@ -202,7 +197,7 @@ class DateFormats:
     @property
     def type(self) -> str:
         """The column type: a date unless a format has a time of day."""
-        return "datetime" if any(map(has_time, self.formats)) else "date"
+        return "datetime" if any("%H" in form or "%I" in form for form in self.formats) else "date"
 
     @property
     def other_order(self) -> str:

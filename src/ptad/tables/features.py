@@ -1,4 +1,4 @@
-"""What a matrix of encoded rows holds: for every feature its column, and whether it is a number or a category."""
+"""The features of encoded rows: the column of each, and whether it is numeric or categorical."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Features:
     column : ndarray of shape (n_features,)
         The column of the table that each feature comes from, in ascending order. A date or a text has several.
     n_categories : ndarray of shape (n_features,)
-        0 for a number. For a category the number K of known values: their codes are 0 to K - 1, and K is a category
-        never seen in training.
+        0 for a numeric feature. For a categorical one the number K of known values: their codes are 0 to K - 1, and K
+        is the code of unseen values.
     resolution : ndarray of shape (n_features,)
-        How far apart two values may be and still read alike in the table; 0 if they have no smallest step.
+        Half the smallest step of the values in the table; 0 if they have none.
     """
 
     column: Indices
@@ -32,7 +32,7 @@ class Features:
 
     @classmethod
     def numeric(cls, n_features: int) -> Features:
-        """Return features that are all numbers, one per column."""
+        """Return numeric features, one per column."""
         return cls(np.arange(n_features), np.zeros(n_features, dtype=np.int64))
 
     def __len__(self) -> int:

@@ -11,9 +11,7 @@ import pyarrow.compute as pc
 
 from ptad.layout import Boolean, Integer, Record, Text
 from ptad.tables.number_format import DECIMALS, PLAIN, THOUSANDS, WHOLE_TEXT, NumberFormat
-from ptad.tables.values import booleans, decoded, is_text, looks_like, numbers
-
-EXACT = 2**53  # beyond it float64 skips integers
+from ptad.tables.values import EXACT, booleans, decoded, is_text, looks_like, numbers
 
 
 @dataclass(frozen=True)

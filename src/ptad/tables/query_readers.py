@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from ptad.errors import DataError, SettingError
 from ptad.tables.database import Database, Query, driver, quoted
 from ptad.tables.names import repeated
+from ptad.tables.values import EXACT
 
 _WRONG = "Correct the query."
 _LOST = "Nothing was written: correct the query, or run it again if the connection was lost."
-_EXACT = 2.0**53  # whole numbers up to here are exact as floats
 # types of PostgreSQL that are read as text
 _PG_TEXT = ("uuid", "inet", "cidr", "macaddr", "macaddr8", "citext")
 
@@ -49,7 +49,9 @@ def open_query(query: Query, label: str, batch_rows: int) -> OpenQuery:
     database = query.database
     opener = {"sqlite": _open_sqlite, "duckdb": _open_duckdb, "postgresql": _open_postgresql}[database.kind]
     with ExitStack() as stack:
-        schema, batches, n_rows = opener(database, query.statement, batch_rows, stack)
+        connection = _closed_by(stack, database.connect(read_only=True))
+        with database.errors("the query cannot be run", _WRONG):
+            schema, batches, n_rows = opener(database, connection, query.statement, batch_rows, stack)
         first = next(batches, None)
         if first is None:
             raise DataError(f"{label} gives no rows. Check its conditions.")
@@ -67,29 +69,27 @@ def _closed_by(stack: ExitStack, resource: Any) -> Any:
     return resource
 
 
-def _open_sqlite(database: Database, sql: str, batch_rows: int, stack: ExitStack) -> Opened:
+def _open_sqlite(database: Database, connection: Any, sql: str, batch_rows: int, stack: ExitStack) -> Opened:
     """Find the types of every value first, since a column of SQLite may hold values of several types.
 
     The driver infers types from the first rows, so a sample row with the types of all is added, and cut off again.
     """
-    connection = _closed_by(stack, database.connect(read_only=True))
-    with database.errors("the query cannot be run", _WRONG):
-        cursor = _closed_by(stack, connection.cursor())
-        cursor.execute(sql)
-        names = cursor.fetch_record_batch().schema.names
-        _check_names(database, names)
-        flags = [
-            " + ".join(f"{2**i} * max(typeof({quoted(n)}) = '{t}')" for i, t in enumerate(_SQLITE_TYPES)) for n in names
-        ]
-        cursor.execute(f"SELECT count(*), {', '.join(flags)} FROM (\n{sql}\n)")
-        count, *type_bits = cursor.fetchone()
-        casts = [_sqlite_cast(name, int(bits or 0)) for name, bits in zip(names, type_bits, strict=True)]
-        schema = pa.schema([(name, kind) for name, (kind, _, _) in zip(names, casts, strict=True)])
-        samples = ", ".join(f"{sample} AS {quoted(n)}" for n, (_, sample, _) in zip(names, casts, strict=True))
-        values = ", ".join(expression for _, _, expression in casts)
-        cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(batch_rows)})
-        cursor.execute(f"SELECT {samples} UNION ALL SELECT {values} FROM (\n{sql}\n)")
-        reader = cursor.fetch_record_batch()
+    cursor = _closed_by(stack, connection.cursor())
+    cursor.execute(sql)
+    names = cursor.fetch_record_batch().schema.names
+    _check_names(database, names)
+    flags = [
+        " + ".join(f"{2**i} * max(typeof({quoted(n)}) = '{t}')" for i, t in enumerate(_SQLITE_TYPES)) for n in names
+    ]
+    cursor.execute(f"SELECT count(*), {', '.join(flags)} FROM (\n{sql}\n)")
+    count, *type_bits = cursor.fetchone()
+    casts = [_sqlite_cast(name, int(bits or 0)) for name, bits in zip(names, type_bits, strict=True)]
+    schema = pa.schema([(name, kind) for name, (kind, _, _) in zip(names, casts, strict=True)])
+    samples = ", ".join(f"{sample} AS {quoted(n)}" for n, (_, sample, _) in zip(names, casts, strict=True))
+    values = ", ".join(expression for _, _, expression in casts)
+    cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(batch_rows)})
+    cursor.execute(f"SELECT {samples} UNION ALL SELECT {values} FROM (\n{sql}\n)")
+    reader = cursor.fetch_record_batch()
 
     def rows() -> Iterator[pa.RecordBatch]:
         skipped = 1
@@ -118,45 +118,39 @@ def _sqlite_cast(name: str, bits: int) -> tuple[pa.DataType, str, str]:
     return (pa.int64() if bits else pa.null()), "0", column
 
 
-def _open_duckdb(database: Database, sql: str, batch_rows: int, stack: ExitStack) -> Opened:
-    connection = _closed_by(stack, database.connect(read_only=True))
-    with database.errors("the query cannot be run", _WRONG):
-        statements = connection.extract_statements(sql)
-        if len(statements) != 1 or statements[0].type != driver("duckdb").StatementType.SELECT:
-            raise SettingError("The query must be one SELECT. Give one statement that reads rows.")
-        relation = connection.sql(sql)
-        _check_names(database, relation.columns)
-        for name, kind in zip(relation.columns, relation.types, strict=True):
-            if kind.id in _DUCK_REFUSED or str(kind) == "JSON":
-                raise _unusable_type(name, str(kind), f"{quoted(name)}::VARCHAR")
-        reader = relation.to_arrow_reader(batch_rows)
+def _open_duckdb(database: Database, connection: Any, sql: str, batch_rows: int, stack: ExitStack) -> Opened:
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1 or statements[0].type != driver("duckdb").StatementType.SELECT:
+        raise SettingError("The query must be one SELECT. Give one statement that reads rows.")
+    relation = connection.sql(sql)
+    _check_names(database, relation.columns)
+    for name, kind in zip(relation.columns, relation.types, strict=True):
+        if kind.id in _DUCK_REFUSED or str(kind) == "JSON":
+            raise _unusable_type(name, str(kind), f"{quoted(name)}::VARCHAR")
+    reader = relation.to_arrow_reader(batch_rows)
     return _without_metadata(reader.schema), _read(database, reader), None
 
 
 _DUCK_REFUSED = ("blob", "bit", "interval", "list", "array", "struct", "map", "union", "time with time zone")
 
 
-def _open_postgresql(database: Database, sql: str, batch_rows: int, stack: ExitStack) -> Opened:
-    connection = _closed_by(stack, database.connect(read_only=True))
-    with database.errors("the query cannot be run", _WRONG):
-        cursor = _closed_by(stack, connection.cursor())
-        declared = cursor.adbc_execute_schema(sql)
-        _check_names(database, declared.names)
-        enums = _pg_enums(cursor, declared)
-        as_text = []
-        for f in declared:
-            name = _pg_type(f)
-            if name in _PG_TEXT or name in enums:
-                as_text.append(f.name)
-            elif (name != "numeric" and not _is_usable(f.type)) or name == "money":
-                raise _unusable_type(f.name, name, f"{quoted(f.name)}::text")
-        if as_text:
-            columns = ", ".join(
-                f"{quoted(n)}::text AS {quoted(n)}" if n in as_text else quoted(n) for n in declared.names
-            )
-            sql = f"SELECT {columns} FROM (\n{sql}\n) AS rows_of_query"
-        cursor.execute(f"{sql}\n")  # the driver adds a bracket, which must not become part of a comment at the end
-        reader = cursor.fetch_record_batch()
+def _open_postgresql(database: Database, connection: Any, sql: str, batch_rows: int, stack: ExitStack) -> Opened:
+    cursor = _closed_by(stack, connection.cursor())
+    declared = cursor.adbc_execute_schema(sql)
+    _check_names(database, declared.names)
+    enums = _pg_enums(cursor, declared)
+    as_text = []
+    for f in declared:
+        name = _pg_type(f)
+        if name in _PG_TEXT or name in enums:
+            as_text.append(f.name)
+        elif (name != "numeric" and not _is_usable(f.type)) or name == "money":
+            raise _unusable_type(f.name, name, f"{quoted(f.name)}::text")
+    if as_text:
+        columns = ", ".join(f"{quoted(n)}::text AS {quoted(n)}" if n in as_text else quoted(n) for n in declared.names)
+        sql = f"SELECT {columns} FROM (\n{sql}\n) AS rows_of_query"
+    cursor.execute(f"{sql}\n")  # the driver adds a bracket, which must not become part of a comment at the end
+    reader = cursor.fetch_record_batch()
     schema = _without_metadata(
         pa.schema([(f.name, pa.float64() if _pg_type(f) == "numeric" else f.type) for f in reader.schema])
     )
@@ -194,7 +188,7 @@ def _decimals_to_floats(column: pa.Array, name: str) -> pa.Array:
     text = column.storage if isinstance(column, pa.ExtensionArray) else column
     values = text.cast(pa.float64())
     whole = pc.invert(pc.match_substring_regex(text, r"[.eEnN]"))
-    changed = pc.and_(pc.and_(whole, pc.is_finite(values)), pc.greater(pc.abs(values), _EXACT))
+    changed = pc.and_(pc.and_(whole, pc.is_finite(values)), pc.greater(pc.abs(values), float(EXACT)))
     if pc.any(changed).as_py():
         example = text.filter(changed)[0].as_py()
         raise DataError(

@@ -23,16 +23,16 @@ import pyarrow as pa
 from ptad.errors import DataError, Message, MissingExtraError, Option
 from ptad.tables.conversion import objects_to_arrow
 from ptad.tables.delimited import NULL_WORDS
+from ptad.tables.names import listed
 from ptad.tables.places import SHEET
 from ptad.tables.sources import READ_ERRORS, Source, check_names
+from ptad.tables.values import EXACT
 
 logger = logging.getLogger("ptad")
 
 Rows = list[list[Any]]
 # The values of missing cells and of errors in formulas.
 _MISSING = {*NULL_WORDS, "#N/A", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#GETTING_DATA"}
-_SHOWN = 10
-_EXACT = 2.0**53
 SPARSE_CELLS, FEW_FILLED = 1 << 22, 64  # in a larger grid at least one of so many cells must be filled
 _REFERENCE = re.compile(r"([A-Za-z]+)([0-9]+)")
 
@@ -139,8 +139,7 @@ def _chosen_name(source: Source, names: list[str]) -> str:
     chosen = source.sheet
     if chosen is None:
         if len(names) > 1:
-            others = ", ".join(map(repr, names[1 : _SHOWN + 1])) + (" and more" if len(names) > _SHOWN + 1 else "")
-            problem = f"{source.label}: sheet {names[0]!r} is read, not {others}."
+            problem = f"{source.label}: sheet {names[0]!r} is read, not {listed(names[1:])}."
             logger.warning(Message(problem, "Choose with {}.", (Option("sheet"),)))
         return names[0]
     if chosen in names:
@@ -173,7 +172,7 @@ def _to_table(label: str, rows: Rows, first: int, left: int) -> pa.Table:
     if unnamed:
         raise DataError(
             f"{label}: the header has no name in {'cell' if len(unnamed) == 1 else 'cells'} "
-            f"{', '.join(unnamed[:_SHOWN])}, above a column with values. Write one; delete a title above the header."
+            f"{listed(unnamed, show=str)}, above a column with values. Write one; delete a title above the header."
         )
     check_names(label, list(filter(None, names)))
     table = pa.table({name: _to_arrow(name, cells) for name, cells in zip(names, columns, strict=True) if name})
@@ -191,7 +190,7 @@ def _to_arrow(name: str, cells: tuple[Any, ...]) -> pa.Array:
     types = set(map(type, values)) - {type(None)}
     if types == {float}:
         numbers = pa.array(values, pa.float64())
-        whole = all(v is None or (v.is_integer() and abs(v) < _EXACT) for v in values)
+        whole = all(v is None or (v.is_integer() and abs(v) < EXACT) for v in values)
         return numbers.cast(pa.int64()) if whole else numbers  # a sheet has no integers
     if dt.datetime in types and types <= {dt.date, dt.datetime}:  # midnight is read as a date
         values[:] = [

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from ptad.errors import Message, Option
 from ptad.tables.column_types import is_incompatible
+from ptad.tables.names import listed
 from ptad.tables.number_format import FormatCounts, decide_formats
 from ptad.tables.values import CODE_TEXT, is_text, looks_like
 
@@ -98,8 +99,7 @@ class TypeInference:
             kind = TEXT if is_incompatible(self._column_types.get(name), kind) else kind
             self._types[name] = self._common(name, self._types.get(name, pa.null()), kind)
         if unlike_model := [name for name in commas if self._column_types.get(name) == "numeric"]:
-            names = ", ".join(map(repr, unlike_model[:10]))
-            text = f"{label}: numbers of {names} have a decimal comma, and the model's have a decimal point."
+            text = f"{label}: numbers of {listed(unlike_model)} have a decimal comma, and the model's have a decimal point."
             logger.warning(Message(text, "Give {}.", (Option("decimal", ","),), "Write them with a decimal point."))
         return pa.schema([(name, TEXT if name in self.mixed else kind) for name, kind in self._types.items()])
 

@@ -16,6 +16,7 @@ from ptad.errors import DataError, Option
 from ptad.tables.bad_cells import UnreadableCells
 from ptad.tables.number_format import PLAIN, NumberFormat
 
+EXACT = 2**53  # beyond it float64 skips integers
 CODE_TEXT = r"^[+-]?0\d"  # 00501 is a code, not the number 501
 TRUE_TEXT, FALSE_TEXT = ("true", "1"), ("false", "0")
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
