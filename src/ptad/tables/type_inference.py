@@ -99,7 +99,8 @@ class TypeInference:
             kind = TEXT if is_incompatible(self._column_types.get(name), kind) else kind
             self._types[name] = self._common(name, self._types.get(name, pa.null()), kind)
         if unlike_model := [name for name in commas if self._column_types.get(name) == "numeric"]:
-            text = f"{label}: numbers of {listed(unlike_model)} have a decimal comma, and the model's have a decimal point."
+            names = listed(unlike_model)
+            text = f"{label}: numbers of {names} have a decimal comma, and the model's have a decimal point."
             logger.warning(Message(text, "Give {}.", (Option("decimal", ","),), "Write them with a decimal point."))
         return pa.schema([(name, TEXT if name in self.mixed else kind) for name, kind in self._types.items()])
 
