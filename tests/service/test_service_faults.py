@@ -14,10 +14,11 @@ import pytest
 from in_process import ask
 
 from ptad.service import store
+from ptad.service.error_messages import DISK_FULL
 from ptad.service.formats import CSV, Encoder
-from ptad.service.jobs.attempt import end_of, memory_of_a_worker
+from ptad.service.jobs.attempt import describe_exit
 from ptad.service.logs import SparseLog
-from ptad.service.reasons import FULL
+from ptad.service.process_limits import worker_memory
 from ptad.service.settings import Limits
 
 KIND = {"Content-Type": "text/csv"}
@@ -34,7 +35,7 @@ def full(service, pattern):
 
 def refused_for_room(answer):
     assert answer.status_code == 507, answer.text[:300]
-    assert answer.json()["detail"] == FULL
+    assert answer.json()["detail"] == DISK_FULL
     return True
 
 
@@ -62,7 +63,7 @@ def test_jobs_end_with_the_reason_when_the_disk_is_full(service, csv_bytes):
         stop = full(service, pattern)
         job = service.wait(service.http.post("/v1/fits", json=wish).json()["id"])
         assert stop.pid, pattern
-        assert (job["state"], job["error"], job["attempts"]) == ("failed", FULL, 1)
+        assert (job["state"], job["error"], job["attempts"]) == ("failed", DISK_FULL, 1)
         assert left_over(service) == []
         left = {path.name for path in (service.store / "jobs" / job["id"]).iterdir()}
         assert left <= {"job.json", "task.json", "result.json", "progress.jsonl", "worker.log", "lock", "bad_cells.csv"}
@@ -97,7 +98,9 @@ def test_a_job_that_kills_its_worker_twice_ends(service, csv_bytes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("how", "n", "reason"), [("full", 1, FULL), ("kill", 2, "Its worker was killed (SIGKILL")])
+@pytest.mark.parametrize(
+    ("how", "n", "reason"), [("full", 1, DISK_FULL), ("kill", 2, "Its worker was killed (SIGKILL")]
+)
 def test_a_model_stays_when_its_table_cannot_be_scored(service, csv_bytes, how, n, reason):
     for _ in range(n):
         service.stops.add("*/jobs/*/.content.json.*", how=how, events=("open",))
@@ -131,10 +134,10 @@ def test_a_worker_has_a_bounded_memory(tmp_path):
 import sys
 from pathlib import Path
 import numpy as np
-from ptad.service.jobs import process, table_scores
+from ptad.service.jobs import table_scores, worker
 table_scores.score_upload = lambda *_: np.ones(2**28)  # 2 GiB
 sys.argv = ["worker", sys.argv[1]]
-process.main()
+worker.main()
 """
     task = {"kind": "score", "source": "x", "source_name": "y", "memory": 2**30}
     (tmp_path / "task.json").write_text(json.dumps(task))
@@ -142,8 +145,8 @@ process.main()
     assert done.returncode == 0, done.stderr
     error = json.loads((tmp_path / "result.json").read_text())["error"]
     assert "not enough memory" in error and "1.0 GiB (limit worker_memory)" in error
-    assert memory_of_a_worker(5, 3) == 5 and memory_of_a_worker(0, 1) >= 2 * memory_of_a_worker(0, 64)
-    assert end_of(1) == "ended with code 1" and "SIGSEGV" in end_of(-11)
+    assert worker_memory(5, 3) == 5 and worker_memory(0, 1) >= 2 * worker_memory(0, 64)
+    assert describe_exit(1) == "ended with code 1" and "SIGSEGV" in describe_exit(-11)
 
 
 def test_countless_keys_are_refused_while_reading(tmp_path):

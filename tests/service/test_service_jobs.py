@@ -15,9 +15,9 @@ import pytest
 
 from ptad import PTAD
 from ptad.jobs.fit import fit_table
-from ptad.service.jobs.attempt import got_further
-from ptad.service.jobs.process import FITTED
+from ptad.service.jobs.attempt import made_progress
 from ptad.service.jobs.progress import Events
+from ptad.service.jobs.worker import FITTED
 from stopping import HANG
 
 pytestmark = pytest.mark.slow
@@ -188,14 +188,14 @@ def test_attempts_that_get_further_are_not_counted_against_a_fit(tmp_path):
     checkpoint.touch()
     os.utime(checkpoint, (1, 1))
     (tmp_path / "task.json").touch()  # written when an attempt begins
-    assert not got_further(tmp_path)
+    assert not made_progress(tmp_path)
     checkpoint.touch()
     os.utime(tmp_path / "task.json", (1, 1))
-    assert got_further(tmp_path)
+    assert made_progress(tmp_path)
     checkpoint.unlink()
-    assert not got_further(tmp_path)
+    assert not made_progress(tmp_path)
     (tmp_path / FITTED).touch()  # what is left is the scoring of the table
-    assert got_further(tmp_path)
+    assert made_progress(tmp_path)
 
 
 def test_progress_is_read_once_and_in_whole_lines(tmp_path):

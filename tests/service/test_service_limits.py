@@ -10,7 +10,7 @@ from in_process import ask
 
 from ptad.errors import SettingError
 from ptad.files import write_json
-from ptad.service.jobs import process, table_scores
+from ptad.service.jobs import table_scores, worker
 from ptad.service.settings import Limits
 
 
@@ -151,7 +151,7 @@ def test_a_worker_that_breaks_says_where_and_quotes_nothing(tmp_path, monkeypatc
     monkeypatch.setattr(sys, "argv", ["worker", str(tmp_path)])
     write_json(tmp_path / "task.json", {"kind": "score", "source": "x", "source_name": "y"})
     with pytest.raises(SystemExit) as left:
-        process.main()
+        worker.main()
     assert str(left.value).startswith("ValueError in broken (test_service_limits.py:")
     assert "secret" not in str(left.value)
     assert not (tmp_path / "result.json").exists()  # it is tried again

@@ -236,7 +236,7 @@ sys.meta_path.insert(0, NoTorch())
 import httpx
 from ptad.service import ServiceSettings
 from ptad.service.app import create_app
-import ptad.service.server, ptad.service.jobs.table_scores, ptad.service.jobs.process
+import ptad.service.server, ptad.service.jobs.table_scores, ptad.service.jobs.worker
 
 app = create_app(ServiceSettings(Path({str(tmp_path / "s")!r}), (Path({str(model_folder)!r}),)))
 

@@ -10,8 +10,8 @@ import pytest
 from in_process import ask
 
 from ptad.errors import DataError
+from ptad.service.json_rows import parse_rows
 from ptad.service.routes.scores import INLINE_BYTES
-from ptad.service.rows import parse_rows
 from ptad.service.settings import Limits
 from stopping import HANG, wait_until
 
