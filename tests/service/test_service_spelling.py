@@ -11,7 +11,7 @@ from ptad.service.sandbox_tasks import display_text
 
 
 @pytest.mark.parametrize(
-    ("option", "said"),
+    ("option", "text"),
     [
         (Option("label"), "'label'"),
         (Option("types", ("day", "date")), '"types": {"day": "date"}'),
@@ -22,8 +22,8 @@ from ptad.service.sandbox_tasks import display_text
         (Option("encoding", "latin-1"), None),
     ],
 )
-def test_options_are_members_of_a_request(option, said):
-    assert spell_for_http(option) == said
+def test_options_are_members_of_a_request(option, text):
+    assert spell_for_http(option) == text
 
 
 def test_a_remedy_that_no_request_has_is_not_said():
@@ -40,7 +40,7 @@ def test_members_are_those_of_the_requests(service):
     fields = {*FitRequest.model_fields, *ScoringRequest.model_fields, *RenewalRequest.model_fields}
     paths = service.http.get("/openapi.json").json()["paths"].values()
     queries = {p["name"] for path in paths for operation in path.values() for p in operation.get("parameters", ())}
-    assert fields | queries >= REQUEST_FIELDS
+    assert fields | queries >= {*REQUEST_FIELDS}
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,3 @@ def _add_page(app: FastAPI) -> None:
             raise Problem(404, "The page has no such file.")
         media_type = PAGE_TYPES[name.rpartition(".")[2]]
         return Response(files[name], headers={"cache-control": "no-cache"}, media_type=media_type)
-
-    @app.get("/favicon.ico", include_in_schema=False)
-    async def icon() -> Response:
-        return Response(status_code=204)

@@ -11,10 +11,11 @@ from ptad.files import is_full
 
 DISK_FULL = "The disk of the service is full. Make room on it, or delete tables, jobs or models; then try again."
 # parameters of the library that a request has as a field of its body or as a query parameter
-REQUEST_FIELDS = frozenset(
-    ("label", "normal", "missing", "false_alarm_rate", "types", "drop", "decimal", "thousands", "strict")  # of a fit
-) | {"preset", "config", "sheet", "top"}
-_LIST_FIELDS = frozenset(("normal", "missing", "drop"))
+REQUEST_FIELDS = (
+    *("label", "normal", "missing", "false_alarm_rate", "types", "drop", "decimal", "thousands", "strict"),
+    *("preset", "config", "sheet", "top"),
+)
+_LIST_FIELDS = ("normal", "missing", "drop")
 
 
 def spell_for_http(option: Option) -> str | None:

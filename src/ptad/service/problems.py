@@ -27,10 +27,7 @@ _DETAILS = {  # in place of the texts of the framework
 
 
 class Problem(HTTPException):
-    """An error answer: what is wrong, where, what to do. FastAPI passes an HTTPException on while it reads a body."""
-
-    def __init__(self, status: int, detail: str, *, headers: dict[str, str] | None = None) -> None:
-        super().__init__(status, detail, headers)
+    """An error answer: a status, and a text that says what is wrong, where, and what to do."""
 
 
 def problem_bytes(status: int, detail: str, **members: Any) -> bytes:

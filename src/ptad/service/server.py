@@ -28,7 +28,7 @@ REQUEST_GRACE = 30  # seconds for answers under way after SIGTERM
 
 
 class Server(uvicorn.Server):
-    """A server that stops its jobs and open event streams as soon as it is asked to stop."""
+    """A server that starts no more jobs, and ends streams of events, as soon as it is asked to stop."""
 
     def __init__(self, config: uvicorn.Config, app: FastAPI, connections: Connections) -> None:
         super().__init__(config)
@@ -54,7 +54,7 @@ class Server(uvicorn.Server):
         context = self._service.state.context
         if context is not None and not context.jobs.stopping.is_set():
             logger.info("stopping: answers under way are finished, jobs end or stop at their checkpoint")
-            context.jobs.request_stop()
+            context.jobs.stopping.set()
         # the parent would raise the signal again at the end, but a service that stopped as asked exits with code 0
         if self.should_exit and sig == signal.SIGINT:
             self.force_exit = True

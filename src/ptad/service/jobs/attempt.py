@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptad.files import read_json, write_json
 from ptad.service.error_messages import DISK_FULL
-from ptad.service.jobs import FINAL, progress
+from ptad.service.jobs import FINAL
 from ptad.service.jobs.table_scores import LOCK, PARTS
 from ptad.service.jobs.worker import CHECKPOINT, EXIT_DISK_FULL, FITTED, MODEL, RESULT, TASK
 from ptad.service.models import new_metadata
@@ -28,7 +28,6 @@ logger = logging.getLogger("ptad.service")
 
 MOST_ATTEMPTS = 5
 MOST_DEATHS = 2  # of workers of a job, one after the other, without a new checkpoint
-POLL_SECONDS = 0.2
 TERM_SECONDS = 3.0  # between SIGTERM and SIGKILL
 
 
@@ -61,7 +60,7 @@ class Attempt:
         limit = jobs.settings.limits.job_seconds
         try:
             async with asyncio.timeout(limit):
-                await self._watch(worker)
+                await worker.wait()
         except TimeoutError:
             await self._kill(worker)
             self._fail(f"It took longer than {limit:g} s and was stopped.")
@@ -82,17 +81,6 @@ class Attempt:
         with suppress(ProcessLookupError):
             worker.kill()
         await worker.wait()
-
-    async def _watch(self, worker: asyncio.subprocess.Process) -> None:
-        """Wait until the worker ends; notify followers of the job of its progress."""
-        path, size = self.folder / progress.FILE, -1
-        while worker.returncode is None:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(worker.wait()), POLL_SECONDS)
-            with suppress(OSError):
-                before, size = size, path.stat().st_size
-                if size != before:
-                    self.jobs.notify()
 
     def _write_task(self) -> None:
         """Write what the worker reads; here identifiers become paths."""

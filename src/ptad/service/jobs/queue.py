@@ -37,8 +37,7 @@ class Jobs:
         self.store, self.settings, self.metrics = store, settings, metrics
         self.models, self.uploads = models, uploads
         self.entries: dict[str, dict[str, Any]] = {}
-        self.stopping = asyncio.Event()
-        self.changed = asyncio.Event()  # set, and replaced by a new one, when any job may have changed
+        self.stopping = asyncio.Event()  # set once no more jobs are started and streams of events end
         self._running: dict[str, tuple[Attempt, asyncio.Task[None]]] = {}
         for folder in sorted(store.jobs.iterdir()):
             job = read_json(folder / JOB)
@@ -158,7 +157,6 @@ class Jobs:
             if job["state"] in FINAL:
                 await asyncio.to_thread(remove_intermediate_files, attempt.folder)
             self._running.pop(job["id"], None)
-            self.notify()
             self.start_waiting()
 
     async def _stop(self, identifier: str) -> None:
@@ -168,14 +166,9 @@ class Jobs:
             await attempt.stop()
             await asyncio.wait([task], timeout=10)
 
-    def request_stop(self) -> None:
-        """Start no more jobs, and end the streams of events."""
-        self.stopping.set()
-        self.notify()
-
     async def stop(self) -> None:
         """Let running jobs end within the grace time; the others are stopped, and resumed at the next start."""
-        self.request_stop()
+        self.stopping.set()
         if self._running:
             await asyncio.wait([task for _, task in self._running.values()], timeout=self.settings.grace_seconds)
         for identifier in list(self._running):
@@ -195,12 +188,6 @@ class Jobs:
         except OSError as error:  # the state in memory counts; after a restart the job would be resumed
             logger.error("the state of job %s could not be written: %s", job["id"], short_traceback(error))
         self._count()
-        self.notify()
-
-    def notify(self) -> None:
-        """Wake all that follow a job."""
-        changed, self.changed = self.changed, asyncio.Event()
-        changed.set()
 
     def _count(self) -> None:
         for state in (*WAITING_OR_RUNNING, *FINAL):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from importlib.util import find_spec
 from typing import Annotated, Any
 
@@ -30,7 +30,7 @@ from ptad.tables.names import did_you_mean, listed, no_column
 
 router = APIRouter(tags=["jobs"])
 
-HEARTBEAT_SECONDS = 10.0
+POLL_SECONDS, HEARTBEAT_SECONDS = 0.3, 10.0  # of a stream of events
 # fields of a fit that are parameters of ptad.PTAD
 PARAMETERS = ("preset", "false_alarm_rate", "types", "drop", "missing", "decimal", "thousands", "strict", "config")
 _EVENT = {  # OpenAPI 3.1 describes each event of a stream
@@ -159,26 +159,26 @@ async def job_events(
 
 
 async def _events(context: Context, identifier: str, n_sent: int) -> AsyncIterator[bytes]:
-    jobs, last_state = context.jobs, None
+    jobs, last_state, last_sent = context.jobs, None, time.monotonic()
     progress = Events(jobs.folder(identifier), n_sent)
-    while True:
-        changed = jobs.changed  # taken before looking: a change in between is not missed
-        job = jobs.entries.get(identifier)
-        if job is None:
-            return
+    while (job := jobs.entries.get(identifier)) is not None:
         state = json.dumps(jobs.public(job))
-        is_final = job["state"] in FINAL
+        is_last = job["state"] in FINAL or jobs.stopping.is_set()  # before reading: no progress comes after the end
+        blocks = []
         for event in await asyncio.to_thread(progress.read):
             n_sent += 1
-            yield f"event: progress\nid: {n_sent}\ndata: {json.dumps(event)}\n\n".encode()
+            blocks.append(f"event: progress\nid: {n_sent}\ndata: {json.dumps(event)}\n\n")
         if state != last_state:
             last_state = state
-            yield f"event: state\ndata: {state}\n\n".encode()
-        if is_final or jobs.stopping.is_set():
+            blocks.append(f"event: state\ndata: {state}\n\n")
+        if not blocks and time.monotonic() - last_sent > HEARTBEAT_SECONDS:
+            blocks.append(": heartbeat\n\n")
+        if blocks:
+            last_sent = time.monotonic()
+            yield "".join(blocks).encode()
+        if is_last:
             return
-        with suppress(TimeoutError):
-            await asyncio.wait_for(changed.wait(), HEARTBEAT_SECONDS)
-        yield b": heartbeat\n\n"
+        await asyncio.sleep(POLL_SECONDS)
 
 
 @router.post("/v1/jobs/{job}/cancel", response_model=JobInfo, responses=problems(404, 409))
@@ -188,7 +188,6 @@ async def cancel_job(context: ServiceContext, job: Identifier) -> Any:
 
 
 @router.delete("/v1/jobs/{job}", status_code=204, responses={204: {"description": "Gone"}, **problems(404, 409)})
-async def delete_job(context: ServiceContext, job: Identifier) -> Response:
+async def delete_job(context: ServiceContext, job: Identifier) -> None:
     """Delete a job and its results; a model that it made stays."""
     await context.jobs.delete(job)
-    return Response(status_code=204)

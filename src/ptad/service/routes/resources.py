@@ -48,13 +48,12 @@ async def change_model(context: ServiceContext, model: Identifier, change: Model
 
 
 @router.delete("/v1/models/{model}", status_code=204, responses=_NO_CONTENT | problems(404, 409), tags=["models"])
-async def delete_model(context: ServiceContext, model: Identifier) -> Response:
+async def delete_model(context: ServiceContext, model: Identifier) -> None:
     """Delete a model of the store."""
     context.models.get(model)
     if context.jobs.need(model=model):
         raise Problem(409, "A job that is not finished needs this model. Cancel the job first.")
     await context.models.delete(model)
-    return Response(status_code=204)
 
 
 @router.get(
@@ -131,10 +130,9 @@ async def describe_table(
 
 
 @router.delete("/v1/tables/{table}", status_code=204, responses=_NO_CONTENT | problems(404, 409), tags=["tables"])
-async def delete_table(context: ServiceContext, table: Identifier) -> Response:
+async def delete_table(context: ServiceContext, table: Identifier) -> None:
     """Delete an uploaded table."""
     context.uploads.get(table)
     if context.jobs.need(table=table):
         raise Problem(409, "A job that is not finished needs this table. Cancel the job first.")
     await context.uploads.delete(table)
-    return Response(status_code=204)
