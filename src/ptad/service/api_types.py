@@ -227,5 +227,8 @@ def binary(*media_types: str) -> dict[str, Any]:
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI responses for the problems that every address has, and for those of the statuses given."""
-    return dict.fromkeys((400, 401, 403, 405, 408, 413, 422, 503, 507, *statuses), PROBLEM)
+    """Return the OpenAPI responses of an address for problems with these statuses."""
+    return dict.fromkeys(statuses, PROBLEM)
+
+
+COMMON_PROBLEMS = problems(400, 401, 403, 405, 408, 413, 422, 503, 507)  # of all addresses

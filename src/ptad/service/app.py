@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from ptad._version import __version__
 from ptad.config import PRESETS
 from ptad.report.bundle import STYLE, asset, scripts
-from ptad.service.api_types import ServiceInfo, problems
+from ptad.service.api_types import COMMON_PROBLEMS, ServiceInfo
 from ptad.service.batching import Batcher
 from ptad.service.context import Context, ServiceContext
 from ptad.service.jobs.queue import Jobs
@@ -72,6 +72,7 @@ def create_app(settings: ServiceSettings) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,  # FastAPI's pages load scripts from other sites: the page of the service has its own
         redoc_url=None,
+        responses=COMMON_PROBLEMS,
     )
     app.state.context = None
     app.add_middleware(Guard, settings=settings, metrics=metrics)
@@ -83,13 +84,13 @@ def create_app(settings: ServiceSettings) -> FastAPI:
     return app
 
 
-@router.get("/health", responses=problems())
+@router.get("/health")
 async def health() -> dict[str, str]:
     """Whether the process answers."""
     return {"status": "ok"}
 
 
-@router.get("/ready", responses=problems())
+@router.get("/ready")
 async def ready(request: Request) -> dict[str, str]:
     """Whether the service takes work: not before it has started and not while it stops."""
     context: Context | None = request.app.state.context
@@ -101,14 +102,14 @@ async def ready(request: Request) -> dict[str, str]:
 _TEXT: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
 
 
-@router.get("/metrics", response_class=Response, responses=_TEXT | problems())
+@router.get("/metrics", response_class=Response, responses=_TEXT)
 async def figures(context: ServiceContext) -> Response:
     """Figures for Prometheus."""
     context.metrics.models.set(len(context.models.entries))
     return Response(context.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-@router.get("/v1/service", response_model=ServiceInfo, responses=problems())
+@router.get("/v1/service", response_model=ServiceInfo)
 async def service(context: ServiceContext) -> Any:
     """The version, the limits, the types that a column can have, and the presets that can be fitted."""
     return {

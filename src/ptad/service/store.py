@@ -10,8 +10,7 @@ import errno
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from ptad.errors import Option, SettingError
@@ -51,17 +50,6 @@ class Store:
     def temporary_path(self) -> Path:
         """Return a new path in ``tmp``, which is emptied at every start."""
         return self.tmp / secrets.token_hex(8)
-
-    @contextmanager
-    def new_folder(self, target: Path) -> Iterator[Path]:
-        """Yield a folder that is renamed to ``target`` at the end; after an error nothing is left."""
-        folder = self.temporary_path()
-        try:
-            folder.mkdir()
-            yield folder
-            folder.rename(target)
-        finally:
-            remove(folder)
 
     def discard(self, folder: Path) -> None:
         """Remove a folder of the store; others see it whole or not at all."""

@@ -20,7 +20,7 @@ from ptad.service.metrics import Metrics
 from ptad.service.models import Models
 from ptad.service.problems import Problem
 from ptad.service.settings import ServiceSettings
-from ptad.service.store import Store, new_id
+from ptad.service.store import Store, new_id, remove
 from ptad.service.uploads import Uploads
 
 logger = logging.getLogger("ptad.service")
@@ -86,8 +86,13 @@ class Jobs:
             "spec": spec,
         }
         self.store.check_space(limits.disk_reserve)
-        with self.store.new_folder(self.folder(identifier)) as folder:
+        folder = self.store.temporary_path()
+        try:
+            folder.mkdir()
             write_json(folder / JOB, job)
+            folder.rename(self.folder(identifier))
+        finally:
+            remove(folder)
         self.entries[identifier] = job
         self._count()
         self.start_waiting()

@@ -127,7 +127,7 @@ async def _check_columns(context: Context, body: ModelRequest) -> tuple[str, str
     return table["name"], entry.display_name, entry.metadata.get("false_alarm_rate")
 
 
-@router.get("/v1/jobs", response_model=list[JobInfo], responses=problems())
+@router.get("/v1/jobs", response_model=list[JobInfo])
 async def list_jobs(context: ServiceContext) -> Any:
     """List the jobs, the newest first."""
     jobs = sorted(context.jobs.entries.values(), key=lambda job: -job["created"])

@@ -22,7 +22,7 @@ router = APIRouter()
 _NO_CONTENT: dict[int | str, dict[str, Any]] = {204: {"description": "Gone"}}
 
 
-@router.get("/v1/models", response_model=list[ModelLine], responses=problems(), tags=["models"])
+@router.get("/v1/models", response_model=list[ModelLine], tags=["models"])
 async def list_models(context: ServiceContext) -> Any:
     """List the models, the newest first."""
     return sorted((entry.summary() for entry in context.models.entries.values()), key=lambda line: -line["created"])
@@ -88,7 +88,7 @@ async def download_model(context: ServiceContext, model: Identifier) -> Response
     )
 
 
-@router.get("/v1/tables", response_model=list[TableInfo], responses=problems(), tags=["tables"])
+@router.get("/v1/tables", response_model=list[TableInfo], tags=["tables"])
 async def list_tables(context: ServiceContext) -> Any:
     """List the uploaded tables, the newest first, without their columns."""
     lines = ({**table, "columns": None} for table in context.uploads.entries.values())

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 from ptad.estimator import PTAD
@@ -18,7 +18,7 @@ from ptad.files import read_json
 from ptad.jobs.bad_cell_list import COLUMNS
 from ptad.report.writing import make_page
 from ptad.service.api_types import Column, Identifier, JobInfo, binary, problems
-from ptad.service.context import Context, ServiceContext
+from ptad.service.context import ServiceContext
 from ptad.service.formats import ANSWER_FORMATS, CSV, PARQUET, encode, json_response
 from ptad.service.jobs.table_scores import BAD_CELLS, CONTENT, SCORED
 from ptad.service.problems import Problem
@@ -28,10 +28,21 @@ from ptad.tables.places import POSITIONS
 router = APIRouter(tags=["results"])
 
 
+async def _scoring_folder(context: ServiceContext, job: Identifier) -> Path:
+    """Return the folder of a job that has scored a table."""
+    entry = context.jobs.public(context.jobs.get(job))
+    if entry["state"] != "done" or not entry["scores"]:
+        raise Problem(409, "Only a finished scoring has a report and scores. Start one with POST /v1/scorings.")
+    return context.jobs.folder(job)
+
+
+ScoringFolder = Annotated[Path, Depends(_scoring_folder)]
+
+
 @router.get("/v1/jobs/{job}/report", response_model=dict[str, Any], responses=problems(404, 409))
-async def job_report(context: ServiceContext, job: Identifier) -> Response:
+async def job_report(folder: ScoringFolder) -> Response:
     """What a finished scoring found: histogram, highest scores with reasons, drift, health of the model."""
-    return FileResponse(_scoring_folder(context, job) / CONTENT, media_type="application/json")
+    return FileResponse(folder / CONTENT, media_type="application/json")
 
 
 @router.get(
@@ -39,9 +50,9 @@ async def job_report(context: ServiceContext, job: Identifier) -> Response:
     response_class=Response,
     responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}, **problems(404, 409)},
 )
-async def job_report_page(context: ServiceContext, job: Identifier) -> Response:
+async def job_report_page(folder: ScoringFolder) -> Response:
     """The same as one HTML file that needs no network: to keep, to send, to print."""
-    content = await asyncio.to_thread(read_json, _scoring_folder(context, job) / CONTENT)
+    content = await asyncio.to_thread(read_json, folder / CONTENT)
     page = await asyncio.to_thread(make_page, content)
     headers = {"Content-Disposition": 'attachment; filename="report.html"'}
     return Response(page.encode("utf-8", "replace"), media_type="text/html", headers=headers)
@@ -53,15 +64,13 @@ async def job_report_page(context: ServiceContext, job: Identifier) -> Response:
     responses={200: {"content": binary(*ANSWER_FORMATS.values())}, **problems(404, 409)},
 )
 async def job_scores(
-    context: ServiceContext,
-    job: Identifier,
-    format: Annotated[Literal["csv", "parquet", "ndjson", "arrow"], Query()] = "csv",
+    folder: ScoringFolder, format: Annotated[Literal["csv", "parquet", "ndjson", "arrow"], Query()] = "csv"
 ) -> Response:
     """Download the table with scores, p-values, flags, and the reasons of flagged rows.
 
     In CSV, text that a spreadsheet would compute is made harmless.
     """
-    path, media_type = _scoring_folder(context, job) / SCORED, ANSWER_FORMATS[format]
+    path, media_type = folder / SCORED, ANSWER_FORMATS[format]
     if media_type == PARQUET:
         return FileResponse(path, media_type=PARQUET, filename="scored.parquet")
     headers = {"Content-Disposition": f'attachment; filename="scored.{format}"'}
@@ -98,14 +107,12 @@ async def _convert_bad_cells(path: Path) -> AsyncIterator[bytes]:
 
 @router.get("/v1/jobs/{job}/timeline", response_model=dict[str, Any], responses=problems(404, 409))
 async def job_timeline(
-    context: ServiceContext,
-    job: Identifier,
+    folder: ScoringFolder,
     column: Annotated[
         Column | None, Query(description="A date column of the table; that of the report if none")
     ] = None,
 ) -> Response:
     """Scores and flag rate over time, by a date column of the scored table."""
-    folder = _scoring_folder(context, job)
 
     def compute() -> dict[str, Any]:
         return timeline(ScoredFile.open(folder / SCORED), read_json(folder / CONTENT), column)
@@ -117,10 +124,11 @@ async def job_timeline(
 async def job_comparison(
     context: ServiceContext,
     job: Identifier,
+    folder: ScoringFolder,
     other: Annotated[Identifier, Query(description="Another finished scoring")],
 ) -> Response:
     """Compare two scorings: quantiles and flag rates and, for the same table, flags and scores row by row."""
-    folders = [_scoring_folder(context, identifier) for identifier in (job, other)]
+    folders = [folder, await _scoring_folder(context, other)]
     same_table = context.uploads.same(context.jobs.get(job)["table"], context.jobs.get(other)["table"])
 
     def compute() -> dict[str, Any]:
@@ -159,11 +167,3 @@ async def model_comparison(
 def _calibration_scores(model: PTAD) -> Any:
     calibration = model.detector_.calibration
     return None if calibration is None else calibration.scores
-
-
-def _scoring_folder(context: Context, identifier: str) -> Path:
-    """Return the folder of a job that has scored a table."""
-    job = context.jobs.public(context.jobs.get(identifier))
-    if job["state"] != "done" or not job["scores"]:
-        raise Problem(409, "Only a finished scoring has a report and scores. Start one with POST /v1/scorings.")
-    return context.jobs.folder(identifier)
