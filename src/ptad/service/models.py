@@ -168,13 +168,13 @@ class Models:
         metadata = read_json(target / METADATA) or metadata
         self.entries[identifier] = ServedModel(identifier, target / BUNDLE, metadata, fixed=False)
 
-    def next_version(self, parent: str, made_by: str, table: str, **values: Any) -> dict[str, Any]:
+    def next_version(self, parent: str, made_by: str, table_id: str, **values: Any) -> dict[str, Any]:
         """Return metadata of a model made from its parent and a table; the parent may have been deleted meanwhile."""
         entry = self.entries.get(parent) or ServedModel(parent, Path(), {"name": "model"}, fixed=False)
         versions = [other.metadata.get("version", 1) for other in self.entries.values() if other.root == entry.root]
         fitted_on, tables = entry.metadata.get("fitted_on"), list(entry.metadata.get("training_tables", ()))
         if made_by == "update":  # its rows are now reference rows, and no detector was fitted without an older row
-            fitted_on, tables = None, [*tables, table]
+            fitted_on, tables = None, [*tables, table_id]
         return new_metadata(
             entry.metadata["name"],
             made_by=made_by,

@@ -109,7 +109,7 @@ class Jobs:
             raise Problem(409, f"This job is {job['state']} already.")
         self.finish(job, "cancelled")
         await self._stop(identifier)
-        await asyncio.to_thread(remove_intermediate_files, self.folder(identifier))  # also of a job that waits
+        await asyncio.to_thread(remove_intermediate_files, self.folder(identifier))  # what the worker still wrote
         return job
 
     async def delete(self, identifier: str) -> None:
@@ -159,8 +159,6 @@ class Jobs:
             logger.error("job %s could not be run: %s", job["id"], short_traceback(error))
             self.finish(job, "failed", error=user_message(error) or "The worker could not be started.")
         finally:
-            if job["state"] in FINAL:
-                await asyncio.to_thread(remove_intermediate_files, attempt.folder)
             self._running.pop(job["id"], None)
             self.start_waiting()
 
@@ -180,8 +178,10 @@ class Jobs:
             await self._stop(identifier)
 
     def finish(self, job: dict[str, Any], state: str, **values: Any) -> None:
-        """Put a job into a final state."""
+        """Put a job into a final state, and remove what only an unfinished job needs."""
         self.update(job, state=state, ended=time.time(), **values)
+        # not in a thread: who sees the final state must not find half a clean-up
+        remove_intermediate_files(self.folder(job["id"]))
 
     def update(self, job: dict[str, Any], **values: Any) -> None:
         """Change fields of a job, in memory and on the disk."""
