@@ -53,7 +53,7 @@ def is_disk_full(error: BaseException | None) -> bool:
 
 
 def short_traceback(error: BaseException) -> str:
-    """Return the class of an error and its call stack, innermost first; its text is left out, since it may be data."""
+    """Return the class of an error and its call stack, innermost first; without its text, which may be data."""
     frames = reversed(traceback.extract_tb(error.__traceback__)[-8:])
     places = (f"{frame.name} ({frame.filename.rsplit('/', 1)[-1]}:{frame.lineno})" for frame in frames)
     return f"{type(error).__name__} in {' < '.join(places)}"

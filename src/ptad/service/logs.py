@@ -17,7 +17,7 @@ DOWNLOADS = ("/download", "/scores", "/report.html", "/bad-cells")
 
 
 class SparseLog(logging.Filter):
-    """Logs a warning at most once in ten seconds; the next one tells how many were left out.
+    """Logs a warning at most once in ten seconds; the next one tells how many were not logged.
 
     Warnings are the same if their text is the same before arguments are filled in. Records with a traceback, which
     quotes values, are dropped: unexpected errors are logged by
@@ -26,7 +26,7 @@ class SparseLog(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._last: dict[str, tuple[float, int]] = {}  # of every text: time of its last line, lines left out since
+        self._last: dict[str, tuple[float, int]] = {}  # of every text: time of its last line, lines suppressed since
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a record is logged."""
@@ -35,15 +35,15 @@ class SparseLog(logging.Filter):
         if record.levelno < logging.WARNING:
             return True
         key, now = str(record.msg)[:200], time.monotonic()
-        logged, n_left_out = self._last.get(key, (-SECONDS, 0))
+        logged, n_suppressed = self._last.get(key, (-SECONDS, 0))
         if now - logged < SECONDS:
-            self._last[key] = (logged, n_left_out + 1)
+            self._last[key] = (logged, n_suppressed + 1)
             return False
         if len(self._last) > 1000:
             self._last.clear()
         self._last[key] = (now, 0)
-        if n_left_out:
-            record.msg = f"{record.getMessage()} ({n_left_out:,} more times since the last line)"
+        if n_suppressed:
+            record.msg = f"{record.getMessage()} ({n_suppressed:,} more times since the last line)"
             record.args = ()
         return True
 

@@ -77,7 +77,7 @@ class ProgressFile(logging.Handler):
 
 
 class Events:
-    """Reads the events of a worker, each once; the first ``skip`` are left out."""
+    """Reads the events of a worker, each once; the first ``skip`` are skipped."""
 
     def __init__(self, folder: Path, skip: int = 0) -> None:
         self._path, self._skip, self._position = folder / FILE, skip, 0

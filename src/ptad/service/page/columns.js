@@ -70,8 +70,8 @@ export function ColumnTable({ columns, chosen, onChange }) {
     ${columns.length > FIRST_COLUMNS && html`
       <div class="find actions">
         <label for="find">Find a column</label>
-        <input id="find" type="search" placeholder="part of its name" value=${query} ref=${input} onKeyDown=${ignoreEnter}
-          onInput=${onValue(setQuery)} />
+        <input id="find" type="search" placeholder="part of its name" value=${query} ref=${input}
+          onKeyDown=${ignoreEnter} onInput=${onValue(setQuery)} />
         ${!all && html`<button type="button" onClick=${showAll}>Show all columns</button>`}
         <span class="quiet small" role="status">${count(shown.length)} of ${count(columns.length)} shown</span>
       </div>
