@@ -140,7 +140,7 @@ def test_a_fit_goes_on_without_its_page_and_is_scored(browser, walk, tmp_path):
     page.wait_for_selector("#file", state="attached")
     page.set_input_files("#file", tmp_path / "left.csv")
     page.wait_for_selector("#fit")
-    held = walk.stops.add("*/jobs/*/model", how="hold")
+    held = walk.stops.add("*/jobs/*/model/bundle", how="hold")
     page.click("#fit")
     page.wait_for_selector("#cancel")
     job = page.url.split("/")[-1]
