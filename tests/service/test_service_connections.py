@@ -129,6 +129,26 @@ def test_clients_that_leave_are_no_errors(start, csv_bytes):
     assert "unexpected" not in text and "error" not in text.lower(), text
 
 
+def test_a_client_that_leaves_while_its_table_is_read_leaves_nothing(start, model_folder, csv_bytes):
+    service = start(model_folder)
+    (name,) = [model["id"] for model in service.http.get("/v1/models").json()]
+    head = f"POST /v1/models/{name}/score?append=true HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/csv\r\n"
+    for _ in range(3):
+        with Clients(service) as clients:
+            client = clients.open(f"{head}Content-Length: {len(csv_bytes)}\r\n\r\n".encode(), csv_bytes)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # reset, no orderly end
+    ended = re.compile(r'requests_total{method="POST",route="/v1/models/{model}/score",status="\d+"} 3.0')
+    wait_until(lambda: ended.search(service.http.get("/metrics").text), service.log.read_text)
+    assert list((service.store / "tmp").iterdir()) == []
+
+
+def test_a_method_of_any_length_is_a_short_line_of_the_log(service):
+    method = b"A" * 60_000
+    with Clients(service) as clients:
+        assert " 405 " in clients.answer(method + b" /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    assert len(max(service.log.read_text().splitlines(), key=len)) < 1000
+
+
 class Fake:
     """What a registry asks of a connection."""
 

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from ptad.errors import DataError
 from ptad.estimator import PTAD
@@ -18,6 +20,21 @@ from ptad.service import sandbox_tasks
 from ptad.service.batching import Pace
 from ptad.service.context import Context
 from ptad.service.formats import ANSWER_FORMATS, Encoder
+
+
+class TemporaryFileResponse(StreamingResponse):
+    """A streamed answer that is made from temporary files, which ``cleanup`` removes.
+
+    The response does it, not its stream: a stream whose client has already gone is never started.
+    """
+
+    def __init__(self, cleanup: AsyncExitStack, stream: AsyncIterator[bytes], **more: Any) -> None:
+        super().__init__(stream, **more)
+        self.cleanup = cleanup
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self.cleanup:
+            await super().__call__(scope, receive, send)
 
 
 async def score_file(
@@ -50,26 +67,25 @@ async def score_file(
     async def stream() -> AsyncIterator[bytes]:
         """Yield the answer chunk by chunk; chunks are scored between the small calls of others."""
         pace = Pace()
-        async with cleanup:
-            with pa.OSFile(str(rows_file)) as file:
-                reader = pa.ipc.open_file(file)
-                for i in range(reader.num_record_batches):
-                    batch, start = await asyncio.to_thread(reader.get_batch, i), 0
-                    while start < batch.num_rows:
-                        chunk = batch.slice(start, model.detector_.batch_size or pace.rows)
-                        score = partial(score_batch, model, chunk.select(checked["inputs"]), explain)
-                        scored = await context.batcher.run(score, pace)
-                        start += chunk.num_rows
-                        context.metrics.rows.labels("large").inc(chunk.num_rows)
-                        columns = [*(chunk.columns if append else ()), *scored.columns.values()]
-                        rows = pa.RecordBatch.from_arrays(columns, schema=encoder.schema)
-                        if block := await asyncio.to_thread(encoder.write, rows):
-                            yield block
-            yield encoder.close()
+        with pa.OSFile(str(rows_file)) as file:
+            reader = pa.ipc.open_file(file)
+            for i in range(reader.num_record_batches):
+                batch, start = await asyncio.to_thread(reader.get_batch, i), 0
+                while start < batch.num_rows:
+                    chunk = batch.slice(start, model.detector_.batch_size or pace.rows)
+                    score = partial(score_batch, model, chunk.select(checked["inputs"]), explain)
+                    scored = await context.batcher.run(score, pace)
+                    start += chunk.num_rows
+                    context.metrics.rows.labels("large").inc(chunk.num_rows)
+                    columns = [*(chunk.columns if append else ()), *scored.columns.values()]
+                    rows = pa.RecordBatch.from_arrays(columns, schema=encoder.schema)
+                    if block := await asyncio.to_thread(encoder.write, rows):
+                        yield block
+        yield encoder.close()
 
     suffix = next(suffix for suffix, kind in ANSWER_FORMATS.items() if kind == media_type)
     headers = {
         "Content-Disposition": f'attachment; filename="scores.{suffix}"',
         "Ptad-Bad-Cells": str(checked["bad_cells"]),
     }
-    return StreamingResponse(stream(), media_type=media_type, headers=headers)
+    return TemporaryFileResponse(cleanup, stream(), media_type=media_type, headers=headers)

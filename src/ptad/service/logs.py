@@ -52,13 +52,15 @@ audit_log = logging.getLogger("ptad.service.audit")
 audit_log.addFilter(SparseLog())
 
 
-def audit(scope: MutableMapping[str, Any], status: int, *, token: bool) -> None:
+def audit(scope: MutableMapping[str, Any], method: str, status: int, *, token: bool) -> None:
     """Log a request that changed or downloaded something, or was refused.
 
     Parameters
     ----------
     scope : mapping
         The request; identifiers of what it created are among its path parameters.
+    method : str
+        Of the request; one that the service does not know has a name of any length and is "other".
     status : int
         Of the answer; 0 if the client disconnected before.
     token : bool
@@ -71,11 +73,11 @@ def audit(scope: MutableMapping[str, Any], status: int, *, token: bool) -> None:
     if status in (401, 403):
         audit_log.warning(f"{refused} %d", when, who, status)
         return
-    is_read = scope["method"] in ("GET", "HEAD", "OPTIONS")
+    is_read = method in ("GET", "HEAD", "OPTIONS")
     if route is None or status == 0 or (is_read and not route.endswith(DOWNLOADS)):
         return
     if status >= 400:  # without identifiers: one that does not exist may be data
-        audit_log.warning(f"{refused} {scope['method']} {route} {status}", when, who)
+        audit_log.warning(f"{refused} {method} {route} {status}", when, who)
         return
     identifiers = "".join(f"{name}={value} " for name, value in (scope.get("path_params") or {}).items())
-    audit_log.info("audit: %s %s %s %s %s%d", when, who, scope["method"], route, identifiers, status)
+    audit_log.info("audit: %s %s %s %s %s%d", when, who, method, route, identifiers, status)

@@ -36,7 +36,7 @@ SECURITY_HEADERS = [
 ]
 TABLE_PATHS = ("/v1/tables", "/score")  # ends of addresses that take whole files
 ROW_PATHS = ("/score", "/explain")  # ends of addresses that take rows as JSON
-METHODS = ("GET", "POST", "PATCH", "DELETE", "HEAD")
+METHODS = ("GET", "POST", "PATCH", "DELETE", "HEAD", "OPTIONS")  # any other is logged and counted as "other"
 CLOSE = {"Connection": "close"}  # the rest of the body is not read
 PAUSE_SECONDS, LINGER_SECONDS = 5.0, 30.0  # for the rest of a refused body: between two parts, and in all
 
@@ -55,7 +55,7 @@ class Guard:
             return
         started, status, lingers, has_token = time.perf_counter(), 0, False, False
         headers: Headers = dict(reversed(scope["headers"]))  # of two with the same name the first, as Starlette does
-        path, method = scope["path"], scope["method"]
+        path, method = scope["path"], scope["method"] if scope["method"] in METHODS else "other"
         is_json = headers.get(b"content-type", b"").lower().startswith(b"application/json")
         most = self._most_bytes(path, is_json)
         body = _Body(self, receive, most)
@@ -86,9 +86,9 @@ class Guard:
         finally:
             self.buffered -= body.buffered
             if not (is_json and path.endswith(ROW_PATHS) and 0 < status < 400):
-                audit(scope, status, token=has_token)
+                audit(scope, method, status, token=has_token)
             route = getattr(scope.get("route"), "path", "other")
-            self.metrics.requests.labels(method if method in METHODS else "other", route, str(status)).inc()
+            self.metrics.requests.labels(method, route, str(status)).inc()
             self.metrics.seconds.labels(route).observe(time.perf_counter() - started)
 
     def _authenticate(self, path: str, headers: Headers) -> bool:
