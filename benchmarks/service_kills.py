@@ -30,7 +30,7 @@ PAPER = {
     },
 }
 TABLE = {"Content-Type": "text/csv"}
-WORKER, SERVICE = "ptad.service.jobs.process", " ptad serve "  # how their command lines are told apart
+WORKER, SERVICE = "ptad.service.jobs.worker", " ptad serve "  # how their command lines are told apart
 FINAL = ("done", "failed", "cancelled")
 
 

@@ -143,7 +143,7 @@ def test_the_report(folder: Path, model: Path) -> None:
 
 def test_the_service(folder: Path) -> None:
     pytest.importorskip("fastapi", reason="the extra 'serve' is not installed")
-    run(folder, "from ptad.service import ServiceSettings, serve\nimport ptad.service.app, ptad.service.jobs.process")
+    run(folder, "from ptad.service import ServiceSettings, serve\nimport ptad.service.app, ptad.service.jobs.worker")
 
 
 def test_what_needs_torch_names_the_extra(folder: Path) -> None:

@@ -63,8 +63,8 @@ class Service:
             assert self.process.poll() is None, text
             return re.search(r"http://\S+", text) if "ready:" in text else None
 
-        found: str = wait_until(ready, self.log.read_text).group(0)
-        return found
+        match: str = wait_until(ready, self.log.read_text).group(0)
+        return match
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         if self.process.poll() is None:
@@ -82,8 +82,8 @@ class Service:
         """The job, once it has ended."""
 
         def ended() -> dict[str, Any] | None:
-            found: dict[str, Any] = self.http.get(f"/v1/jobs/{job}").json()
-            return found if found["state"] in ("done", "failed", "cancelled") else None
+            described: dict[str, Any] = self.http.get(f"/v1/jobs/{job}").json()
+            return described if described["state"] in ("done", "failed", "cancelled") else None
 
         job_at_its_end: dict[str, Any] = wait_until(ended, self.log.read_text)
         check_job(job_at_its_end, self.store)
@@ -135,8 +135,8 @@ def service(start: Callable[..., Service], model_folder: Path) -> Service:
 
 @pytest.fixture(scope="session")
 def json_rows(rows: pa.Table) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = rows.to_pylist()
-    return found
+    objects: list[dict[str, Any]] = rows.to_pylist()
+    return objects
 
 
 @pytest.fixture(scope="session")

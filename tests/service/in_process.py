@@ -15,14 +15,14 @@ from ptad.service.context import Context
 from ptad.service.settings import Limits, ServiceSettings
 
 
-def ask(
+def run_requests(
     tmp_path: Path,
     limits: Limits,
-    questions: Callable[[httpx.AsyncClient, Context], Awaitable[Any]],
+    requests: Callable[[httpx.AsyncClient, Context], Awaitable[Any]],
     models: Sequence[Path] = (),
     token: str | None = None,
 ) -> Any:
-    """Put questions: an async function that takes a client and the parts of the service."""
+    """Run an async function that takes a client and the parts of the service."""
     app = create_app(ServiceSettings(tmp_path / "s", tuple(models), device="cpu", limits=limits, token=token))
 
     async def run() -> Any:
@@ -35,6 +35,6 @@ def ask(
             app.router.lifespan_context(app),
             httpx.AsyncClient(transport=transport, base_url="http://localhost", event_hooks=hooks) as client,
         ):
-            return await questions(client, app.state.context)
+            return await requests(client, app.state.context)
 
     return asyncio.run(run())

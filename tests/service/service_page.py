@@ -25,8 +25,8 @@ class Page:
         self.page.goto(url)
 
     def text(self, selector: str) -> str:
-        found: str = self.page.locator(selector).first.inner_text()
-        return found
+        text: str = self.page.locator(selector).first.inner_text()
+        return text
 
     def close(self) -> None:
         self.context.close()

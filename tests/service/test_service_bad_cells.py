@@ -25,13 +25,13 @@ def post(service, rows, address=SCORE, **params):
 
 def test_json_rows_count_them_as_missing_and_list_them(service, json_rows):
     bad, missing = {**json_rows[1], "a": "many"}, {**json_rows[1], "a": None}
-    found = post(service, [json_rows[0], bad, missing])
-    assert found["bad_cells"] == 1
-    assert found["bad_cell_list"] == [{"row": 1, "column": "a", "reason": "not a number: 'many'"}]
-    assert found["results"][1] == found["results"][2] != found["results"][0]
+    answer = post(service, [json_rows[0], bad, missing])
+    assert answer["bad_cells"] == 1
+    assert answer["bad_cell_list"] == [{"row": 1, "column": "a", "reason": "not a number: 'many'"}]
+    assert answer["results"][1] == answer["results"][2] != answer["results"][0]
     assert post(service, [missing])["bad_cells"] == 0
     explained = post(service, [json_rows[0], bad], EXPLAIN)
-    assert explained["bad_cell_list"] == found["bad_cell_list"]
+    assert explained["bad_cell_list"] == answer["bad_cell_list"]
     strongest = explained["results"][1]["columns"][0]
     assert (strongest["column"], strongest["reason"], strongest["observed"]) == ("a", "not a number: 'many'", None)
 
@@ -43,9 +43,9 @@ def test_every_caller_hears_of_its_own_cells_only(service, json_rows):
             return client.post(SCORE, json={"rows": rows}).json()["bad_cell_list"]
 
     with ThreadPoolExecutor(8) as pool:
-        for i, found in enumerate(pool.map(one, range(24))):
+        for i, bad_cells in enumerate(pool.map(one, range(24))):
             expected = [{"row": i % 3, "column": "b", "reason": f"not a number: 'x{i}'"}]
-            assert found == (expected if i % 2 else [])
+            assert bad_cells == (expected if i % 2 else [])
 
 
 def test_many_json_rows_too(service, json_rows):
@@ -58,11 +58,11 @@ def test_many_of_them_are_counted_and_the_first_are_listed(service, json_rows):
     """Also in bodies that are read beside the event loop, and beside others in one batch."""
     for n in (200, 2000):
         rows = [{**json_rows[i % 200], "a": f"x{i}", "b": "y" * 50, "n": "z"} for i in range(n)]
-        found = post(service, rows)
-        assert found["bad_cells"] == 3 * n and len(found["bad_cell_list"]) == 100
-        first = [(cell["row"], cell["column"]) for cell in found["bad_cell_list"]]
+        answer = post(service, rows)
+        assert answer["bad_cells"] == 3 * n and len(answer["bad_cell_list"]) == 100
+        first = [(cell["row"], cell["column"]) for cell in answer["bad_cell_list"]]
         assert first == [(i // 3, "abn"[i % 3]) for i in range(100)]
-        assert found["bad_cell_list"][3]["reason"] == "not a number: 'x1'"
+        assert answer["bad_cell_list"][3]["reason"] == "not a number: 'x1'"
         strict = service.http.post(SCORE, params={"strict": True}, json={"rows": rows})
         assert strict.status_code == 400 and "Column 'a', row 0 (counted from 0): 'x0'" in strict.json()["detail"]
         gaps = [{**row, "a": None} for row in rows]
@@ -74,8 +74,8 @@ def test_many_of_them_are_counted_and_the_first_are_listed(service, json_rows):
 def test_markers_named_in_the_call_are_missing_and_not_bad(service, json_rows):
     row, gap = {**json_rows[0], "a": " ? "}, {**json_rows[0], "a": None}
     for address in (SCORE, EXPLAIN):
-        found = post(service, [row, gap], address, missing="?")
-        assert found["bad_cells"] == 0 and found["results"][0]["score"] == found["results"][1]["score"]
+        answer = post(service, [row, gap], address, missing="?")
+        assert answer["bad_cells"] == 0 and answer["results"][0]["score"] == answer["results"][1]["score"]
 
 
 def test_files_say_how_many_in_a_header(service, model, rows, csv_bytes):
@@ -90,8 +90,8 @@ def test_files_say_how_many_in_a_header(service, model, rows, csv_bytes):
 def test_jobs_count_and_list_them(service, csv_bytes, tmp_path):
     content = csv_bytes + b'x,1,2,red,ok\n1,"=1+2",2,red,ok\n'
     table = service.upload(content).json()["id"]
-    wish = {"table": table, "model": "tiny-model", "label": "state", "normal": ["ok"]}
-    job = service.wait(service.http.post("/v1/scorings", json=wish).json()["id"])
+    body = {"table": table, "model": "tiny-model", "label": "state", "normal": ["ok"]}
+    job = service.wait(service.http.post("/v1/scorings", json=body).json()["id"])
     assert job["state"] == "done", job["error"]
     assert job["summary"]["bad_cells"] == 2 and job["summary"]["columns_with_bad_cells"] == {"a": 1, "b": 1}
     report = service.http.get(f"/v1/jobs/{job['id']}/report").json()
@@ -100,13 +100,13 @@ def test_jobs_count_and_list_them(service, csv_bytes, tmp_path):
     assert "not a number: 'x'" in reasons
     listed = service.http.get(f"/v1/jobs/{job['id']}/bad-cells")
     (tmp_path / "bad.csv").write_bytes(listed.content)
-    found = read_table(tmp_path / "bad.csv").to_pydict()
-    assert found["row"] == [202, 203] and found["column"] == ["a", "b"]
-    assert found["value"] == ["x", "'=1+2"]  # harmless in a spreadsheet
+    listed = read_table(tmp_path / "bad.csv").to_pydict()
+    assert listed["row"] == [202, 203] and listed["column"] == ["a", "b"]
+    assert listed["value"] == ["x", "'=1+2"]  # harmless in a spreadsheet
     fit = {"table": table, "label": "state", "normal": ["ok"]}
     fitted = service.wait(service.http.post("/v1/fits", json=fit).json()["id"])
     assert fitted["state"] == "done" and fitted["summary"]["bad_cells"] == 2
-    strict = service.wait(service.http.post("/v1/scorings", json={**wish, "strict": True}).json()["id"])
+    strict = service.wait(service.http.post("/v1/scorings", json={**body, "strict": True}).json()["id"])
     assert strict["state"] == "failed" and "'a', row 202 (the header is row 1): 'x' is not" in strict["error"]
 
 

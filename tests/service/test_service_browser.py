@@ -21,9 +21,9 @@ def empty(start) -> Any:
 
 
 def flagged(page: Page) -> int:
-    found = re.match(r"(No row|[\d,]+ rows?) of", page.text("#threshold-text"))
-    assert found
-    return 0 if found.group(1) == "No row" else int(found.group(1).split()[0].replace(",", ""))
+    match = re.match(r"(No row|[\d,]+ rows?) of", page.text("#threshold-text"))
+    assert match
+    return 0 if match.group(1) == "No row" else int(match.group(1).split()[0].replace(",", ""))
 
 
 def test_from_an_empty_start_to_explained_rows_and_files(browser, empty, csv_bytes, tmp_path):
@@ -170,11 +170,11 @@ def test_an_upload_can_be_stopped_and_ends_when_one_goes_elsewhere(browser, empt
     (tmp_path / "rows.csv").write_bytes(csv_bytes)
     opened = Page(browser, f"{empty.url}/#/")
     page = opened.page
-    held: list[Any] = []
-    page.route("**/v1/tables?*", lambda route: held.append(route))  # it never arrives
+    routes: list[Any] = []
+    page.route("**/v1/tables?*", lambda route: routes.append(route))  # it never arrives
 
     def wait_for_requests(n):
-        while len(held) < n:
+        while len(routes) < n:
             page.wait_for_timeout(10)
 
     page.wait_for_selector("#file", state="attached")
@@ -189,7 +189,7 @@ def test_an_upload_can_be_stopped_and_ends_when_one_goes_elsewhere(browser, empt
     page.click("nav a[href='#/jobs']")
     page.get_by_role("heading", name="Jobs", exact=True).wait_for()
     assert not page.locator("#news").is_visible() and page.url.endswith("#/jobs")
-    assert len(held) == 2
+    assert len(routes) == 2
     opened.close()
 
 

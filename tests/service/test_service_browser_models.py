@@ -116,13 +116,13 @@ def test_two_scorings_of_one_table_show_the_rows_that_changed(browser, walk, tmp
     for drop in (["state"], ["state", "a"]):
         wanted = {"table": table, "name": f"without {len(drop)}", "drop": drop, "score": True}
         ids.append(walk.wait(walk.http.post("/v1/fits", json=wanted).json()["id"])["id"])
-    found = walk.http.get(f"/v1/jobs/{ids[0]}/comparison", params={"other": ids[1]}).json()
+    comparison = walk.http.get(f"/v1/jobs/{ids[0]}/comparison", params={"other": ids[1]}).json()
     for width in (1280, 390):
         opened = Page(
             browser, f"{walk.url}/#/results/{ids[0]}/compare/{ids[1]}", viewport={"width": width, "height": 900}
         )
         opened.page.wait_for_selector("#quantiles")
-        n = len(found["changed"])
+        n = len(comparison["changed"])
         assert (
             n > 0
             and opened.text("#moved") == f"{n} row{'' if n == 1 else 's'} changed {'its' if n == 1 else 'their'} flag."
@@ -140,7 +140,7 @@ def test_a_fit_goes_on_without_its_page_and_is_scored(browser, walk, tmp_path):
     page.wait_for_selector("#file", state="attached")
     page.set_input_files("#file", tmp_path / "left.csv")
     page.wait_for_selector("#fit")
-    held = walk.stops.add("*/jobs/*/model", how="hold")
+    held = walk.stops.add("*/jobs/*/model/bundle", how="hold")
     page.click("#fit")
     page.wait_for_selector("#cancel")
     job = page.url.split("/")[-1]

@@ -40,11 +40,11 @@ class Clients(contextlib.ExitStack):
 
 
 def read_all(client):
-    found = b""
+    received = b""
     with contextlib.suppress(ConnectionResetError):
         while block := client.recv(65536):
-            found += block
-    return found.decode()
+            received += block
+    return received.decode()
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +74,8 @@ def test_a_header_has_to_arrive_in_time(tight):
 def test_a_body_has_to_arrive_in_time(tight):
     head = b"POST /v1/tables HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/csv\r\nContent-Length: 9000000\r\n\r\n"
     with Clients(tight) as clients:
-        said = clients.answer(head, b"a,b\n")
-        assert "408" in said.split("\r\n")[0] and "bytes per second" in said
+        text = clients.answer(head, b"a,b\n")
+        assert "408" in text.split("\r\n")[0] and "bytes per second" in text
 
 
 def test_half_open_connections_make_room_for_others(start):
@@ -103,18 +103,18 @@ def test_no_descriptors_left_is_no_flood_of_the_log(start):
             clients.open(HALF)
         wait_until(lambda: "no descriptor was free" in service.log.read_text(), service.log.read_text)
         assert health(service) == 200
-    said = service.log.read_text()[before:]
-    assert "Traceback" not in said and len(said) < 2000, said[:3000]
+    text = service.log.read_text()[before:]
+    assert "Traceback" not in text and len(text) < 2000, text[:3000]
 
 
 def test_two_lengths_end_the_connection(tight):
     lengths = b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
     with Clients(tight) as clients:
         request = b"POST /v1/fits HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + lengths
-        said = clients.answer(request, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert re.findall(r"HTTP/1.1 (\d+)", said) == ["400"] and "both Content-Length and Transfer" in said
-        said = clients.answer(b"\x16\x03\x01 this is TLS\r\n\r\n")
-        assert "HTTP/1.1 400" in said and "problem+json" in said
+        text = clients.answer(request, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert re.findall(r"HTTP/1.1 (\d+)", text) == ["400"] and "both Content-Length and Transfer" in text
+        text = clients.answer(b"\x16\x03\x01 this is TLS\r\n\r\n")
+        assert "HTTP/1.1 400" in text and "problem+json" in text
 
 
 def test_clients_that_leave_are_no_errors(start, csv_bytes):
@@ -125,8 +125,28 @@ def test_clients_that_leave_are_no_errors(start, csv_bytes):
             clients.open(head, csv_bytes).close()
     counted = 'ptad_requests_total{method="POST",route="/v1/tables"'
     wait_until(lambda: f'{counted},status="400"}} 3.0' in service.http.get("/metrics").text, service.log.read_text)
-    said = service.log.read_text()[service.start :]
-    assert "unexpected" not in said and "error" not in said.lower(), said
+    text = service.log.read_text()[service.start :]
+    assert "unexpected" not in text and "error" not in text.lower(), text
+
+
+def test_a_client_that_leaves_while_its_table_is_read_leaves_nothing(start, model_folder, csv_bytes):
+    service = start(model_folder)
+    (name,) = [model["id"] for model in service.http.get("/v1/models").json()]
+    head = f"POST /v1/models/{name}/score?append=true HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/csv\r\n"
+    for _ in range(3):
+        with Clients(service) as clients:
+            client = clients.open(f"{head}Content-Length: {len(csv_bytes)}\r\n\r\n".encode(), csv_bytes)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # reset, no orderly end
+    ended = re.compile(r'requests_total{method="POST",route="/v1/models/{model}/score",status="\d+"} 3.0')
+    wait_until(lambda: ended.search(service.http.get("/metrics").text), service.log.read_text)
+    assert list((service.store / "tmp").iterdir()) == []
+
+
+def test_a_method_of_any_length_is_a_short_line_of_the_log(service):
+    method = b"A" * 60_000
+    with Clients(service) as clients:
+        assert " 405 " in clients.answer(method + b" /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    assert len(max(service.log.read_text().splitlines(), key=len)) < 1000
 
 
 class Fake:
@@ -198,10 +218,10 @@ def test_a_client_that_goes_on_sending_has_its_answer_before_the_connection_is_c
     )
     with Clients(service) as clients:
         client = clients.open(head.encode())
-        found = b""
-        while b"\r\n\r\n" not in found or not found.endswith(b"}"):
-            found += client.recv(65536)
-        assert found.startswith(b"HTTP/1.1 413") and b"connection: close" in found.lower()
+        received = b""
+        while b"\r\n\r\n" not in received or not received.endswith(b"}"):
+            received += client.recv(65536)
+        assert received.startswith(b"HTTP/1.1 413") and b"connection: close" in received.lower()
         for _ in range(32):
             client.sendall(b" " * (size // 32))
         assert client.recv(1) == b""
@@ -211,16 +231,16 @@ def test_answers_are_sent_at_once():
     """Without TCP_NODELAY the body of an answer waits until the client has acknowledged its header: 40 ms."""
 
     async def set_on_accepted():
-        found = asyncio.get_running_loop().create_future()
+        option = asyncio.get_running_loop().create_future()
 
         async def accepted(reader, writer):
-            found.set_result(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            option.set_result(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
             writer.close()
 
         listener = listen(ServiceSettings(Path("store"), port=0))
         async with await asyncio.start_server(accepted, sock=listener):
             _, writer = await asyncio.open_connection(*listener.getsockname())
             writer.close()
-            return await asyncio.wait_for(found, HANG)
+            return await asyncio.wait_for(option, HANG)
 
     assert asyncio.run(set_on_accepted()) != 0

@@ -11,13 +11,14 @@ import sys
 
 import pyarrow as pa
 import pytest
-from in_process import ask
+from in_process import run_requests
 
 from ptad.service import store
+from ptad.service.error_messages import DISK_FULL
 from ptad.service.formats import CSV, Encoder
-from ptad.service.jobs.attempt import end_of, memory_of_a_worker
+from ptad.service.jobs.attempt import describe_exit
 from ptad.service.logs import SparseLog
-from ptad.service.reasons import FULL
+from ptad.service.process_limits import worker_memory
 from ptad.service.settings import Limits
 
 KIND = {"Content-Type": "text/csv"}
@@ -34,7 +35,7 @@ def full(service, pattern):
 
 def refused_for_room(answer):
     assert answer.status_code == 507, answer.text[:300]
-    assert answer.json()["detail"] == FULL
+    assert answer.json()["detail"] == DISK_FULL
     return True
 
 
@@ -49,9 +50,9 @@ def test_an_upload_finds_the_disk_full_and_the_next_one_room(service, csv_bytes)
 
 @pytest.mark.slow
 def test_jobs_end_with_the_reason_when_the_disk_is_full(service, csv_bytes):
-    wish = {"table": service.upload(csv_bytes).json()["id"], "drop": ["state"]}
+    body = {"table": service.upload(csv_bytes).json()["id"], "drop": ["state"]}
     full(service, "*/tmp/*/.job.json.*")
-    assert refused_for_room(service.http.post("/v1/fits", json=wish)) and left_over(service) == []
+    assert refused_for_room(service.http.post("/v1/fits", json=body)) and left_over(service) == []
     patterns = (
         "*/jobs/*/.task.json.*",
         "*/jobs/*/.result.json.*",
@@ -60,13 +61,13 @@ def test_jobs_end_with_the_reason_when_the_disk_is_full(service, csv_bytes):
     )  # service, worker, the model, what the service knows of it
     for pattern in patterns:
         stop = full(service, pattern)
-        job = service.wait(service.http.post("/v1/fits", json=wish).json()["id"])
+        job = service.wait(service.http.post("/v1/fits", json=body).json()["id"])
         assert stop.pid, pattern
-        assert (job["state"], job["error"], job["attempts"]) == ("failed", FULL, 1)
+        assert (job["state"], job["error"], job["attempts"]) == ("failed", DISK_FULL, 1)
         assert left_over(service) == []
         left = {path.name for path in (service.store / "jobs" / job["id"]).iterdir()}
         assert left <= {"job.json", "task.json", "result.json", "progress.jsonl", "worker.log", "lock", "bad_cells.csv"}
-    done = service.wait(service.http.post("/v1/fits", json=wish).json()["id"])
+    done = service.wait(service.http.post("/v1/fits", json=body).json()["id"])
     assert done["state"] == "done"
     stop = full(service, "*/store/tmp/*manifest.json*")
     url = f"/v1/models/{done['model']}"
@@ -79,12 +80,12 @@ def test_a_reserve_stays_free(tmp_path, csv_bytes, monkeypatch):
     room = [100]
     monkeypatch.setattr(store.shutil, "disk_usage", lambda _: type("Usage", (), {"free": room[0]}))
 
-    async def questions(client, context):
+    async def requests(client, context):
         assert refused_for_room(await client.post("/v1/tables", content=csv_bytes, headers=KIND))
         room[0] = 10**9
         assert (await client.post("/v1/tables", content=csv_bytes, headers=KIND)).status_code == 201
 
-    ask(tmp_path, Limits(disk_reserve=1000), questions)
+    run_requests(tmp_path, Limits(disk_reserve=1000), requests)
 
 
 def test_a_job_that_kills_its_worker_twice_ends(service, csv_bytes):
@@ -97,12 +98,14 @@ def test_a_job_that_kills_its_worker_twice_ends(service, csv_bytes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("how", "n", "reason"), [("full", 1, FULL), ("kill", 2, "Its worker was killed (SIGKILL")])
+@pytest.mark.parametrize(
+    ("how", "n", "reason"), [("full", 1, DISK_FULL), ("kill", 2, "Its worker was killed (SIGKILL")]
+)
 def test_a_model_stays_when_its_table_cannot_be_scored(service, csv_bytes, how, n, reason):
     for _ in range(n):
         service.stops.add("*/jobs/*/.content.json.*", how=how, events=("open",))
-    wish = {"table": service.upload(csv_bytes).json()["id"], "drop": ["state"], "score": True}
-    job = service.wait(service.http.post("/v1/fits", json=wish).json()["id"])
+    body = {"table": service.upload(csv_bytes).json()["id"], "drop": ["state"], "score": True}
+    job = service.wait(service.http.post("/v1/fits", json=body).json()["id"])
     assert (job["state"], job["scores"], job["attempts"]) == ("done", None, n)
     assert job["summary"]["scores_error"].startswith(reason) and job["summary"]["training_rows"]
     assert "fitted.json" not in {path.name for path in (service.store / "jobs" / job["id"]).iterdir()}
@@ -113,7 +116,7 @@ def test_a_table_is_described_anew_where_there_is_room_and_a_place(tmp_path, csv
     room = [10**9]
     monkeypatch.setattr(store.shutil, "disk_usage", lambda _: type("Usage", (), {"free": room[0]}))
 
-    async def questions(client, context):
+    async def requests(client, context):
         table = (await client.post("/v1/tables", content=csv_bytes, headers=KIND)).json()["id"]
         url = f"/v1/tables/{table}?missing=red"
         with context.uploads._small:
@@ -123,7 +126,7 @@ def test_a_table_is_described_anew_where_there_is_room_and_a_place(tmp_path, csv
         assert refused_for_room(await client.get(url))
         assert (await client.get(f"/v1/tables/{table}")).status_code == 200
 
-    ask(tmp_path, Limits(disk_reserve=1000, small_uploads_running=1), questions)
+    run_requests(tmp_path, Limits(disk_reserve=1000, small_uploads_running=1), requests)
 
 
 def test_a_worker_has_a_bounded_memory(tmp_path):
@@ -131,10 +134,10 @@ def test_a_worker_has_a_bounded_memory(tmp_path):
 import sys
 from pathlib import Path
 import numpy as np
-from ptad.service.jobs import process, table_scores
+from ptad.service.jobs import table_scores, worker
 table_scores.score_upload = lambda *_: np.ones(2**28)  # 2 GiB
 sys.argv = ["worker", sys.argv[1]]
-process.main()
+worker.main()
 """
     task = {"kind": "score", "source": "x", "source_name": "y", "memory": 2**30}
     (tmp_path / "task.json").write_text(json.dumps(task))
@@ -142,19 +145,19 @@ process.main()
     assert done.returncode == 0, done.stderr
     error = json.loads((tmp_path / "result.json").read_text())["error"]
     assert "not enough memory" in error and "1.0 GiB (limit worker_memory)" in error
-    assert memory_of_a_worker(5, 3) == 5 and memory_of_a_worker(0, 1) >= 2 * memory_of_a_worker(0, 64)
-    assert end_of(1) == "ended with code 1" and "SIGSEGV" in end_of(-11)
+    assert worker_memory(5, 3) == 5 and worker_memory(0, 1) >= 2 * worker_memory(0, 64)
+    assert describe_exit(1) == "ended with code 1" and "SIGSEGV" in describe_exit(-11)
 
 
 def test_countless_keys_are_refused_while_reading(tmp_path):
     lines = b"".join(b'{"k%d": 1}\n' % i for i in range(20_000)) + b"this line is never parsed\n"
 
-    async def questions(client, context):
+    async def requests(client, context):
         kind = {"Content-Type": "application/x-ndjson"}
         answer = await client.post("/v1/tables?name=keys", content=lines, headers=kind)
         assert answer.status_code == 400 and "keys has more than 5,000 columns" in answer.json()["detail"]
 
-    ask(tmp_path, Limits(), questions)
+    run_requests(tmp_path, Limits(), requests)
 
 
 @pytest.mark.parametrize(
@@ -204,10 +207,10 @@ def test_downloads_of_jobs_leave_an_audit_line(tmp_path, caplog, monkeypatch, wh
     caplog.set_level("INFO")
     monkeypatch.setattr(logging.getLogger("ptad.service.audit"), "filters", [SparseLog()])
 
-    async def questions(client, context):
+    async def requests(client, context):
         assert (await client.get(f"/v1/jobs/j-1/{what}")).status_code == 404
 
-    ask(tmp_path, Limits(), questions)
+    run_requests(tmp_path, Limits(), requests)
     lines = [r.getMessage() for r in caplog.records if r.name == "ptad.service.audit"]
     assert [line.endswith(f"GET /v1/jobs/{{job}}/{what} 404") for line in lines] == [True] * (what != "report")
 
@@ -218,7 +221,7 @@ def test_actions_leave_an_audit_line_without_data(tmp_path, csv_bytes, model_fol
     monkeypatch.setattr(logging.getLogger("ptad.service.audit"), "filters", [SparseLog()])
     token = "correct-horse-battery"
 
-    async def questions(client, context):
+    async def requests(client, context):
         assert (await client.get("/v1/models")).status_code == 401
         client.headers["Authorization"] = f"Bearer {token}"
         answer = await client.post("/v1/tables?name=secret.csv", content=csv_bytes, headers=KIND)
@@ -234,7 +237,7 @@ def test_actions_leave_an_audit_line_without_data(tmp_path, csv_bytes, model_fol
             assert (await client.request("TRACE", "/")).status_code == 405
         return table
 
-    table = ask(tmp_path, Limits(), questions, (model_folder,), token)
+    table = run_requests(tmp_path, Limits(), requests, (model_folder,), token)
     lines = [r.getMessage() for r in caplog.records if r.name == "ptad.service.audit"]
     moment = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
     assert all(re.search(moment, line) for line in lines)

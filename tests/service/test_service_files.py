@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from ptad.errors import DataError
-from ptad.service import bodies
+from ptad.service import sandbox_tasks
 from ptad.service.formats import CSV, Encoder
 from ptad.service.sandbox import Sandbox
 from ptad.service.settings import Limits
 from ptad.service.store import Store
-from ptad.service.uploads import Uploads, shown_name
+from ptad.service.uploads import Uploads, display_name
 from workbooks import write_xlsx
 
 
@@ -164,7 +164,7 @@ def test_a_workbook_is_read_once_and_kept_as_a_plain_table(service, tmp_path):
     ],
 )
 def test_names_are_for_showing_only(given, shown):
-    assert shown_name(given) == shown
+    assert display_name(given) == shown
 
 
 def test_csv_neutralises_names_and_cells():
@@ -178,5 +178,5 @@ def test_an_endless_line_is_refused_while_it_is_unpacked(tmp_path):
     path = tmp_path / "upload"
     path.write_bytes(gzip.compress(b"x" * 2**26, compresslevel=1))
     with pytest.raises(DataError, match=r"the table: the first line is longer than 16,777,216 bytes"):
-        bodies._prepare(Limits(), path, "the table", None)
+        sandbox_tasks._prepare(Limits(), path, "the table", None)
     assert (tmp_path / "plain").stat().st_size <= 2**24 + 2**20

@@ -15,9 +15,9 @@ import pytest
 
 from ptad import PTAD
 from ptad.jobs.fit import fit_table
-from ptad.service.jobs.attempt import got_further
-from ptad.service.jobs.process import FITTED
+from ptad.service.jobs.attempt import made_progress
 from ptad.service.jobs.progress import Events
+from ptad.service.jobs.worker import FITTED
 from stopping import HANG
 
 pytestmark = pytest.mark.slow
@@ -27,18 +27,18 @@ CHECKPOINT = "*/checkpoint/*.safetensors"
 
 def events(service, job, after=0):
     """All events of a job until it ends."""
-    found = []
+    entries = []
     with service.http.stream("GET", f"/v1/jobs/{job}/events", headers={"Last-Event-ID": str(after)}) as stream:
         block = {}
         for line in stream.iter_lines():
             if not line:
                 if "event" in block:
-                    found.append((block["event"], json.loads(block["data"])))
+                    entries.append((block["event"], json.loads(block["data"])))
                 block = {}
             elif not line.startswith(":"):
                 name, _, value = line.partition(": ")
                 block[name] = value
-    return found
+    return entries
 
 
 def longer(tiny, n_steps):
@@ -52,16 +52,16 @@ def table(service, csv_bytes):
 
 
 def test_from_upload_to_model_to_scored_table(service, table, tiny, csv_bytes, tmp_path):
-    wanted = {"table": table, "name": "mine", "label": "state", "normal": ["ok"], "seed": 3, **tiny}
-    answer = service.http.post("/v1/fits", json=wanted)
+    body = {"table": table, "name": "mine", "label": "state", "normal": ["ok"], "seed": 3, **tiny}
+    answer = service.http.post("/v1/fits", json=body)
     assert answer.status_code == 202
     job = answer.json()
-    told = events(service, job["id"])
-    steps = [entry["step"] for kind, entry in told if kind == "progress" and "step" in entry]
-    assert steps[:4] == [5, 10, 15, 20] and all(e["loss"] > 0 for k, e in told if k == "progress" and "step" in e)
-    kind, final = told[-1]
+    entries = events(service, job["id"])
+    steps = [entry["step"] for kind, entry in entries if kind == "progress" and "step" in entry]
+    assert steps[:4] == [5, 10, 15, 20] and all(e["loss"] > 0 for k, e in entries if k == "progress" and "step" in e)
+    kind, final = entries[-1]
     assert (kind, final["state"], final["summary"]["training_rows"]) == ("state", "done", 180)
-    assert len(events(service, job["id"], after=2)) < len(told)
+    assert len(events(service, job["id"], after=2)) < len(entries)
 
     # the model is the one that the command line would have made
     (tmp_path / "rows.csv").write_bytes(csv_bytes)
@@ -74,9 +74,9 @@ def test_from_upload_to_model_to_scored_table(service, table, tiny, csv_bytes, t
     ours, theirs = PTAD.load(tmp_path / "model"), PTAD.load(tmp_path / "got" / "model")
     assert ours.anomaly_score(rows).tolist() == theirs.anomaly_score(rows).tolist()
 
-    wanted = {"table": table, "model": job["model"], "label": "state", "normal": ["ok"], "top": 7}
+    body = {"table": table, "model": job["model"], "label": "state", "normal": ["ok"], "top": 7}
     held = service.stops.add("*/scored.parquet", how="hold")
-    scoring = service.http.post("/v1/scorings", json=wanted).json()
+    scoring = service.http.post("/v1/scorings", json=body).json()
     held.wait(service.log.read_text)
     assert service.http.delete(f"/v1/tables/{table}").status_code == 409  # it is needed
     assert service.http.get(f"/v1/jobs/{scoring['id']}/report").status_code == 409  # not yet
@@ -99,7 +99,7 @@ def test_from_upload_to_model_to_scored_table(service, table, tiny, csv_bytes, t
 
 
 def test_wrong_wishes_are_refused_at_once_or_end_in_words(service, table):
-    for wish, says in (
+    for body, says in (
         ({"drop": ["zzz"]}, "no column 'zzz'"),
         ({"label": "state"}, "belong together"),
         ({"config": {"reference.rowz": 3}}, "rowz"),
@@ -107,10 +107,10 @@ def test_wrong_wishes_are_refused_at_once_or_end_in_words(service, table):
         ({"config": {"rows": 3}}, "group and a dot"),
         ({"preset": "paper", "config": {"local_reconstruction.ridge": 3}}, "groups of this preset"),
     ):
-        answer = service.http.post("/v1/fits", json={"table": table, **wish})
+        answer = service.http.post("/v1/fits", json={"table": table, **body})
         assert answer.status_code == 400 and says in answer.json()["detail"]
-    wish = {"table": table, "label": "state", "normal": ["fine"]}
-    failed = service.wait(service.http.post("/v1/fits", json=wish).json()["id"])
+    body = {"table": table, "label": "state", "normal": ["fine"]}
+    failed = service.wait(service.http.post("/v1/fits", json=body).json()["id"])
     assert failed["state"] == "failed"
     assert failed["error"].startswith("rows.csv has no normal rows") and "'ok', 'bad'" in failed["error"]
 
@@ -154,8 +154,8 @@ def test_killed_and_stopped_services_resume_a_fit(start, csv_bytes, tiny):
     fit_table(service.store.parent / "rows.csv", service.store.parent / "model", undisturbed)
     rows = pcsv.read_csv(io.BytesIO(csv_bytes))
     ours = PTAD.load(service.store.parent / "model").anomaly_score(rows)
-    found = PTAD.load(service.store / "models" / done["model"] / "bundle").anomaly_score(rows)
-    assert ours.tolist() == found.tolist()
+    theirs = PTAD.load(service.store / "models" / done["model"] / "bundle").anomaly_score(rows)
+    assert ours.tolist() == theirs.tolist()
     assert service.stop() == 0
 
 
@@ -188,22 +188,22 @@ def test_attempts_that_get_further_are_not_counted_against_a_fit(tmp_path):
     checkpoint.touch()
     os.utime(checkpoint, (1, 1))
     (tmp_path / "task.json").touch()  # written when an attempt begins
-    assert not got_further(tmp_path)
+    assert not made_progress(tmp_path)
     checkpoint.touch()
     os.utime(tmp_path / "task.json", (1, 1))
-    assert got_further(tmp_path)
+    assert made_progress(tmp_path)
     checkpoint.unlink()
-    assert not got_further(tmp_path)
+    assert not made_progress(tmp_path)
     (tmp_path / FITTED).touch()  # what is left is the scoring of the table
-    assert got_further(tmp_path)
+    assert made_progress(tmp_path)
 
 
 def test_progress_is_read_once_and_in_whole_lines(tmp_path):
     path = tmp_path / "progress.jsonl"
-    told, later = Events(tmp_path), Events(tmp_path, skip=2)
-    assert told.read() == []
+    events, later = Events(tmp_path), Events(tmp_path, skip=2)
+    assert events.read() == []
     path.write_bytes(b'{"step": 1}\n{"step": 2}\n{"st')
-    assert told.read() == [{"step": 1}, {"step": 2}] and later.read() == []
+    assert events.read() == [{"step": 1}, {"step": 2}] and later.read() == []
     path.write_bytes(path.read_bytes() + b'ep": 3}\nnot json\n')
-    assert told.read() == [{"step": 3}, {}] == later.read()
-    assert told.read() == [] == later.read()
+    assert events.read() == [{"step": 3}, {}] == later.read()
+    assert events.read() == [] == later.read()

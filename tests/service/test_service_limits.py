@@ -6,16 +6,16 @@ import asyncio
 import sys
 
 import pytest
-from in_process import ask
+from in_process import run_requests
 
 from ptad.errors import SettingError
 from ptad.files import write_json
-from ptad.service.jobs import process, table_scores
+from ptad.service.jobs import table_scores, worker
 from ptad.service.settings import Limits
 
 
 def test_json_bodies_share_a_bounded_memory(tmp_path, model_folder, json_rows):
-    async def questions(client, context):
+    async def requests(client, context):
         few = {"rows": json_rows[:2]}
         for _ in range(3):  # one after the other, since what was held is let go
             assert (await client.post("/v1/models/tiny-model/score", json=few)).status_code == 200
@@ -23,7 +23,7 @@ def test_json_bodies_share_a_bounded_memory(tmp_path, model_folder, json_rows):
             assert refused.status_code == 503 and "Retry-After" in refused.headers
             assert "JSON bodies" in refused.json()["detail"]
 
-    ask(tmp_path, Limits(json_held=1000), questions, (model_folder,))
+    run_requests(tmp_path, Limits(json_held=1000), requests, (model_folder,))
 
 
 KIND = {"Content-Type": "text/csv"}
@@ -43,7 +43,7 @@ def halting(content, n):
 
 
 def test_uploads_at_a_time_and_kept_jobs_are_bounded(tmp_path, csv_bytes):
-    async def questions(client, context):
+    async def requests(client, context):
         body, begun, go_on = halting(csv_bytes, 200)
         first = asyncio.create_task(client.post("/v1/tables", content=body, headers=KIND))
         await begun.wait()
@@ -52,22 +52,22 @@ def test_uploads_at_a_time_and_kept_jobs_are_bounded(tmp_path, csv_bytes):
         go_on.set()
         table = (await first).json()["id"]
         context.jobs.stopping.set()  # nothing is started here
-        wish = {"table": table}
-        assert (await client.post("/v1/fits", json=wish)).status_code == 202
-        refused = await client.post("/v1/fits", json=wish)
+        body = {"table": table}
+        assert (await client.post("/v1/fits", json=body)).status_code == 202
+        refused = await client.post("/v1/fits", json=body)
         assert refused.status_code == 429 and "keeps 1 jobs" in refused.json()["detail"]
 
-    ask(tmp_path, Limits(uploads_running=1, jobs_kept=1, small_upload_bytes=100), questions)
+    run_requests(tmp_path, Limits(uploads_running=1, jobs_kept=1, small_upload_bytes=100), requests)
 
 
 def test_bodies_that_do_not_arrive_keep_nobody_out(tmp_path, csv_bytes):
     """Neither those that only begin, nor small tables beside a large one."""
 
-    async def questions(client, context):
-        held = [halting(csv_bytes, 1) for _ in range(20)]  # more than there are places
-        held.append(halting(csv_bytes * 20, len(csv_bytes) * 2))
-        waiting = [asyncio.create_task(client.post("/v1/tables", content=b, headers=KIND)) for b, _, _ in held]
-        for _, begun, _ in held:
+    async def requests(client, context):
+        bodies = [halting(csv_bytes, 1) for _ in range(20)]  # more than there are places
+        bodies.append(halting(csv_bytes * 20, len(csv_bytes) * 2))
+        waiting = [asyncio.create_task(client.post("/v1/tables", content=b, headers=KIND)) for b, _, _ in bodies]
+        for _, begun, _ in bodies:
             await begun.wait()
         answer = await client.post("/v1/tables", content=csv_bytes, headers=KIND)
         assert answer.status_code == 201
@@ -78,11 +78,11 @@ def test_bodies_that_do_not_arrive_keep_nobody_out(tmp_path, csv_bytes):
         assert list(context.store.tmp.iterdir()) == []
 
     limits = Limits(uploads_running=1, small_uploads_running=1, small_upload_bytes=len(csv_bytes))
-    ask(tmp_path, limits, questions)
+    run_requests(tmp_path, limits, requests)
 
 
 def test_a_slow_body_is_refused_and_time_spent_by_the_service_does_not_count(tmp_path, csv_bytes):
-    async def questions(client, context):
+    async def requests(client, context):
         body, _, _ = halting(csv_bytes, 10)
         answer = await client.post("/v1/tables", content=body, headers=KIND)
         assert answer.status_code == 408 and "bytes per second" in answer.json()["detail"]
@@ -92,7 +92,7 @@ def test_a_slow_body_is_refused_and_time_spent_by_the_service_does_not_count(tmp
         assert answer.status_code == 408
         assert (await client.post("/v1/tables", content=csv_bytes, headers=KIND)).status_code == 201
 
-    ask(tmp_path, Limits(body_window_seconds=0.1), questions)
+    run_requests(tmp_path, Limits(body_window_seconds=0.1), requests)
 
 
 def test_limits_are_bounded_and_named():
@@ -110,14 +110,14 @@ def test_limits_are_bounded_and_named():
 
 
 def test_a_job_that_was_cancelled_before_its_turn_is_not_started(tmp_path, csv_bytes):
-    async def questions(client, context):
+    async def requests(client, context):
         uploaded = await client.post("/v1/tables", content=csv_bytes, headers={"Content-Type": "text/csv"})
         spec = {"table": uploaded.json()["id"], "name": "x", "label": None, "normal": [], "parameters": {}}
         job = context.jobs.add("fit", spec, "x")  # its task is made, and has not begun
         await context.jobs.cancel(job["id"])
         assert (job["state"], job["attempts"], job["started"]) == ("cancelled", 0, None)
 
-    ask(tmp_path, Limits(), questions)
+    run_requests(tmp_path, Limits(), requests)
 
 
 def test_a_bug_is_answered_as_a_problem_and_ends_an_answer_that_has_begun(tmp_path, caplog, monkeypatch):
@@ -128,7 +128,7 @@ def test_a_bug_is_answered_as_a_problem_and_ends_an_answer_that_has_begun(tmp_pa
         yield b"begun"
         raise KeyError("secret 42")
 
-    async def questions(client, context):
+    async def requests(client, context):
         monkeypatch.setattr(context.jobs, "get", broken)
         answer = await client.get("/v1/jobs/j-1")
         assert answer.status_code == 500 and "This is a bug" in answer.json()["detail"]
@@ -138,7 +138,7 @@ def test_a_bug_is_answered_as_a_problem_and_ends_an_answer_that_has_begun(tmp_pa
         with pytest.raises(KeyError):  # the server closes the connection: nobody takes it for a whole answer
             await client.get("/v1/jobs/j-1/events")
 
-    ask(tmp_path, Limits(), questions)
+    run_requests(tmp_path, Limits(), requests)
     lines = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert [line.split(" (")[0] for line in lines] == ["unexpected KeyError in broken", "unexpected KeyError in half"]
 
@@ -151,7 +151,7 @@ def test_a_worker_that_breaks_says_where_and_quotes_nothing(tmp_path, monkeypatc
     monkeypatch.setattr(sys, "argv", ["worker", str(tmp_path)])
     write_json(tmp_path / "task.json", {"kind": "score", "source": "x", "source_name": "y"})
     with pytest.raises(SystemExit) as left:
-        process.main()
+        worker.main()
     assert str(left.value).startswith("ValueError in broken (test_service_limits.py:")
     assert "secret" not in str(left.value)
     assert not (tmp_path / "result.json").exists()  # it is tried again

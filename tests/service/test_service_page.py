@@ -27,9 +27,9 @@ def test_every_import_is_served_and_nothing_is_left_over(service):
         assert re.search(rf"(?:^|;)export\b.*\b{word}\b", texts[source], re.M), (word, source)
     page = service.http.get("/").text
     assert '"/page/app.js"' in page and service.http.get("/docs").headers["location"] == "/#/api"
-    found = {"index.html", *texts, *re.findall(r'href="/page/([^"]+)"', page)}
+    served = {"index.html", *texts, *re.findall(r'href="/page/([^"]+)"', page)}
     own = {file.name for file in resources.files("ptad.service").joinpath("page").iterdir() if file.is_file()}
-    assert own <= found <= own | {*scripts(), STYLE}
+    assert own <= served <= own | {*scripts(), STYLE}
     assert not own & {*scripts(), STYLE}  # one mechanism: no file of the page stands in front of one of the report
 
 

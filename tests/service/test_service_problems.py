@@ -214,9 +214,9 @@ def test_a_model_of_an_older_version_is_refused_with_the_reason(model_folder, tm
                 await client.get("/v1/models/m-old"),
                 await client.post("/v1/models/m-old/score", json=ROWS),
             ):
-                said = detail(answer, 409)
-                assert "'old' was written by ptad 0.1.0" in said and said.endswith("Fit again.")
-                assert str(tmp_path) not in said
+                message = detail(answer, 409)
+                assert "'old' was written by ptad 0.1.0" in message and message.endswith("Fit again.")
+                assert str(tmp_path) not in message
 
     asyncio.run(ask())
 
@@ -236,7 +236,7 @@ sys.meta_path.insert(0, NoTorch())
 import httpx
 from ptad.service import ServiceSettings
 from ptad.service.app import create_app
-import ptad.service.server, ptad.service.jobs.table_scores, ptad.service.jobs.process
+import ptad.service.server, ptad.service.jobs.table_scores, ptad.service.jobs.worker
 
 app = create_app(ServiceSettings(Path({str(tmp_path / "s")!r}), (Path({str(model_folder)!r}),)))
 

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.slow
 
 
 def table_of(service: Any, rows: pa.Table, name: str = "rows.csv") -> str:
-    found: str = service.upload(csv_of(rows), name).json()["id"]
-    return found
+    identifier: str = service.upload(csv_of(rows), name).json()["id"]
+    return identifier
 
 
 def done(service: Any, path: str, **wanted: Any) -> dict[str, Any]:
@@ -68,8 +68,8 @@ def test_a_table_that_is_sent_again_is_the_same_table(service, fitted):
     assert again != fitted["table"]
     job = done(service, "/v1/scorings", table=again, model=fitted["model"])
     assert job["scores"]["held_out"] and job["scores"]["training_table"]
-    found = service.http.get(f"/v1/jobs/{fitted['id']}/comparison", params={"other": job["id"]}).json()
-    assert found["same_table"] and found["changed"] == []
+    comparison = service.http.get(f"/v1/jobs/{fitted['id']}/comparison", params={"other": job["id"]}).json()
+    assert comparison["same_table"] and comparison["changed"] == []
     wanted = {"table": again, "model": fitted["model"]}
     refused(service.http.post("/v1/recalibrations", json=wanted), 400, "fitted on this table")
     assert "digest" not in service.http.get(f"/v1/tables/{again}").json()
@@ -79,10 +79,10 @@ def test_a_fit_that_was_killed_after_the_model_does_not_fit_again(service, table
     stop = service.stops.add("*/.scored.parquet.partial/*.arrow", 1)
     wanted = {"table": table, "name": "killed", "drop": ["day", "state"], "score": True}
     job = service.http.post("/v1/fits", json=wanted).json()["id"]
-    found = service.wait(job)
+    ended = service.wait(job)
     assert stop.pid is not None
-    assert (found["state"], found["attempts"]) == ("done", 2) and found["scores"]["rows"] == 200
-    assert service.http.get(f"/v1/models/{found['model']}").status_code == 200
+    assert (ended["state"], ended["attempts"]) == ("done", 2) and ended["scores"]["rows"] == 200
+    assert service.http.get(f"/v1/models/{ended['model']}").status_code == 200
     left = {path.name for path in (service.store / "jobs" / job).iterdir()}
     assert "fitted.json" not in left and "model" not in left
 
@@ -115,10 +115,12 @@ def test_update_and_recalibration_make_new_versions_and_keep_the_old_one(service
     scored = done(service, "/v1/scorings", table=new, model=third["id"])["scores"]
     assert not scored["training_table"]
 
-    found = service.http.get(f"/v1/models/{fitted['model']}/comparison", params={"other": updated["model"]}).json()
-    assert (found["first"]["version"], found["second"]["version"]) == (1, 2)
-    assert found["second"]["calibration_rows"] == 180 and len(found["first"]["quantiles"]) == len(found["levels"])
-    assert found["columns"] == {"first_only": [], "second_only": [], "types": []} and found["settings"] == []
+    comparison = service.http.get(f"/v1/models/{fitted['model']}/comparison", params={"other": updated["model"]}).json()
+    assert (comparison["first"]["version"], comparison["second"]["version"]) == (1, 2)
+    assert comparison["second"]["calibration_rows"] == 180 and len(comparison["first"]["quantiles"]) == len(
+        comparison["levels"]
+    )
+    assert comparison["columns"] == {"first_only": [], "second_only": [], "types": []} and comparison["settings"] == []
     uploads = service.http.get(f"/v1/models/{updated['model']}/scorings", params={"versions": True}).json()
     assert {job["model"] for job in uploads} == {fitted["model"], updated["model"], third["id"]}
     assert uploads == sorted(uploads, key=lambda job: job["created"])
@@ -157,11 +159,11 @@ def test_a_model_that_an_update_needs_is_not_deleted(service, fitted, csv_bytes)
 
 def test_a_timeline_counts_every_row_once(service, fitted):
     address = f"/v1/jobs/{fitted['id']}/timeline"
-    found = service.http.get(address).json()
-    assert found["column"] == "day" and found["columns"] == ["day"] and found["period"] == "month"
-    assert sum(period["rows"] for period in found["buckets"]) == 200 and found["without"] == 0
-    assert sum(period["flagged"] for period in found["buckets"]) == fitted["scores"]["flagged"]
-    assert service.http.get(address, params={"column": "day"}).json() == found
+    timeline = service.http.get(address).json()
+    assert timeline["column"] == "day" and timeline["columns"] == ["day"] and timeline["period"] == "month"
+    assert sum(period["rows"] for period in timeline["buckets"]) == 200 and timeline["without"] == 0
+    assert sum(period["flagged"] for period in timeline["buckets"]) == fitted["scores"]["flagged"]
+    assert service.http.get(address, params={"column": "day"}).json() == timeline
     refused(service.http.get(address, params={"column": "a"}), 400, "no date column 'a'. Its date columns are: 'day'")
     refused(service.http.get("/v1/jobs/j-none/timeline"), 404, "no job")
 
@@ -170,10 +172,10 @@ def test_dates_that_cannot_be_read_are_in_no_period_of_a_timeline(service):
     table = messy_table(300, n_bad=6).text.encode()
     identifier = service.upload(table, "messy.csv").json()["id"]
     job = done(service, "/v1/fits", table=identifier, score=True, missing=list(MARKERS))
-    found = service.http.get(f"/v1/jobs/{job['id']}/timeline", params={"column": "Datum"}).json()
+    timeline = service.http.get(f"/v1/jobs/{job['id']}/timeline", params={"column": "Datum"}).json()
     n_without = sum(line.split(";")[1] in ("31.02.2014", *MARKERS) for line in table.decode().splitlines())
-    assert found["without"] == n_without > 2
-    assert sum(period["rows"] for period in found["buckets"]) == 300 - n_without
+    assert timeline["without"] == n_without > 2
+    assert sum(period["rows"] for period in timeline["buckets"]) == 300 - n_without
     one = service.upload("\n".join(table.decode().splitlines()[:2]).encode(), "one.csv").json()["id"]
     alone = done(service, "/v1/scorings", table=one, model=job["model"])
     assert service.http.get(f"/v1/jobs/{alone['id']}/timeline").json()["buckets"] == []
@@ -193,15 +195,15 @@ def test_a_table_without_dates_has_an_empty_timeline(service, csv_bytes):
 def test_two_scorings_of_a_table_are_compared_row_by_row(service, fitted):
     other = done(service, "/v1/fits", table=fitted["table"], name="b", drop=["a", "day", "state"], score=True)
     address = f"/v1/jobs/{fitted['id']}/comparison"
-    found = service.http.get(address, params={"other": other["id"]}).json()
-    flags = found["flags"]
-    assert found["same_table"] and sum(flags.values()) == 200
-    assert flags["both"] + flags["first_only"] == fitted["scores"]["flagged"] == found["first"]["flagged"]
-    assert len(found["changed"]) == flags["first_only"] + flags["second_only"]
-    assert all(row["first"]["flagged"] != row["second"]["flagged"] for row in found["changed"])
-    first = found["counting"]["first"]
-    assert all(row["number"] == row["row"] + first for row in found["changed"])
-    assert len(found["points"]) == 200 and -1 <= found["rank_correlation"] <= 1
+    comparison = service.http.get(address, params={"other": other["id"]}).json()
+    flags = comparison["flags"]
+    assert comparison["same_table"] and sum(flags.values()) == 200
+    assert flags["both"] + flags["first_only"] == fitted["scores"]["flagged"] == comparison["first"]["flagged"]
+    assert len(comparison["changed"]) == flags["first_only"] + flags["second_only"]
+    assert all(row["first"]["flagged"] != row["second"]["flagged"] for row in comparison["changed"])
+    first = comparison["counting"]["first"]
+    assert all(row["number"] == row["row"] + first for row in comparison["changed"])
+    assert len(comparison["points"]) == 200 and -1 <= comparison["rank_correlation"] <= 1
     itself = service.http.get(address, params={"other": fitted["id"]}).json()
     assert itself["changed"] == [] and itself["rank_correlation"] == pytest.approx(1)
 
@@ -237,8 +239,8 @@ def test_markers_of_missing_values_change_what_a_column_is(service):
     table = service.upload(b"a,b\n1,x\n?,y\n3,x\n-9,y\n", "marked.csv").json()["id"]
 
     def column(**query: Any) -> tuple[str, float]:
-        found = service.http.get(f"/v1/tables/{table}", params=query).json()["columns"][0]
-        return found["type"], found["missing"]
+        description = service.http.get(f"/v1/tables/{table}", params=query).json()["columns"][0]
+        return description["type"], description["missing"]
 
     assert column() == ("categorical", 0.0)
     assert column(missing=["?", "-9"]) == ("numeric", 0.5)

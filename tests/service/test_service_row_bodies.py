@@ -7,11 +7,11 @@ import json
 import time
 
 import pytest
-from in_process import ask
+from in_process import run_requests
 
 from ptad.errors import DataError
+from ptad.service.json_rows import parse_rows
 from ptad.service.routes.scores import INLINE_BYTES
-from ptad.service.rows import parse_rows
 from ptad.service.settings import Limits
 from stopping import HANG, wait_until
 
@@ -59,7 +59,7 @@ def test_a_large_body_gets_the_answer_of_a_small_one(tmp_path, model_folder, jso
     rows[3] |= {"a": "abc"}
     rows[4] |= {"a": "none"}
 
-    async def questions(client, context):
+    async def requests(client, context):
         for url, query in (
             (SCORE, ""),
             (EXPLAIN, ""),
@@ -79,14 +79,14 @@ def test_a_large_body_gets_the_answer_of_a_small_one(tmp_path, model_folder, jso
         assert refused.status_code == 400 and "not JSON" in refused.json()["detail"]
         assert list(context.store.tmp.iterdir()) == []
 
-    ask(tmp_path, Limits(), questions, (model_folder,))
+    run_requests(tmp_path, Limits(), requests, (model_folder,))
 
 
 def test_the_loop_answers_while_a_large_body_is_read(tmp_path, model_folder, json_rows, monkeypatch):
     """The body is held in the sandbox until another request was answered: on the loop, that would never be."""
     begun, answered = asyncio.Event(), asyncio.Event()
 
-    async def questions(client, context):
+    async def requests(client, context):
         run = context.sandbox.run
 
         async def held(work, **arguments):
@@ -101,13 +101,13 @@ def test_the_loop_answers_while_a_large_body_is_read(tmp_path, model_folder, jso
         answered.set()
         assert len((await posted).json()["results"]) == len(json_rows)
 
-    ask(tmp_path, Limits(), questions, (model_folder,))
+    run_requests(tmp_path, Limits(), requests, (model_folder,))
 
 
 def test_other_bodies_are_small(tmp_path):
     """They are parsed where they arrive."""
 
-    async def questions(client, context):
+    async def requests(client, context):
         for path in ("/v1/fits", "/v1/scorings"):
             body = json.dumps({"table": "t-1", "name": "x" * 3000})
             assert (await client.post(path, content=body, headers=JSON)).status_code == 413
@@ -116,15 +116,15 @@ def test_other_bodies_are_small(tmp_path):
         nan = '{"table": "t-1", "config": {"reference.rows": NaN}}'
         assert (await client.post("/v1/fits", content=nan, headers=JSON)).status_code in (400, 404, 422)
 
-    ask(tmp_path, Limits(message_bytes=2000), questions)
+    run_requests(tmp_path, Limits(message_bytes=2000), requests)
 
 
 def test_of_two_kinds_of_a_body_the_first_one_counts_for_its_limit(tmp_path, model_folder):
-    async def questions(client, context):
+    async def requests(client, context):
         kinds = [("Content-Type", "application/json"), ("Content-Type", "text/csv")]
         assert (await client.post(SCORE, content=b" " * 200, headers=kinds)).status_code == 413
 
-    ask(tmp_path, Limits(json_bytes=100), questions, (model_folder,))
+    run_requests(tmp_path, Limits(json_bytes=100), requests, (model_folder,))
 
 
 def endless(limits, path, name):
@@ -132,7 +132,7 @@ def endless(limits, path, name):
 
 
 def test_a_large_body_that_takes_too_long_is_given_up(tmp_path, model_folder, json_rows, monkeypatch):
-    async def questions(client, context):
+    async def requests(client, context):
         run = context.sandbox.run
         monkeypatch.setattr(context.sandbox, "run", lambda work, path, name, **_: run(endless, path, name=name))
         for url in (SCORE, EXPLAIN):
@@ -140,4 +140,4 @@ def test_a_large_body_that_takes_too_long_is_given_up(tmp_path, model_folder, js
             assert refused.status_code == 503 and "Try again later" in refused.json()["detail"]
         await asyncio.to_thread(wait_until, lambda: not context.sandbox._processes)  # nobody works on it any more
 
-    ask(tmp_path, Limits(request_seconds=0.5), questions, (model_folder,))
+    run_requests(tmp_path, Limits(request_seconds=0.5), requests, (model_folder,))

@@ -47,8 +47,8 @@ def test_concurrent_single_rows_have_identical_results(service, model, rows, jso
             return [(j, client.post(SCORE, json={"rows": [json_rows[j]]}).json()["results"][0]["score"]) for j in mine]
 
     with ThreadPoolExecutor(16) as pool:
-        found = dict(pair for part in pool.map(one, range(16)) for pair in part)
-    assert [found[j] for j in range(200)] == expected
+        scores = dict(pair for part in pool.map(one, range(16)) for pair in part)
+    assert [scores[j] for j in range(200)] == expected
     text = service.http.get("/metrics").text
     calls = float(text.split("ptad_batch_calls_sum ")[1].split()[0])
     batches = float(text.split("ptad_batch_calls_count ")[1].split()[0])
@@ -68,9 +68,9 @@ def test_calls_that_wait_are_scored_together(model, json_rows):
         await asyncio.sleep(0)  # every task has begun, and stands at its answer
         go_on.set()
         await busy
-        found = [float((await call).scores[0]) for call in calls]
+        scores = [float((await call).scores[0]) for call in calls]
         batcher.close()
-        return found
+        return scores
 
     assert asyncio.run(ask()) == expected[:20]
     assert batches == [(20, 20)]
@@ -145,15 +145,15 @@ def test_files_give_the_same_scores(service, model, rows, csv_bytes, sent, tmp_p
     assert got == ("text/csv" if sent in ("gzip", "xlsx") else kind)
     body = io.BytesIO(answer.content)
     if sent == "parquet":
-        found = pq.read_table(body)
+        scored = pq.read_table(body)
     elif sent == "arrow":
-        found = pa.ipc.open_stream(body).read_all()
+        scored = pa.ipc.open_stream(body).read_all()
     elif sent == "ndjson":
-        found = pa.Table.from_pylist([json.loads(line) for line in answer.text.splitlines()])
+        scored = pa.Table.from_pylist([json.loads(line) for line in answer.text.splitlines()])
     else:
-        found = pcsv.read_csv(body)
-    assert found.column_names == ["score", "p_value", "anomaly"]
-    assert np.array_equal(found["score"].to_numpy(), expected)
+        scored = pcsv.read_csv(body)
+    assert scored.column_names == ["score", "p_value", "anomaly"]
+    assert np.array_equal(scored["score"].to_numpy(), expected)
 
 
 def test_own_columns_and_reasons_come_along_and_formulas_are_harmless(service, csv_bytes):

@@ -6,12 +6,12 @@ import pytest
 
 from ptad.errors import DataError, Message, Option
 from ptad.service.api_types import FitRequest, RenewalRequest, ScoringRequest
-from ptad.service.bodies import _text
-from ptad.service.reasons import MEMBERS, over_http
+from ptad.service.error_messages import REQUEST_FIELDS, spell_for_http
+from ptad.service.sandbox_tasks import display_text
 
 
 @pytest.mark.parametrize(
-    ("option", "said"),
+    ("option", "text"),
     [
         (Option("label"), "'label'"),
         (Option("types", ("day", "date")), '"types": {"day": "date"}'),
@@ -22,22 +22,25 @@ from ptad.service.reasons import MEMBERS, over_http
         (Option("encoding", "latin-1"), None),
     ],
 )
-def test_options_are_members_of_a_request(option, said):
-    assert over_http(option) == said
+def test_options_are_members_of_a_request(option, text):
+    assert spell_for_http(option) == text
 
 
 def test_a_remedy_that_no_request_has_is_not_said():
     encoding = (Option("encoding", "latin-1"),)
     error = DataError("x.csv is not UTF-8.", "Name its encoding with {}.", encoding, "Save it as UTF-8.")
-    assert error.message.phrase(over_http) == "x.csv is not UTF-8. Save it as UTF-8."
-    assert Message("A sample was taken.", "Raise {}.", (Option("max_rows"),)).phrase(over_http) == "A sample was taken."
+    assert error.message.phrase(spell_for_http) == "x.csv is not UTF-8. Save it as UTF-8."
+    assert (
+        Message("A sample was taken.", "Raise {}.", (Option("max_rows"),)).phrase(spell_for_http)
+        == "A sample was taken."
+    )
 
 
 def test_members_are_those_of_the_requests(service):
     fields = {*FitRequest.model_fields, *ScoringRequest.model_fields, *RenewalRequest.model_fields}
     paths = service.http.get("/openapi.json").json()["paths"].values()
     queries = {p["name"] for path in paths for operation in path.values() for p in operation.get("parameters", ())}
-    assert fields | queries >= MEMBERS
+    assert fields | queries >= {*REQUEST_FIELDS}
 
 
 @pytest.mark.parametrize(
@@ -45,4 +48,4 @@ def test_members_are_those_of_the_requests(service):
     [(50930.0, "50930"), (1234567.5, "1234570"), (0.00001234, "0.00001234"), (0.1257302, "0.12573"), (-3e20, "-3e+20")],
 )
 def test_examples_of_a_column_are_written_for_people(value, text):
-    assert _text(value) == text
+    assert display_text(value) == text

@@ -40,16 +40,16 @@ def task(model_folder, rows, tmp_path):
 @pytest.fixture
 def scored_batches(monkeypatch):
     """The numbers of rows of every batch that the model was asked about; batches have 30 rows."""
-    found: list[int] = []
+    sizes: list[int] = []
     score = Survey.score
 
     def counted(self, batch, start):
-        found.append(batch.num_rows)
+        sizes.append(batch.num_rows)
         return score(self, batch, start)
 
     monkeypatch.setattr(table_scores, "MOST_ROWS", 30)
     monkeypatch.setattr(Survey, "score", counted)
-    return found
+    return sizes
 
 
 def run(folder, task, kill_after=None):

@@ -1,6 +1,6 @@
-"""The HTTP service and its page: the same models and the same scores as the library, for programs and for people.
+"""The HTTP service and its page: the models and scores of the library, for programs and for people.
 
-:func:`serve` runs it until it is told to stop. The packages it needs are those of the extra ``serve``.
+:func:`serve` runs it until it is asked to stop. It needs the packages of the extra ``serve``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["Limits", "ServiceSettings", "serve"]
 
 
 def serve(settings: ServiceSettings) -> None:
-    """Serve until SIGTERM or SIGINT; whatever is under way then is finished or left in a state to go on from."""
+    """Serve until SIGTERM or SIGINT; what runs then is finished, or stops at its checkpoint."""
     try:
         import fastapi  # noqa: F401
         import prometheus_client  # noqa: F401

@@ -1,4 +1,4 @@
-"""What callers send and get, as types: the source of the OpenAPI description."""
+"""Types of requests and answers: the source of the OpenAPI description."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,63}
 # a name is shown, never used as a path; NUL and half surrogates cannot be stored as JSON text everywhere
 Name = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f]+$")]
 Column = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
-# no number of rows that fits into this service supports a smaller one
+# a smaller rate would need more calibration rows than fit into this service
 Rate = Annotated[float, Field(ge=1e-9, lt=1)] | Literal["auto"]
-# a type, or a date with its format; what is wrong with a format is said by the one who reads it
+# a type, or a date with its format, which is checked where dates are read
 ColumnType = Annotated[str, StringConstraints(max_length=100, pattern=rf"^({'|'.join(TYPES)})$|^date(time)?:.+$")]
 Marker = Annotated[str, StringConstraints(max_length=1000)]
-# nothing nested: a value that is checked, quoted and stored must not be as deep as its sender likes
+# nothing nested: values are checked, quoted and stored, and must not be of any depth
 Setting = bool | int | float | str | None
 
 
 class RequestBody(BaseModel):
-    """A body: unknown members are refused."""
+    """A body in JSON; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=False)
 
@@ -37,7 +37,7 @@ class ProblemBody(BaseModel):
 
 
 class ModelChange(RequestBody):
-    """What can be changed of a model without fitting again."""
+    """Changes to a model that need no new fit."""
 
     false_alarm_rate: Rate | None = None
     name: Name | None = None
@@ -222,10 +222,13 @@ PROBLEM: dict[str, Any] = {
 
 
 def binary(*media_types: str) -> dict[str, Any]:
-    """The content of a body that is a file of one of these kinds, for OpenAPI."""
+    """Return the OpenAPI content of a body that is a file of one of these media types."""
     return {kind: {"schema": {"type": "string", "format": "binary"}} for kind in media_types}
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The problems that an address may answer with, for OpenAPI."""
-    return dict.fromkeys((400, 401, 403, 405, 408, 413, 422, 503, 507, *statuses), PROBLEM)
+    """Return the OpenAPI responses of an address for problems with these statuses."""
+    return dict.fromkeys(statuses, PROBLEM)
+
+
+COMMON_PROBLEMS = problems(400, 401, 403, 405, 408, 413, 422, 503, 507)  # of all addresses

@@ -1,4 +1,4 @@
-"""The application: its parts, its addresses, and the page."""
+"""The application: its parts, its routes, and the files of the page."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from importlib.resources import files as package_files
 from importlib.util import find_spec
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import RedirectResponse, Response
 
 from ptad._version import __version__
 from ptad.config import PRESETS
 from ptad.report.bundle import STYLE, asset, scripts
-from ptad.service.api_types import ServiceInfo, problems
+from ptad.service.api_types import COMMON_PROBLEMS, ServiceInfo
 from ptad.service.batching import Batcher
-from ptad.service.context import Context, context_of
-from ptad.service.jobs.records import Jobs
+from ptad.service.context import Context, ServiceContext
+from ptad.service.jobs.queue import Jobs
 from ptad.service.metrics import Metrics
 from ptad.service.models import Models
 from ptad.service.problems import Problem, add_handlers
@@ -32,20 +32,17 @@ from ptad.service.uploads import Uploads
 from ptad.tables.column_types import TYPES
 
 logger = logging.getLogger("ptad.service")
+router = APIRouter(tags=["operation"])
 
-MEDIA_TYPES = {
-    "html": "text/html; charset=utf-8",
-    "css": "text/css; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-}
+PAGE_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 
 
 def create_app(settings: ServiceSettings) -> FastAPI:
-    """Return the service as an ASGI application; its parts live from start-up to shutdown."""
+    """Return the service as an ASGI application; its parts exist from start-up to shutdown."""
     metrics = Metrics()
     store = Store(settings.store)
     try:
-        models = Models(store, settings)  # a model that cannot be read is a mistake of whoever starts the service
+        models = Models(store, settings)  # a model that cannot be read is an error of whoever starts the service
     except BaseException:
         store.close()
         raise
@@ -73,71 +70,66 @@ def create_app(settings: ServiceSettings) -> FastAPI:
         version=__version__,
         summary="One-class anomaly detection for tables",
         lifespan=lifespan,
-        docs_url=None,  # FastAPI's would load scripts from elsewhere: the page has its own
+        docs_url=None,  # FastAPI's pages load scripts from other sites: the page of the service has its own
         redoc_url=None,
+        responses=COMMON_PROBLEMS,
     )
     app.state.context = None
     app.add_middleware(Guard, settings=settings, metrics=metrics)
     add_handlers(app)
     for part in (scores, resources, jobs, results):
         app.include_router(part.router)
-    _add_operation(app, metrics)
+    app.include_router(router)
     _add_page(app)
     return app
 
 
-def _add_operation(app: FastAPI, metrics: Metrics) -> None:
-    @app.get("/health", tags=["operation"], responses=problems())
-    async def health() -> dict[str, str]:
-        """Whether the process answers."""
-        return {"status": "ok"}
+@router.get("/health")
+async def health() -> dict[str, str]:
+    """Whether the process answers."""
+    return {"status": "ok"}
 
-    @app.get("/ready", tags=["operation"], responses=problems())
-    async def ready(request: Request) -> dict[str, str]:
-        """Whether the service takes work: not before it has started and not while it stops."""
-        context: Context | None = request.app.state.context
-        if context is None or context.jobs.stopping.is_set():
-            raise Problem(503, "The service is stopping. Ask another one, or try again later.")
-        return {"status": "ready"}
 
-    @app.get(
-        "/metrics",
-        tags=["operation"],
-        response_class=Response,
-        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **problems()},
-    )
-    async def figures(request: Request) -> Response:
-        """Figures for Prometheus."""
-        metrics.models.set(len(context_of(request).models.entries))
-        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+@router.get("/ready")
+async def ready(request: Request) -> dict[str, str]:
+    """Whether the service takes work: not before it has started and not while it stops."""
+    context: Context | None = request.app.state.context
+    if context is None or context.jobs.stopping.is_set():
+        raise Problem(503, "The service is stopping. Ask another one, or try again later.")
+    return {"status": "ready"}
 
-    @app.get("/v1/service", tags=["operation"], response_model=ServiceInfo, responses=problems())
-    async def service(request: Request) -> Any:
-        """The version, the limits, the types that a column can have, and the presets that can be fitted."""
-        return {
-            "version": __version__,
-            "limits": asdict(context_of(request).settings.limits),
-            "types": list(TYPES),
-            "presets": [name for name in PRESETS if name != "paper" or find_spec("torch") is not None],
-        }
+
+_TEXT: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
+
+
+@router.get("/metrics", response_class=Response, responses=_TEXT)
+async def figures(context: ServiceContext) -> Response:
+    """Figures for Prometheus."""
+    context.metrics.models.set(len(context.models.entries))
+    return Response(context.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+@router.get("/v1/service", response_model=ServiceInfo)
+async def service(context: ServiceContext) -> Any:
+    """The version, the limits, the types that a column can have, and the presets that can be fitted."""
+    return {
+        "version": __version__,
+        "limits": asdict(context.settings.limits),
+        "types": list(TYPES),
+        "presets": [name for name in PRESETS if name != "paper" or find_spec("torch") is not None],
+    }
 
 
 def _add_page(app: FastAPI) -> None:
     """Serve the files of the page from memory: no path of a request reaches the file system."""
     files = {name: asset(name).encode() for name in (STYLE, *scripts())}
     for file in package_files("ptad.service").joinpath("page").iterdir():
-        if file.name.rpartition(".")[2] in MEDIA_TYPES:
+        if file.name.rpartition(".")[2] in PAGE_TYPES:
             files[file.name] = file.read_bytes()
-
-    def answer(name: str) -> Response:
-        if name not in files:
-            raise Problem(404, "The page has no such file.")
-        kind = MEDIA_TYPES[name.rpartition(".")[2]]
-        return Response(files[name], headers={"content-type": kind, "cache-control": "no-cache"})
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
-        return answer("index.html")
+        return await page_file("index.html")
 
     @app.get("/docs", include_in_schema=False)
     async def api_page() -> Response:
@@ -145,8 +137,7 @@ def _add_page(app: FastAPI) -> None:
 
     @app.get("/page/{name:path}", include_in_schema=False)
     async def page_file(name: str) -> Response:
-        return answer(name)
-
-    @app.get("/favicon.ico", include_in_schema=False)
-    async def icon() -> Response:
-        return Response(status_code=204)
+        if name not in files:
+            raise Problem(404, "The page has no such file.")
+        media_type = PAGE_TYPES[name.rpartition(".")[2]]
+        return Response(files[name], headers={"cache-control": "no-cache"}, media_type=media_type)

@@ -1,8 +1,8 @@
 """The batcher: one thread that scores, for all callers.
 
-Small calls that wait are scored together, since a row's score does not depend on its batch: the fixed cost of a
-call is shared. Large tables go through the same thread in chunks of a few hundredths of a second, one
-chunk between two batches of small calls, so neither starves the other.
+Small calls that wait are scored together, since a row's score does not depend on its batch: the fixed cost of a call is
+shared. Large tables go through the same thread in chunks of a few hundredths of a second, one chunk between two
+batches of small calls, so neither starves the other.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from ptad.errors import UserError
 from ptad.estimator import PTAD
+from ptad.service.json_rows import MOST_LISTED, Row, encode_rows
 from ptad.service.metrics import Metrics
 from ptad.service.problems import Problem
-from ptad.service.rows import MOST_LISTED, Row, encode_rows
 from ptad.tables import BadCells
 from ptad.tables.bad_cells import BadCell
 
@@ -36,7 +36,7 @@ SMALLEST_CHUNK, LARGEST_CHUNK = 8, 4096
 
 @dataclass(frozen=True, eq=False)
 class RowScores:
-    """The scores of some rows, the number of cells that could not be read, and the first of those."""
+    """The scores of some rows, the number of their bad cells, and the first of those."""
 
     scores: Array
     n_bad: int
@@ -47,45 +47,44 @@ class RowScores:
 class _Call:
     model: PTAD
     rows: Sequence[Row]
-    answer: asyncio.Future[Any]
+    result: asyncio.Future[RowScores]
 
 
 @dataclass(frozen=True, eq=False)
 class _Chunk:
     function: Callable[[], Any]
     pace: Pace | None
-    answer: asyncio.Future[Any]
+    result: asyncio.Future[Any]
 
 
 class Pace:
-    """How many rows make a chunk of about ``CHUNK_SECONDS``, found out while chunks are worked on."""
+    """The number of rows that takes about ``CHUNK_SECONDS``, adapted after every chunk."""
 
-    def __init__(self, rows: int = 32) -> None:
-        self.rows = rows
+    def __init__(self) -> None:
+        self.rows = 32
 
-    def took(self, seconds: float) -> None:
-        """Tell how long the last chunk took."""
-        wanted = self.rows * CHUNK_SECONDS / max(seconds, 1e-4)
-        # a step at a time: a chunk may have been slow because the machine was busy
-        self.rows = int(np.clip(np.clip(wanted, self.rows / 2, self.rows * 2), SMALLEST_CHUNK, LARGEST_CHUNK))
+    def adapt(self, seconds: float) -> None:
+        """Adapt to the time that the last chunk took, by a factor of 2 at most: the machine may have been busy."""
+        rows = self.rows * CHUNK_SECONDS / max(seconds, 1e-4)
+        self.rows = int(np.clip(np.clip(rows, self.rows / 2, self.rows * 2), SMALLEST_CHUNK, LARGEST_CHUNK))
 
 
 class Batcher:
-    """Scores small calls in batches and lets chunks of large work in between.
+    """Scores small calls in batches, with chunks of large work in between.
 
     Parameters
     ----------
     waiting_rows : int
-        Rows that may wait; more are turned away at once.
+        Rows of small calls that may wait; more are refused.
     metrics : Metrics
-        Told the size of every batch.
+        Counts batches and rows.
     """
 
     def __init__(self, waiting_rows: int, metrics: Metrics) -> None:
-        self._most, self._metrics = waiting_rows, metrics
+        self._most_waiting, self._metrics = waiting_rows, metrics
         self._calls: deque[_Call] = deque()
         self._chunks: deque[_Chunk] = deque()
-        self._waiting = 0
+        self._waiting = 0  # rows
         self._wake = threading.Condition()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="ptad-batcher", daemon=True)
@@ -95,37 +94,32 @@ class Batcher:
         """Return the scores of a few rows."""
         call = _Call(model, rows, asyncio.get_running_loop().create_future())
         with self._wake:
-            if self._waiting + len(rows) > self._most:
-                raise Problem(
-                    503,
-                    f"More than {self._most} rows are waiting to be scored. Try again in a moment.",
-                    headers={"Retry-After": "1"},
-                )
+            if self._waiting + len(rows) > self._most_waiting:
+                message = f"More than {self._most_waiting} rows are waiting to be scored. Try again in a moment."
+                raise Problem(503, message, headers={"Retry-After": "1"})
             self._waiting += len(rows)
             self._calls.append(call)
             self._wake.notify()
-        found: RowScores = await call.answer
-        return found
+        return await call.result
 
     async def score_many(self, model: PTAD, x: Array) -> Array:
         """Return the scores of encoded rows, chunk by chunk."""
-        if model.detector_.batch_size is not None:  # scored together
-            together: Array = await self.run(partial(model.detector_.scores, x))
-            return together
         pace, parts, start = Pace(), [], 0
         while start < len(x):
-            parts.append(await self.run(partial(model.detector_.scores, x[start : start + pace.rows]), pace))
-            start += len(parts[-1])
+            # a model with a batch size scores rows together: they cannot be divided
+            n_rows = len(x) if model.detector_.batch_size is not None else pace.rows
+            parts.append(await self.run(partial(model.detector_.scores, x[start : start + n_rows]), pace))
+            start += n_rows
         self._metrics.rows.labels("large").inc(len(x))
         return np.concatenate(parts)
 
     async def run(self, function: Callable[[], Any], pace: Pace | None = None) -> Any:
-        """Run a chunk of large work, and tell its pace how long that took."""
+        """Run a chunk of large work, and adapt its pace to the time that it takes."""
         chunk = _Chunk(function, pace, asyncio.get_running_loop().create_future())
         with self._wake:
             self._chunks.append(chunk)
             self._wake.notify()
-        return await chunk.answer
+        return await chunk.result
 
     def close(self) -> None:
         """Finish what waits, then stop."""
@@ -134,7 +128,7 @@ class Batcher:
             self._wake.notify()
         self._thread.join(timeout=30)
 
-    # in the thread ------------------------------------------------------------------------------------------------
+    # in the thread ----------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         while True:
@@ -147,21 +141,21 @@ class Batcher:
                 chunk = self._chunks.popleft() if self._chunks else None
             if batch:
                 started = time.perf_counter()
-                outcomes = _scored_apart(batch)
+                outcomes = _score_calls(batch)
                 seconds = time.perf_counter() - started
                 self._metrics.batch(len(batch), sum(len(call.rows) for call in batch), seconds)
-                _deliver([call.answer for call in batch], outcomes)
-            if chunk is not None and not chunk.answer.cancelled():
-                _deliver([chunk.answer], [_performed(chunk)])
+                _set_results([call.result for call in batch], outcomes)
+            if chunk is not None and not chunk.result.cancelled():
+                _set_results([chunk.result], [_run_chunk(chunk)])
 
     def _next_batch(self) -> list[_Call]:
-        """Calls for one model, the longest waiting one first."""
+        """Take calls for one model, the longest waiting one first."""
         batch: list[_Call] = []
         others: deque[_Call] = deque()
         n_rows = 0
         while self._calls:
             call = self._calls.popleft()
-            if call.answer.cancelled():
+            if call.result.cancelled():
                 self._waiting -= len(call.rows)
             elif not batch or (
                 call.model is batch[0].model
@@ -177,26 +171,22 @@ class Batcher:
         return batch
 
 
-def _scored_apart(batch: list[_Call]) -> list[RowScores | Exception]:
-    """Score calls together; where a row is wrong, apart, so that only its caller hears of it."""
+def _score_calls(batch: list[_Call]) -> list[RowScores | Exception]:
+    """Score calls together; if a row is invalid, in halves, so that only its own call fails."""
+    model, bad = batch[0].model, BadCells()
+    lengths = [len(call.rows) for call in batch]
     try:
-        return [*_scored(batch)]
+        x = encode_rows(model.schema_, [row for call in batch for row in call.rows], bad)
+        scores = np.split(model.detector_.scores(x), np.cumsum(lengths)[:-1])
+        return [RowScores(s, *cells) for s, cells in zip(scores, bad.split(lengths, MOST_LISTED), strict=True)]
     except Exception as error:
         if len(batch) == 1 or not isinstance(error, UserError):
             return [error] * len(batch)
     middle = len(batch) // 2
-    return _scored_apart(batch[:middle]) + _scored_apart(batch[middle:])
+    return _score_calls(batch[:middle]) + _score_calls(batch[middle:])
 
 
-def _scored(batch: list[_Call]) -> list[RowScores]:
-    model, bad = batch[0].model, BadCells()
-    x = encode_rows(model.schema_, [row for call in batch for row in call.rows], bad)
-    lengths = [len(call.rows) for call in batch]
-    scores = np.split(model.detector_.scores(x), np.cumsum(lengths)[:-1])
-    return [RowScores(s, *cells) for s, cells in zip(scores, bad.split(lengths, MOST_LISTED), strict=True)]
-
-
-def _performed(chunk: _Chunk) -> Any:
+def _run_chunk(chunk: _Chunk) -> Any:
     started = time.perf_counter()
     try:
         return chunk.function()
@@ -204,19 +194,19 @@ def _performed(chunk: _Chunk) -> Any:
         return error
     finally:
         if chunk.pace is not None:
-            chunk.pace.took(time.perf_counter() - started)
+            chunk.pace.adapt(time.perf_counter() - started)
 
 
-def _deliver(answers: list[asyncio.Future[Any]], outcomes: list[Any]) -> None:
+def _set_results(futures: list[asyncio.Future[Any]], outcomes: list[Any]) -> None:
     """Hand results or errors over to the event loop, all at once."""
 
-    def settle() -> None:
-        for answer, outcome in zip(answers, outcomes, strict=True):
-            if answer.done():  # the caller has gone
+    def set_all() -> None:
+        for future, outcome in zip(futures, outcomes, strict=True):
+            if future.done():  # the caller has gone
                 continue
             if isinstance(outcome, Exception):
-                answer.set_exception(outcome)
+                future.set_exception(outcome)
             else:
-                answer.set_result(outcome)
+                future.set_result(outcome)
 
-    answers[0].get_loop().call_soon_threadsafe(settle)
+    futures[0].get_loop().call_soon_threadsafe(set_all)

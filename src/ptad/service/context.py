@@ -1,14 +1,14 @@
-"""What the addresses share: one object per service, carried by the application."""
+"""The parts of a running service, and how routes get them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from typing import Annotated, cast
 
-from fastapi import Request
+from fastapi import Depends, Request
 
 from ptad.service.batching import Batcher
-from ptad.service.jobs.records import Jobs
+from ptad.service.jobs.queue import Jobs
 from ptad.service.metrics import Metrics
 from ptad.service.models import Models
 from ptad.service.sandbox import Sandbox
@@ -31,6 +31,13 @@ class Context:
     sandbox: Sandbox
 
 
-def context_of(request: Request) -> Context:
-    """The parts of the service that answers this request."""
+def get_context(request: Request) -> Context:
+    """Return the parts of the service that answers a request."""
     return cast(Context, request.app.state.context)
+
+
+async def _inject(request: Request) -> Context:  # FastAPI runs a dependency that is not async in a thread
+    return get_context(request)
+
+
+ServiceContext = Annotated[Context, Depends(_inject)]

@@ -1,4 +1,4 @@
-"""Tables as bytes, batch by batch, in the format that a caller asks for."""
+"""Media types of requests and answers; tables as bytes, batch by batch; CSV without formulas."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ptad.tables.writing import json_rows
 JSON, CSV, NDJSON = "application/json", "text/csv", "application/x-ndjson"
 ARROW, PARQUET = "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet"
 ANSWER_FORMATS = {"csv": CSV, "ndjson": NDJSON, "arrow": ARROW, "parquet": PARQUET}
-FILES = sorted(
+UPLOAD_FORMATS = sorted(
     {
         *ANSWER_FORMATS.values(),
         "text/tab-separated-values",
@@ -33,8 +33,8 @@ FILES = sorted(
     }
 )
 
-# What a spreadsheet takes for the beginning of a formula or of a command, also after blanks and marks that it passes
-# over (separators, controls, formats), in the full and small widths of East Asian text, and raised or lowered.
+# What a spreadsheet takes for the start of a formula or of a command, also after blanks and marks that it skips
+# (separators, controls, formats), in full and small width of East Asian text, and as superscript or subscript.
 _WIDE = r"\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}\x{FF5C}\x{FF05}\x{FE66}\x{FE62}\x{FE63}\x{FE6B}\x{FE6A}"
 _SIGN = rf"[=+\-@|%{_WIDE}\x{{2212}}\x{{207A}}-\x{{207C}}\x{{208A}}-\x{{208C}}]"
 _FORMULA = rf"^([\s\pZ\pC]*{_SIGN}|[\t\r\n])"
@@ -42,65 +42,67 @@ _NUMBER = r"^ *[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)? *$"
 
 
 class Encoder:
-    """Writes record batches one after the other; ``write`` and ``close`` return the bytes that are ready."""
+    """Encodes record batches; ``write`` and ``close`` return the bytes that are ready."""
 
     def __init__(self, media_type: str, schema: pa.Schema) -> None:
         self.media_type, self.schema = media_type, schema
-        self._sink = _Drain()
+        self._sink = _Buffer()
         self._writer: Any = None
         if media_type == CSV:
-            names = _harmless(pa.array(schema.names, pa.large_string())).to_pylist()
-            self._safe = pa.schema([(name, _csv_type(field.type)) for name, field in zip(names, schema, strict=True)])
-            self._writer = pcsv.CSVWriter(self._sink, self._safe)
+            names = _escape_formulas(pa.array(schema.names, pa.large_string())).to_pylist()
+            types = [_csv_type(field.type) for field in schema]
+            self._csv_schema = pa.schema(list(zip(names, types, strict=True)))
+            self._writer = pcsv.CSVWriter(self._sink, self._csv_schema)
         elif media_type == ARROW:
             self._writer = pa.ipc.new_stream(self._sink, schema)
         elif media_type == PARQUET:
             self._writer = pq.ParquetWriter(self._sink, schema, compression="zstd")
 
     def write(self, batch: pa.RecordBatch) -> bytes:
-        """Add a batch."""
+        """Encode a batch."""
         if self.media_type == CSV:
-            batch = pa.RecordBatch.from_arrays([_harmless(column) for column in batch.columns], schema=self._safe)
+            batch = pa.RecordBatch.from_arrays(list(map(_escape_formulas, batch.columns)), schema=self._csv_schema)
         if self._writer is None:
             self._sink.write(json_rows(batch, ensure_ascii=True))
         else:
             self._writer.write_batch(batch)
-        return self._sink.taken()
+        return self._sink.drain()
 
     def close(self) -> bytes:
-        """Finish."""
+        """Write what a format has at its end."""
         if self._writer is not None:
             self._writer.close()
-        return self._sink.taken()
+        return self._sink.drain()
 
 
-class _Drain(io.RawIOBase):
-    """A file that is written once and read while it grows; it knows how far it got, which Parquet asks for."""
+class _Buffer(io.RawIOBase):
+    """A file in memory that is emptied while it is written; Parquet asks for the position in the whole file."""
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._position = 0
+        self._bytes = bytearray()
+        self._n_drained = 0
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
-        blob = bytes(data)
-        self._parts.append(blob)
-        self._position += len(blob)
-        return len(blob)
+        before = len(self._bytes)
+        self._bytes += data
+        return len(self._bytes) - before
 
     def tell(self) -> int:
-        return self._position
+        return self._n_drained + len(self._bytes)
 
-    def taken(self) -> bytes:
-        """What was written since the last time."""
-        blob, self._parts = b"".join(self._parts), []
-        return blob
+    def drain(self) -> bytes:
+        """Return what was written since the last call."""
+        block = bytes(self._bytes)
+        self._n_drained += len(block)
+        self._bytes.clear()
+        return block
 
 
-async def encoded(media_type: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> AsyncIterator[bytes]:
-    """The bytes of a table, whose batches are read and written beside the event loop."""
+async def encode(media_type: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> AsyncIterator[bytes]:
+    """Yield the bytes of a table; batches are read and encoded outside the event loop."""
     encoder = Encoder(media_type, schema)
     while (batch := await asyncio.to_thread(next, batches, None)) is not None:
         yield await asyncio.to_thread(encoder.write, batch)
@@ -108,14 +110,14 @@ async def encoded(media_type: str, schema: pa.Schema, batches: Iterator[pa.Recor
 
 
 def _csv_type(kind: pa.DataType) -> pa.DataType:
-    """The type of a column in CSV: everything but numbers, truth values and times is text."""
+    """Return the type of a column in CSV: everything but numbers, booleans and times is text."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     plain = pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)
     return kind if plain and not pa.types.is_interval(kind) else pa.large_string()
 
 
-def _harmless(column: pa.Array) -> pa.Array:
-    """Text that a spreadsheet would compute gets an apostrophe in front; numbers written as text stay."""
+def _escape_formulas(column: pa.Array) -> pa.Array:
+    """Put an apostrophe before text that a spreadsheet would compute; numbers written as text stay."""
     column = decoded(column)
     if not pa.types.is_large_string(_csv_type(column.type)):
         return column
@@ -134,17 +136,17 @@ def _text(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else json.dumps(value, default=str)
 
 
-def wanted_format(accept: str | None, sent: str) -> str:
-    """The media type to answer in: what is accepted, or else what was sent, or else CSV."""
+def negotiate(accept: str | None, sent: str) -> str:
+    """Return the media type of an answer: what is accepted, or else what was sent, or else CSV."""
     accepted = [part.split(";")[0].strip() for part in (accept or "").lower().split(",")]
     return next((kind for kind in (*accepted, sent) if kind in ANSWER_FORMATS.values()), CSV)
 
 
 def media_type(request: Request) -> str:
-    """The declared kind of the body."""
+    """Return the media type of a body."""
     return request.headers.get("content-type", "").split(";")[0].strip().lower()
 
 
 def json_response(content: Any) -> Response:
-    """Plain JSON; dates and the like as text."""
+    """Return an answer in JSON; dates and the like become text."""
     return Response(json.dumps(content, default=str), media_type=JSON)

@@ -1,8 +1,8 @@
 """Log lines without data, and few of those that a client can cause at will.
 
-Changes, uploads, scored files and downloads have an audit line each: who did what, and when, with identifiers that the
-service made. Single rows that are scored or explained are only counted (see ``/metrics``), and refused requests have a
-line now and then, so that nobody can flood the log.
+Changes, uploads, scored files and downloads leave an audit line each: who did what, and when, with identifiers that the
+service generated. Single rows that are scored or explained are only counted (see ``/metrics``). Refused requests leave
+a line now and then, so that nobody can flood the log.
 """
 
 from __future__ import annotations
@@ -17,32 +17,33 @@ DOWNLOADS = ("/download", "/scores", "/report.html", "/bad-cells")
 
 
 class SparseLog(logging.Filter):
-    """Lets a line through that was not logged for a while; the next one says how many were not.
+    """Logs a warning at most once in ten seconds; the next one tells how many were not logged.
 
-    Lines are told apart by their text before arguments are filled in. Tracebacks quote values: records that carry one
-    do not appear: what is unexpected is logged by :func:`ptad.service.reasons.traced`.
+    Warnings are the same if their text is the same before arguments are filled in. Records with a traceback, which
+    quotes values, are dropped: unexpected errors are logged by
+    :func:`ptad.service.error_messages.short_traceback`.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._last: dict[str, tuple[float, int]] = {}
+        self._last: dict[str, tuple[float, int]] = {}  # of every text: time of its last line, lines suppressed since
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Say whether a record is logged."""
+        """Return whether a record is logged."""
         if record.exc_info:
             return False
         if record.levelno < logging.WARNING:
             return True
         key, now = str(record.msg)[:200], time.monotonic()
-        moment, left_out = self._last.get(key, (-SECONDS, 0))
-        if now - moment < SECONDS:
-            self._last[key] = (moment, left_out + 1)
+        logged, n_suppressed = self._last.get(key, (-SECONDS, 0))
+        if now - logged < SECONDS:
+            self._last[key] = (logged, n_suppressed + 1)
             return False
         if len(self._last) > 1000:
             self._last.clear()
         self._last[key] = (now, 0)
-        if left_out:
-            record.msg = f"{record.getMessage()} ({left_out:,} more times since the last line)"
+        if n_suppressed:
+            record.msg = f"{record.getMessage()} ({n_suppressed:,} more times since the last line)"
             record.args = ()
         return True
 
@@ -51,31 +52,32 @@ audit_log = logging.getLogger("ptad.service.audit")
 audit_log.addFilter(SparseLog())
 
 
-def audit(scope: MutableMapping[str, Any], status: int, *, token: bool) -> None:
-    """Log the end of a request, if it was an action or was refused; what it made is among its path parameters.
+def audit(scope: MutableMapping[str, Any], method: str, status: int, *, token: bool) -> None:
+    """Log a request that changed or downloaded something, or was refused.
 
     Parameters
     ----------
     scope : mapping
-        The request.
+        The request; identifiers of what it created are among its path parameters.
+    method : str
+        Of the request; one that the service does not know has a name of any length and is "other".
     status : int
-        Of the answer; 0 if the client did not wait for one.
+        Of the answer; 0 if the client disconnected before.
     token : bool
         Whether the request came with the token of the service.
     """
     route, client = getattr(scope.get("route"), "path", None), scope.get("client")
     who = f"{client[0] if client else 'unknown'}{' (token)' if token else ''}"
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    refused = "audit: a request was refused, the last one: %s %s"
     if status in (401, 403):
-        audit_log.warning("audit: a request was refused, the last one: %s %s %d", when, who, status)
+        audit_log.warning(f"{refused} %d", when, who, status)
         return
-    reads = scope["method"] in ("GET", "HEAD", "OPTIONS")
-    if route is None or status == 0 or (reads and not route.endswith(DOWNLOADS)):
+    is_read = method in ("GET", "HEAD", "OPTIONS")
+    if route is None or status == 0 or (is_read and not route.endswith(DOWNLOADS)):
         return
-    if status >= 400:  # one line in a while for each address; a name that nothing has may be data
-        audit_log.warning(
-            f"audit: a request was refused, the last one: %s %s {scope['method']} {route} {status}", when, who
-        )
+    if status >= 400:  # without identifiers: one that does not exist may be data
+        audit_log.warning(f"{refused} {method} {route} {status}", when, who)
         return
-    what = "".join(f"{name}={value} " for name, value in (scope.get("path_params") or {}).items())
-    audit_log.info("audit: %s %s %s %s %s%d", when, who, scope["method"], route, what, status)
+    identifiers = "".join(f"{name}={value} " for name, value in (scope.get("path_params") or {}).items())
+    audit_log.info("audit: %s %s %s %s %s%d", when, who, method, route, identifiers, status)

@@ -1,38 +1,32 @@
-"""What the service counts, for Prometheus; numbers only, nothing of the data."""
+"""Metrics for Prometheus; counts and times only, no data."""
 
 from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 10, 60)
+CALLS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Metrics:
-    """Counters of one service."""
+    """The metrics of one service."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self.requests = Counter(
-            "ptad_requests_total",
-            "Answers, by address and status",
-            ["method", "route", "status"],
-            registry=self.registry,
-        )
+        self.registry = registry = CollectorRegistry()
+        labels = ["method", "route", "status"]
+        self.requests = Counter("ptad_requests_total", "Answers, by address and status", labels, registry=registry)
         self.seconds = Histogram(
-            "ptad_request_seconds", "Time to answer", ["route"], buckets=SECONDS, registry=self.registry
+            "ptad_request_seconds", "Time to answer", ["route"], buckets=SECONDS, registry=registry
         )
-        self.rows = Counter("ptad_rows_scored_total", "Rows scored", ["how"], registry=self.registry)
+        self.rows = Counter("ptad_rows_scored_total", "Rows scored", ["how"], registry=registry)
         self.batch_calls = Histogram(
-            "ptad_batch_calls",
-            "Calls that were scored together",
-            buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256),
-            registry=self.registry,
+            "ptad_batch_calls", "Calls that were scored together", buckets=CALLS, registry=registry
         )
         self.batch_seconds = Histogram(
-            "ptad_batch_seconds", "Time to score a batch", buckets=SECONDS, registry=self.registry
+            "ptad_batch_seconds", "Time to score a batch", buckets=SECONDS, registry=registry
         )
-        self.jobs = Gauge("ptad_jobs", "Jobs, by state", ["state"], registry=self.registry)
-        self.models = Gauge("ptad_models", "Models that can be asked", registry=self.registry)
+        self.jobs = Gauge("ptad_jobs", "Jobs, by state", ["state"], registry=registry)
+        self.models = Gauge("ptad_models", "Models that are served", registry=registry)
 
     def batch(self, n_calls: int, n_rows: int, seconds: float) -> None:
         """Count a batch of small calls."""
@@ -41,5 +35,5 @@ class Metrics:
         self.rows.labels("small").inc(n_rows)
 
     def text(self) -> bytes:
-        """All figures in the Prometheus text format."""
+        """Return all metrics in the text format of Prometheus."""
         return generate_latest(self.registry)

@@ -1,9 +1,10 @@
-"""Errors as ``application/problem+json`` (RFC 9457): what is wrong, who is the culprit, what to do about it."""
+"""Errors as ``application/problem+json`` (RFC 9457)."""
 
 from __future__ import annotations
 
 import json
 import logging
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -13,96 +14,69 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from ptad.errors import UserError
-from ptad.service.reasons import disk_is_full, reason_of, traced
+from ptad.service.error_messages import is_disk_full, short_traceback, user_message
 
 logger = logging.getLogger("ptad.service")
 
 MEDIA_TYPE = "application/problem+json"
-TITLES = {
-    400: "The request cannot be used as it is",
-    401: "A token is needed",
-    403: "Not allowed",
-    404: "There is no such thing",
-    405: "This address does not do that",
-    408: "The request took too long to arrive",
-    409: "Not possible in this state",
-    413: "Too large",
-    415: "Not a format that can be read",
-    422: "The request does not have the right form",
-    429: "Too much at a time",
-    500: "Something went wrong inside the service",
-    503: "Not available just now",
-    507: "The disk is full",
-}
-_STARLETTE = {  # what the framework says by itself, in words that help
-    (404, "Not Found"): "Nothing is at this address. The addresses are listed in /openapi.json.",
-    (405, "Method Not Allowed"): "This method is not possible here. What is possible is listed in /openapi.json.",
-    (
-        400,
-        "There was an error parsing the body",
-    ): "The body is not JSON in UTF-8. See /openapi.json for the right form.",
+_DETAILS = {  # in place of the texts of the framework
+    "Not Found": "Nothing is at this address. The addresses are listed in /openapi.json.",
+    "Method Not Allowed": "This method is not possible here. What is possible is listed in /openapi.json.",
+    "There was an error parsing the body": "The body is not JSON in UTF-8. See /openapi.json for the right form.",
 }
 
 
 class Problem(HTTPException):
-    """An answer that explains itself. It is an HTTPException so that it passes through FastAPI's body reading."""
-
-    def __init__(self, status: int, detail: str, *, headers: dict[str, str] | None = None) -> None:
-        super().__init__(status, detail, headers)
+    """An error answer: a status, and a text that says what is wrong, where, and what to do."""
 
 
-def problem_bytes(status: int, detail: str, **more: Any) -> bytes:
-    """The body of a problem; escaped to ASCII, so that even half a surrogate pair in a name can be sent."""
-    content = {
-        "type": "about:blank",
-        "title": TITLES.get(status, "Problem"),
-        "status": status,
-        "detail": detail[:4000],
-        **more,
-    }
-    return json.dumps(content).encode()
+def problem_bytes(status: int, detail: str, **members: Any) -> bytes:
+    """Return the body of a problem; in ASCII, so that even a lone surrogate in a name can be sent."""
+    title = HTTPStatus(status).phrase
+    return json.dumps(
+        {"type": "about:blank", "title": title, "status": status, "detail": detail[:4000], **members}
+    ).encode()
 
 
-def problem_response(status: int, detail: str, headers: dict[str, str] | None = None, **more: Any) -> Response:
-    """A whole answer."""
-    return Response(problem_bytes(status, detail, **more), status, headers, MEDIA_TYPE)
+def _problem_response(status: int, detail: str, headers: dict[str, str] | None = None, **members: Any) -> Response:
+    return Response(problem_bytes(status, detail, **members), status, headers, MEDIA_TYPE)
 
 
-def answer_to(error: Exception) -> Response:
-    """Every way in which a request can fail ends in a problem."""
-    reason = reason_of(error)
-    if reason is not None and disk_is_full(error):
+def error_response(error: Exception) -> Response:
+    """Return the answer to a request that ended with an error."""
+    message = user_message(error)
+    if message is not None and is_disk_full(error):
         logger.warning("a request was refused: the disk is full")
-        return problem_response(507, reason)
-    if reason is not None:
-        return problem_response(400 if isinstance(error, UserError) else 409, reason, kind=type(error).__name__)
+        return _problem_response(507, message)
+    if message is not None:
+        return _problem_response(400 if isinstance(error, UserError) else 409, message, kind=type(error).__name__)
     if isinstance(error, RequestValidationError):
-        return _wrong_form(error)
+        return _validation_response(error)
     if isinstance(error, HTTPException):
-        detail = _STARLETTE.get((error.status_code, str(error.detail)), str(error.detail))
-        return problem_response(error.status_code, detail, dict(error.headers or {}))
+        detail = _DETAILS.get(str(error.detail), str(error.detail))
+        return _problem_response(error.status_code, detail, dict(error.headers or {}))
     if isinstance(error, ClientDisconnect):
-        logger.debug("a client is gone: %s", type(error).__name__)
+        logger.debug("a client disconnected: %s", type(error).__name__)
         return Response(status_code=400)  # nobody reads it
-    logger.error("unexpected %s", traced(error))
-    return problem_response(500, "This is a bug in the service. Its log says where; please report it.")
+    logger.error("unexpected %s", short_traceback(error))
+    return _problem_response(500, "This is a bug in the service. Its log says where; please report it.")
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Let what the framework would answer by itself be a problem, too; all other errors reach the guard."""
+    """Replace the error answers of FastAPI; all other errors reach :class:`~ptad.service.security.Guard`."""
 
     async def answer(request: Request, error: Exception) -> Response:
-        return answer_to(error)
+        return error_response(error)
 
     for kind in (HTTPException, RequestValidationError):
         app.add_exception_handler(kind, answer)
 
 
-def _wrong_form(error: RequestValidationError) -> Response:
+def _validation_response(error: RequestValidationError) -> Response:
     # what was sent is not echoed: it may be data
     places = [
-        {"where": ".".join(str(part) for part in found["loc"])[:200], "what": str(found["msg"])[:300]}
-        for found in error.errors()[:10]
+        {"where": ".".join(str(part) for part in entry["loc"])[:200], "what": str(entry["msg"])[:300]}
+        for entry in error.errors()[:10]
     ]
     detail = "; ".join(f"{p['where']}: {p['what']}" for p in places) + ". See /openapi.json for the right form."
-    return problem_response(422, detail, errors=places)
+    return _problem_response(422, detail, errors=places)

@@ -1,7 +1,8 @@
-"""What finished scorings and models say beyond their report: scores over time, and two of them side by side."""
+"""Scores over time of a scored table, and comparisons of two scorings and of two models."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,12 @@ from ptad.service.problems import Problem
 from ptad.tables import fit_schema
 from ptad.tables.inference import infer_readings
 
-PROFILE_ROWS = 2000  # of a text column, to see whether it holds dates
+PROFILE_ROWS = 2000  # of a text column, to find out whether it holds dates
 BATCH_ROWS = 65536
 LEVELS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 MOST_POINTS = 2000  # of the scatter of scores
-MOST_CHANGED = 200  # rows that are listed
-_SIDE = (
+MOST_CHANGED = 200  # rows with another flag that are listed
+MODEL_FIELDS = (  # that are compared
     *("id", "name", "version", "created", "made_by", "table", "false_alarm_rate", "threshold", "training_rows"),
     *("new_rows", "calibration_rows", "reference_rows", "preset"),
 )
@@ -37,56 +38,56 @@ Scores = tuple[Array, Array, NDArray[np.bool_]]
 
 @dataclass(frozen=True)
 class ScoredFile:
-    """A scored table on the disk; its added columns come last, under a prefix if their plain names were taken."""
+    """A scored table in the store; its added columns come last, prefixed if the table had their names."""
 
     path: Path
     schema: pa.Schema
 
     @classmethod
     def open(cls, path: Path) -> ScoredFile:
-        """Read the header only."""
+        """Open a file; only its header is read."""
         return cls(path, pq.read_schema(path))
 
     @property
-    def own(self) -> list[str]:
-        """The table's own columns."""
+    def columns(self) -> list[str]:
+        """The columns of the table that was scored."""
         return list(self.schema.names[: -len(added_schema(N_REASONS))])
 
     @property
     def prefix(self) -> str:
-        """What stands before the names of the added columns."""
-        return PREFIX if self.schema.names[len(self.own)] == f"{PREFIX}score" else ""
+        """The prefix of the added columns."""
+        return PREFIX if self.schema.names[len(self.columns)] == f"{PREFIX}score" else ""
 
-    def start(self, name: str, rows: int) -> pa.Array:
-        """The first cells of a column."""
+    def head(self, name: str, rows: int) -> pa.Array:
+        """Return the first cells of a column."""
         with pq.ParquetFile(self.path) as file:
             first = next(file.iter_batches(batch_size=rows, columns=[name], use_threads=False), None)
         return pa.nulls(0, self.schema.field(name).type) if first is None else first.column(0)
 
     def scores(self) -> Scores:
-        """Scores, p-values and flags of all rows."""
+        """Return scores, p-values and flags of all rows."""
         names = [self.prefix + name for name in added_schema(0).names]
-        found = pq.read_table(self.path, columns=names)
-        score, p_value, flag = (found.column(name).to_numpy() for name in names)
+        table = pq.read_table(self.path, columns=names)
+        score, p_value, flag = (table.column(name).to_numpy() for name in names)
         return score, p_value, flag.astype(bool)
 
 
 def _is_date(name: str, file: ScoredFile) -> bool:
-    """Whether a column holds dates, by its type or by the text in its first rows."""
+    """Return whether a column holds dates, by its type or by the text in its first rows."""
     kind = file.schema.field(name).type
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return True
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return False
     try:
-        readings, _ = infer_readings({name: file.start(name, PROFILE_ROWS)}, {})
+        readings, _ = infer_readings({name: file.head(name, PROFILE_ROWS)}, {})
         return readings[name].type in ("date", "datetime")
     except (DataError, pa.ArrowException):
         return False
 
 
 def timeline(file: ScoredFile, content: dict[str, Any], column: str | None) -> dict[str, Any]:
-    """Return what the report says of scores over time, and ``columns``, from which another one can be named.
+    """Return scores over time as the report has them, and ``columns``, the date columns to choose from.
 
     Parameters
     ----------
@@ -95,21 +96,21 @@ def timeline(file: ScoredFile, content: dict[str, Any], column: str | None) -> d
     content : dict
         The report of the scoring.
     column : str, optional
-        A column that holds dates; without it that of the report, or else the first one.
+        A date column; by default that of the report, or else the first one.
     """
-    columns = [name for name in file.own if _is_date(name, file)]
+    columns = [name for name in file.columns if _is_date(name, file)]
     if column is not None and column not in columns:
-        there = f"Its date columns are: {', '.join(map(repr, columns[:30]))}" if columns else "It has no date column"
-        raise Problem(400, f"The scored table has no date column {column!r}. {there}.")
+        known = f"Its date columns are: {', '.join(map(repr, columns[:30]))}" if columns else "It has no date column"
+        raise Problem(400, f"The scored table has no date column {column!r}. {known}.")
     if not columns:
         return {"column": None, "columns": [], "buckets": []}
-    scores, shown = content["scores"], (content["over_time"] or {}).get("column")
-    name = column or (shown if shown in columns else columns[0])
-    start = file.start(name, PROFILE_ROWS)
+    scores, default = content["scores"], (content["over_time"] or {}).get("column")
+    name = column or (default if default in columns else columns[0])
+    head = file.head(name, PROFILE_ROWS)
     tally = TimeTally(name, float(scores["threshold"]), ScoreScale(*scores["scale"]))
-    if len(start) < 2:  # one row makes no period
+    if len(head) < 2:  # one row is no period
         return {**tally.content(), "columns": columns}
-    reader = TimeColumn(fit_schema(pa.table({name: start}), types={name: "datetime"}), name)
+    reader = TimeColumn(fit_schema(pa.table({name: head}), types={name: "datetime"}), name)
     score = f"{file.prefix}score"
     with pq.ParquetFile(file.path) as parquet:
         for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=[name, score], use_threads=False):
@@ -120,18 +121,18 @@ def timeline(file: ScoredFile, content: dict[str, Any], column: str | None) -> d
 def compare_scorings(
     first: ScoredFile, second: ScoredFile, *, same_table: bool, counting: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return quantiles of both and, for the same table, which rows changed their flag and how the scores agree.
+    """Compare two scorings: quantiles of both and, for the same table, flags and scores row by row.
 
-    ``counting`` says how the table's rows are numbered: ``first``, the number of the first one, and a ``note``.
+    ``counting`` tells how the rows of the table are numbered: ``first``, the number of the first one, and a ``note``.
     """
     a, b = first.scores(), second.scores()
-    found: dict[str, Any] = {
+    return {
         "same_table": same_table,
         "levels": list(LEVELS),
         "first": _distribution(a[0], a[2]),
         "second": _distribution(b[0], b[2]),
+        **({"counting": counting, **_compare_rows(a, b, counting["first"])} if same_table else {}),
     }
-    return found | ({"counting": counting} | _by_row(a, b, counting["first"]) if same_table else {})
 
 
 def _distribution(scores: Array, flags: NDArray[np.bool_]) -> dict[str, Any]:
@@ -143,14 +144,14 @@ def _distribution(scores: Array, flags: NDArray[np.bool_]) -> dict[str, Any]:
     }
 
 
-def _by_row(a: Scores, b: Scores, first_number: int) -> dict[str, Any]:
-    """Flags and scores of the same rows."""
+def _compare_rows(a: Scores, b: Scores, first_number: int) -> dict[str, Any]:
+    """Compare flags and scores of the same rows."""
     gained, lost = np.flatnonzero(~a[2] & b[2]), np.flatnonzero(a[2] & ~b[2])
     changed = np.concatenate([gained, lost])
-    # the clearest cases first: those whose p-values lie furthest apart
-    apart = np.abs(np.log(a[1][changed]) - np.log(b[1][changed]))
-    listed = changed[np.argsort(-apart, kind="stable")[:MOST_CHANGED]]
-    shown = np.unique(np.concatenate([_sample(len(a[0]), MOST_POINTS - len(listed)), listed]))
+    # the clearest changes first: those of rows whose p-values differ most
+    difference = np.abs(np.log(a[1][changed]) - np.log(b[1][changed]))
+    listed = changed[np.argsort(-difference, kind="stable")[:MOST_CHANGED]]
+    plotted = np.unique(np.concatenate([_sample(len(a[0]), MOST_POINTS - len(listed)), listed]))
     return {
         "flags": {
             "both": int((a[2] & b[2]).sum()),
@@ -163,13 +164,17 @@ def _by_row(a: Scores, b: Scores, first_number: int) -> dict[str, Any]:
             {
                 "row": int(i),
                 "number": first_number + int(i),
-                "first": {"score": float(a[0][i]), "p_value": float(a[1][i]), "flagged": bool(a[2][i])},
-                "second": {"score": float(b[0][i]), "p_value": float(b[1][i]), "flagged": bool(b[2][i])},
+                "first": _row(a, i),
+                "second": _row(b, i),
             }
             for i in listed
         ],
-        "points": [[int(i), float(a[0][i]), float(b[0][i])] for i in shown],
+        "points": [[int(i), float(a[0][i]), float(b[0][i])] for i in plotted],
     }
+
+
+def _row(scores: Scores, i: int) -> dict[str, Any]:
+    return {"score": float(scores[0][i]), "p_value": float(scores[1][i]), "flagged": bool(scores[2][i])}
 
 
 def _sample(n: int, most: int) -> NDArray[np.int64]:
@@ -177,25 +182,23 @@ def _sample(n: int, most: int) -> NDArray[np.int64]:
 
 
 def _rank_correlation(a: Array, b: Array) -> float | None:
-    """Spearman's, of a sample where there are very many rows; None where one side is constant."""
+    """Return Spearman's rank correlation, of a sample if there are very many rows; None if one side is constant."""
     from scipy.stats import spearmanr
 
-    some = _sample(len(a), 200_000)
-    if len(some) < 3 or np.ptp(a[some]) == 0 or np.ptp(b[some]) == 0:
+    rows = _sample(len(a), 200_000)
+    if len(rows) < 3 or np.ptp(a[rows]) == 0 or np.ptp(b[rows]) == 0:
         return None
-    return float(spearmanr(a[some], b[some]).statistic)
+    return float(spearmanr(a[rows], b[rows]).statistic)
 
 
 def compare_models(
-    first: dict[str, Any],
-    second: dict[str, Any],
-    calibrations: tuple[Array | None, Array | None],
+    first: dict[str, Any], second: dict[str, Any], calibrations: Sequence[Array | None]
 ) -> dict[str, Any]:
-    """Return what differs between two models, of which descriptions and scores of calibration rows are given."""
+    """Compare two models by their descriptions and the scores of their calibration rows."""
     types = [{c["name"]: c["type"] for c in model["columns"]} for model in (first, second)]
     settings = [Config.from_json(model["config"]).by_name() for model in (first, second)]
     sides = [
-        {name: model.get(name) for name in _SIDE}
+        {name: model.get(name) for name in MODEL_FIELDS}
         | {"columns": len(model["columns"])}
         | {"quantiles": None if scores is None else [float(q) for q in np.quantile(scores, LEVELS)]}
         for model, scores in zip((first, second), calibrations, strict=True)

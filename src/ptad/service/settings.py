@@ -1,4 +1,4 @@
-"""What a service is told when it starts: where it listens, what it serves, and how much it takes."""
+"""Settings of the service: where it listens, what it serves, and its limits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHORTEST_TOKEN = 16
 
 @dataclass(frozen=True)
 class Limits(Settings):
-    """How much callers may ask for. Every limit has its own message that names it.
+    """How much callers may send, keep and run.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Limits(Settings):
     waiting_rows : int
         Rows of small calls that may wait to be scored before new calls are turned away.
     models_loaded : int
-        Models held in memory; the least recently used one is let go.
+        Models held in memory; the least recently used one is released.
     """
 
     name: ClassVar[str] = "limits"
@@ -98,7 +98,7 @@ class Limits(Settings):
 
     def changed(self, pairs: Sequence[str]) -> Limits:
         """Return limits with some changed, each given as ``NAME=NUMBER``; KiB, MiB, GiB and TiB may follow."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for pair in pairs:
             name, _, text = (part.strip() for part in pair.partition("="))
             match = re.fullmatch(r"([0-9.]+)\s*([KMGT]iB)?", text)
@@ -106,13 +106,13 @@ class Limits(Settings):
                 number = float(match[1]) * _UNITS[match[2]]  # type: ignore[index]
             except (TypeError, ValueError):
                 raise SettingError(f"A limit is given as NAME=NUMBER, such as connections=512. Got {pair!r}.") from None
-            found[name] = int(number) if number.is_integer() else number
-        return self.replace(found)
+            values[name] = int(number) if number.is_integer() else number
+        return self.replace(values)
 
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """Everything that does not change while the service runs.
+    """Settings that do not change while the service runs.
 
     Attributes
     ----------
@@ -121,11 +121,11 @@ class ServiceSettings:
     models : tuple of Path
         Model folders that are served where they are, and never changed.
     host, port : str, int
-        Where to listen. Anything but a loopback address needs a token.
+        The address to listen on. Anything but a loopback address needs a token.
     token : str, optional
-        What callers must send as ``Authorization: Bearer TOKEN``.
+        The token that callers must send as ``Authorization: Bearer TOKEN``.
     device : str
-        Where models run.
+        The device that models run on.
     grace_seconds : float
         How long running jobs may go on after SIGTERM; later they stop at their checkpoint and go on at the next start.
     """
@@ -157,7 +157,7 @@ class ServiceSettings:
 
 @functools.lru_cache(256)
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address can only be reached from this machine."""
+    """Return whether a host name or address can only be reached from this machine."""
     name = host.strip("[]").lower()
     if name == "localhost":
         return True

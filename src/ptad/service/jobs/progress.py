@@ -1,4 +1,4 @@
-"""How far a job has come: events as lines of JSON, written by its worker, read by the service.
+"""Progress of a job: events as lines of JSON, written by its worker, read by the service.
 
 An event is one of ``{stage, done, total, unit}`` (a total of 0 is not known), ``{group, step, steps, loss}`` (a step of
 a training; every fold is a group), and ``{note}``.
@@ -17,7 +17,7 @@ from typing import Any
 
 from ptad.errors import Message
 from ptad.progress import reported_to
-from ptad.service.reasons import over_http
+from ptad.service.error_messages import spell_for_http
 
 FILE = "progress.jsonl"
 PAUSE = 0.3  # seconds between two events of a stage
@@ -25,18 +25,18 @@ LONGEST_NOTE = 300
 
 
 class ProgressFile(logging.Handler):
-    """What a worker reports to; warnings that the library logs become notes."""
+    """Writes the events of a worker; warnings that the library logs become notes."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(logging.WARNING)
         self._path = folder / FILE
-        self._group, self._last, self._told = 0, 0, 0.0
+        self._group, self._last_step, self._last_time = 0, 0, 0.0
         if self._path.exists() and (content := self._path.read_bytes()) and not content.endswith(b"\n"):
             os.truncate(self._path, content.rfind(b"\n") + 1)  # a line cut off by a kill
 
     @contextmanager
     def receiving(self) -> Iterator[None]:
-        """Take what the library reports and warns of meanwhile."""
+        """Receive progress and warnings of the library inside the block."""
         logger = logging.getLogger("ptad")
         logger.addHandler(self)
         try:
@@ -47,29 +47,29 @@ class ProgressFile(logging.Handler):
 
     @contextmanager
     def reading(self) -> Iterator[Callable[[int, int | None], None]]:
-        """Yield what is told of the rows that were read."""
+        """Yield a function that records how many rows were read."""
         yield lambda done, total: self.stage("reading", done, total or 0, "rows")
 
     def stage(self, name: str, done: int, total: int, unit: str) -> None:
-        """Note how much of a stage is done, a few times a second."""
-        if done == total or time.monotonic() - self._told > PAUSE:
-            self._told = time.monotonic()
+        """Record how much of a stage is done, a few times a second at most."""
+        if done == total or time.monotonic() - self._last_time > PAUSE:
+            self._last_time = time.monotonic()
             self._append({"stage": name, "done": done, "total": total, "unit": unit})
 
     def step(self, step: int, n_steps: int, entry: dict[str, float]) -> None:
-        """Note where a training stands."""
-        if step <= self._last:
+        """Record a step of a training."""
+        if step <= self._last_step:
             self._group += 1  # another fold: its training begins at the first step
-        self._last = step
+        self._last_step = step
         self._append({"group": self._group, "step": step, "steps": n_steps, "loss": float(entry["total"])})
 
     def note(self, text: str) -> None:
-        """Note something that whoever waits should know."""
+        """Record a note for those who follow the job."""
         self._append({"note": text[:LONGEST_NOTE]})
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take a warning."""
-        self.note(record.msg.phrase(over_http) if isinstance(record.msg, Message) else record.getMessage())
+        """Record a warning."""
+        self.note(record.msg.phrase(spell_for_http) if isinstance(record.msg, Message) else record.getMessage())
 
     def _append(self, event: dict[str, Any]) -> None:
         with self._path.open("ab") as file:
@@ -77,29 +77,29 @@ class ProgressFile(logging.Handler):
 
 
 class Events:
-    """Reads the events of a worker; each byte once, however long the job goes on."""
+    """Reads the events of a worker, each once; the first ``skip`` are skipped."""
 
     def __init__(self, folder: Path, skip: int = 0) -> None:
-        self._path, self._skip, self._place = folder / FILE, skip, 0
+        self._path, self._skip, self._position = folder / FILE, skip, 0
 
     def read(self) -> list[dict[str, Any]]:
-        """Return the events that were written since the last time."""
+        """Return the events that were written since the last call."""
         try:
             with self._path.open("rb") as file:
-                file.seek(self._place)
+                file.seek(self._position)
                 block = file.read()
         except OSError:
             return []
-        whole = block[: block.rfind(b"\n") + 1]
-        self._place += len(whole)
-        lines = whole.split(b"\n")[:-1]
-        wanted, self._skip = lines[self._skip :], max(0, self._skip - len(lines))
-        return [_event(line) for line in wanted]
+        complete = block[: block.rfind(b"\n") + 1]
+        self._position += len(complete)
+        lines = complete.splitlines()
+        new, self._skip = lines[self._skip :], max(0, self._skip - len(lines))
+        return list(map(_parse, new))
 
 
-def _event(line: bytes) -> dict[str, Any]:
+def _parse(line: bytes) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(line)
-        return found
+        event: dict[str, Any] = json.loads(line)
+        return event
     except ValueError:  # cut off when the machine went down
         return {}

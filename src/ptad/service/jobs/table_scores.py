@@ -1,7 +1,7 @@
-"""Scoring a whole table for the page: what the report says of it, and a file with the scores, in one pass.
+"""Scoring a whole table in one pass: the content of its report, and a file with the scores.
 
-What the model says of a batch is kept until the end, as the local engine keeps its scores: a worker that was killed
-goes on where it stood. The scored file gets its name as the last act, so where it is, everything is.
+The scores of every batch are kept until the end, as :mod:`ptad.jobs.resume` keeps them: the worker after one that was
+killed resumes from there. The scored file gets its name last: if it exists, everything else does.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from ptad.tables import BadCells, TableScan, TableSource, TableWriter, scan_tabl
 from ptad.tables.places import located
 
 CONTENT, SCORED, BAD_CELLS = "content.json", "scored.parquet", "bad_cells.csv"
-PARTS, LOCK = f".{SCORED}.partial", f".{SCORED}.lock"  # where the engine keeps what is done so far
-MOST_ROWS = 2048  # in a batch: progress is seen, and little is lost by a kill
-PREFIX = "ptad_"  # where the table itself has a column of the same name as an added one
+PARTS, LOCK = f".{SCORED}.partial", f".{SCORED}.lock"  # the batches that are done, and the lock of the output
+MOST_ROWS = 2048  # of a batch, so that progress is seen, and little is lost by a kill
+PREFIX = "ptad_"  # of the added columns, if the table itself has one of their names
 N_SCORES = len(added_schema(0))  # score, p-value and flag
-N_REASONS = 3  # columns that are named for every flagged row
+N_REASONS = 3  # columns named for every flagged row
 IN_SAMPLE = (
     "The model was fitted on rows of this table: their scores are lower than those of new rows, and fewer of them are "
     "flagged. Look at new rows to see how good the model is."
@@ -45,7 +45,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def score_upload(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str, Any]:
-    """Score a table; leave what the page shows and the scored rows in the folder, and return a summary.
+    """Score a table, write the content of the report and the scored rows to the folder, and return a summary.
 
     Parameters
     ----------
@@ -54,10 +54,10 @@ def score_upload(folder: Path, task: dict[str, Any], progress: ProgressFile) -> 
     task : dict
         What the service wrote for the worker.
     progress : ProgressFile
-        Told of every batch, and if an earlier run had got somewhere.
+        Records every batch, and from where an earlier attempt is resumed.
     """
-    if (folder / SCORED).exists():  # killed after the last act
-        (folder / LOCK).unlink(missing_ok=True)  # of the process that was killed
+    if (folder / SCORED).exists():  # the worker before was killed after all was done
+        (folder / LOCK).unlink(missing_ok=True)
         return _summary(read_json(folder / CONTENT))
     model = load_model(
         task["bundle"],
@@ -66,20 +66,17 @@ def score_upload(folder: Path, task: dict[str, Any], progress: ProgressFile) -> 
         missing=task.get("missing", ()),
     )
     if model.detector_.calibration is None:
-        model.set_false_alarm_rate("auto")  # refuses with the reason
+        model.set_false_alarm_rate("auto")  # raises the error with the reason
     settings = ReportSettings(top=task["top"], label=task["label"], normal=tuple(task["normal"]))
     label = None if settings.label is None else Label(settings.label, settings.normal)
-    # rows that are scored together depend on their batch: those batches stay as the command line has them
+    # where scores depend on the batch, batches are those of the command line
     rows = rows_per_batch(model) if model.detector_.batch_size else min(rows_per_batch(model), MOST_ROWS)
     scan = _scan(task, model, rows)
     schema = _output_schema(scan)
-    store = PartStore(folder / SCORED, _belongs_to(task, model, scan, rows))
+    store = PartStore(folder / SCORED, _fingerprint(task, model, scan, rows))
     scores: list[np.ndarray] = []
     try:
-        with (
-            TableWriter(store.staging, schema) as writer,
-            bad_cell_list(folder / BAD_CELLS, scan.places) as listed,
-        ):
+        with TableWriter(store.staging, schema) as writer, bad_cell_list(folder / BAD_CELLS, scan.places) as listed:
             survey = Survey(
                 model,
                 settings.top,
@@ -89,75 +86,74 @@ def score_upload(folder: Path, task: dict[str, Any], progress: ProgressFile) -> 
                 places=scan.places,
                 listed=listed,
             )
-            for batch, found, why in _scored(survey, scan, store, progress):
-                survey.count_in(batch, found)
-                columns = [*decisions(model, found.scores).values(), *why]
-                scores.append(found.scores)
+            for batch, batch_scores, reasons in _score_batches(survey, scan, store, progress):
+                survey.count_in(batch, batch_scores)
+                columns = [*decisions(model, batch_scores.scores).values(), *reasons]
+                scores.append(batch_scores.scores)
                 writer.write(pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=schema))
                 progress.stage("scoring", survey.n_rows, scan.n_rows or 0, "rows")
             if label is not None and not survey.normal.counts.sum():
                 raise DataError(
                     f"No row is normal by the label column {label.column!r}. Name the value of normal rows."
                 )
-        known = isinstance(survey.scorer, CrossFit) or survey.training.is_it  # the report says it by itself
-        notes = [IN_SAMPLE] if task["training_table"] and not known else []
+        in_report = isinstance(survey.scorer, CrossFit) or survey.training.is_it  # which has a note of its own
+        notes = [IN_SAMPLE] if task["training_table"] and not in_report else []
         content = make_content(survey, settings, task["source_name"], task["model_name"], notes)
         content["training_table"] = task["training_table"] or survey.training.is_it
         content["quantiles"] = dict(zip(map(str, QUANTILES), _quantiles(scores), strict=True))
     except UserError:
-        store.discard()  # the table or the wish has to change: nothing of this will be asked for again
+        store.discard()  # the table or the request has to change: these scores will not be used again
         raise
     except BaseException:
-        store.close()  # what is done stays, for the next worker
+        store.close()  # the next worker resumes from the batches that are done
         raise
     write_json(folder / CONTENT, content)
     store.finish()
     return _summary(content)
 
 
-def _scored(
+def _score_batches(
     survey: Survey, scan: TableScan, store: PartStore, progress: ProgressFile
 ) -> Iterator[tuple[pa.RecordBatch, BatchScores, list[pa.Array]]]:
-    """Yield every batch with its scores and reasons, from the store where an earlier run has left them there."""
+    """Yield every batch with its scores and reasons, which are in the store if an earlier attempt has computed them."""
     start = resumed = 0
     for batch in scan:
-        kept = store.get(start, batch.num_rows)
-        if kept is None:
+        stored = store.get(start, batch.num_rows)
+        if stored is None:
             if resumed:
                 progress.note(f"It goes on after the {resumed:,} rows that were scored before.")
                 resumed = 0
-            found = survey.score(batch, start)
-            kept = _with_reasons(survey, batch, found, start)
-            store.put(start, kept)
+            stored = _with_reasons(survey, batch, survey.score(batch, start), start)
+            store.put(start, stored)
         else:
             resumed += batch.num_rows
-        yield batch, BatchScores.from_batch(kept), kept.columns[1:]
+        yield batch, BatchScores.from_batch(stored), stored.columns[1:]
         start += batch.num_rows
 
 
-def _with_reasons(survey: Survey, batch: pa.RecordBatch, found: BatchScores, start: int) -> pa.RecordBatch:
-    """What is kept of a batch: scores, and for every flagged row the columns that contribute most."""
-    kept = found.to_batch()
-    flagged = np.flatnonzero(found.scores > survey.threshold)
+def _with_reasons(survey: Survey, batch: pa.RecordBatch, scores: BatchScores, start: int) -> pa.RecordBatch:
+    """Return what the store keeps of a batch: scores, and for flagged rows the columns that contribute most."""
+    scored = scores.to_batch()
+    flagged = np.flatnonzero(scores.scores > survey.threshold)
     fields = list(added_schema(N_REASONS))[N_SCORES:]
     columns = {field.name: pa.nulls(batch.num_rows, field.type) for field in fields}
     if len(flagged):
         explanation = survey.scorer.explain(survey.known(batch).take(pa.array(flagged)), start + flagged)
-        places = np.full(batch.num_rows, -1)
-        places[flagged] = np.arange(len(flagged))
-        taken = pa.array(places, mask=places < 0)
-        columns = {name: column.take(taken) for name, column in why_columns(explanation, N_REASONS).items()}
-    schema = pa.schema([*kept.schema, *fields], metadata=kept.schema.metadata)
-    return pa.RecordBatch.from_arrays([*kept.columns, *(columns[field.name] for field in fields)], schema=schema)
+        positions = np.full(batch.num_rows, -1)
+        positions[flagged] = np.arange(len(flagged))
+        indices = pa.array(positions, mask=positions < 0)  # null for rows that are not flagged
+        columns = {name: column.take(indices) for name, column in why_columns(explanation, N_REASONS).items()}
+    schema = pa.schema([*scored.schema, *fields], metadata=scored.schema.metadata)
+    return pa.RecordBatch.from_arrays([*scored.columns, *(columns[field.name] for field in fields)], schema=schema)
 
 
 def _scan(task: dict[str, Any], model: PTAD, rows: int) -> TableScan:
-    """Open the table; it is read once."""
+    """Return a pass over the table."""
     return scan_table(TableSource(task["source"], label=task["source_name"]), batch_rows=rows, schema=model.schema_)
 
 
 def _scorer(task: dict[str, Any], model: PTAD, scan: TableScan) -> RowScorer:
-    """Return what scores the table: the model, or for the table that it was fitted on detectors without the rows."""
+    """Return the model, or for the table that it was fitted on, detectors fitted without the rows to score."""
     if task["fitted_on"] is None:
         return RowScorer(model)
     column, normal = task["fitted_on"]["label"], tuple(task["fitted_on"]["normal"])
@@ -167,29 +163,28 @@ def _scorer(task: dict[str, Any], model: PTAD, scan: TableScan) -> RowScorer:
     def training_rows() -> Iterator[tuple[Any, Any]]:
         start = 0
         for batch in scan:
-            normal_rows = np.ones(batch.num_rows, bool) if label is None else ~label.anomalous(batch)
-            own = np.flatnonzero(normal_rows)
+            is_normal = np.ones(batch.num_rows, bool) if label is None else ~label.anomalous(batch)
+            rows = np.flatnonzero(is_normal)
             with located(scan.places.after(start)):
                 model.schema_.encode(reader.known(batch), BadCells(strict=task.get("strict", False)))
-            yield reader.known(batch).take(pa.array(own)), start + own
+            yield reader.known(batch).take(pa.array(rows)), start + rows
             start += batch.num_rows
 
     return CrossFit.fit(model, training_rows())
 
 
 def _output_schema(scan: TableScan) -> pa.Schema:
-    """The table's own columns and the added ones, under names that are free."""
-    own = set(scan.schema.names)
-    choices = [added_schema(N_REASONS, prefix) for prefix in ("", PREFIX)]
-    added = next((names for names in choices if not own & set(names.names)), None)
-    if added is None:
-        clash = sorted(own & set(choices[-1].names))[0]
-        raise DataError(f"The table already has a column {clash!r}. Rename it.")
-    return pa.schema([*scan.schema, *added])
+    """Return the columns of the table and the added ones, with a prefix if the table has columns of their names."""
+    for prefix in ("", PREFIX):
+        added = added_schema(N_REASONS, prefix)
+        clashes = sorted({*scan.schema.names} & {*added.names})
+        if not clashes:
+            return pa.schema([*scan.schema, *added])
+    raise DataError(f"The table already has a column {clashes[0]!r}. Rename it.")
 
 
-def _belongs_to(task: dict[str, Any], model: PTAD, scan: TableScan, rows: int) -> dict[str, Any]:
-    """Everything that scores depend on; what was kept for anything else is deleted."""
+def _fingerprint(task: dict[str, Any], model: PTAD, scan: TableScan, rows: int) -> dict[str, Any]:
+    """Return everything that scores depend on; batches that were stored for anything else are deleted."""
     return {
         "ptad": __version__,
         "model": model.digest,

@@ -1,7 +1,7 @@
-// The columns of a table that has just come in: which are used, and as what.
+// The columns of an uploaded table: which are used, and as which type.
 
 import { named, Table } from './components.js';
-import { Select, typed } from './parts.js';
+import { onValue, Select } from './parts.js';
 import { count, percent, TYPE_NAMES } from './text.js';
 import { html, useRef, useState } from './vendor/preact.js';
 
@@ -9,13 +9,13 @@ const FIRST_COLUMNS = 30;
 const TYPES = Object.entries(TYPE_NAMES);
 const HEADINGS = [['Use'], ['Column'], ['Type'], ['For example'], ['Missing', 'number'], ['Remark']];
 const DATES = ['date', 'datetime'];
-const noSubmit = (event) => event.key === 'Enter' && event.preventDefault(); // it would start the fit
+const ignoreEnter = (event) => event.key === 'Enter' && event.preventDefault(); // it would start the fit
 
-// What is chosen for every column before anybody has chosen anything.
-export const proposal = (columns) =>
+// The choice for every column before the user changes it.
+export const defaultChoice = (columns) =>
   Object.fromEntries(columns.map((c) => [c.name, { use: !c.problem && Boolean(c.type), type: c.type }]));
 
-export function columnChoice(columns, chosen) {
+export function columnParameters(columns, chosen) {
   const types = {};
   const drop = [];
   for (const column of columns) {
@@ -31,12 +31,12 @@ export function columnChoice(columns, chosen) {
 function ColumnRow({ column, chosen, onChange }) {
   const { name, type, examples, missing, problem } = column;
   const use = (event) => onChange(name, { use: event.target.checked });
-  const retype = (now) => onChange(name, { type: now });
+  const retype = (value) => onChange(name, { type: value });
   const choice =
     html`<${Select} label=${`Type of ${name}`} value=${chosen.type} options=${TYPES} onChange=${retype} />`;
   const format = DATES.includes(chosen.type) && html`
     <input type="text" class="format" maxlength="80" aria-label=${`Date format of ${name}`} value=${chosen.format ?? ''}
-      placeholder="such as %d/%m/%Y" onKeyDown=${noSubmit}
+      placeholder="such as %d/%m/%Y" onKeyDown=${ignoreEnter}
       onInput=${(event) => onChange(name, { format: event.target.value.trim() })} />
   `;
   return html`
@@ -53,26 +53,26 @@ function ColumnRow({ column, chosen, onChange }) {
   `;
 }
 
-// Of many columns, the first ones and those with a remark are shown until one looks for others.
+// Of many columns, the first ones and those with a remark are shown, and those that match a search.
 export function ColumnTable({ columns, chosen, onChange }) {
-  const [wanted, setWanted] = useState('');
+  const [query, setQuery] = useState('');
   const [all, setAll] = useState(columns.length <= FIRST_COLUMNS);
-  const find = useRef(null);
-  const text = wanted.trim().toLowerCase();
+  const input = useRef(null);
+  const text = query.trim().toLowerCase();
   const shown = columns.filter((c, i) =>
     text ? c.name.toLowerCase().includes(text) : all || i < FIRST_COLUMNS || c.problem
   );
-  const more = () => {
+  const showAll = () => {
     setAll(true);
-    find.current.focus();
+    input.current.focus();
   };
   return html`
     ${columns.length > FIRST_COLUMNS && html`
       <div class="find actions">
         <label for="find">Find a column</label>
-        <input id="find" type="search" placeholder="part of its name" value=${wanted} ref=${find} onKeyDown=${noSubmit}
-          onInput=${typed(setWanted)} />
-        ${!all && html`<button type="button" onClick=${more}>Show all columns</button>`}
+        <input id="find" type="search" placeholder="part of its name" value=${query} ref=${input}
+          onKeyDown=${ignoreEnter} onInput=${onValue(setQuery)} />
+        ${!all && html`<button type="button" onClick=${showAll}>Show all columns</button>`}
         <span class="quiet small" role="status">${count(shown.length)} of ${count(columns.length)} shown</span>
       </div>
     `}

@@ -2,7 +2,7 @@
 
 import { get } from './api.js';
 import { Cards, Legend, named, Sheet, Table } from './components.js';
-import { flaggedText, kindName, Line, LineSheet } from './lists.js';
+import { flaggedText, kindName, ListItem, ListSheet } from './lists.js';
 import { versionName, when } from './parts.js';
 import { colour, DASH, Plot } from './plot.js';
 import { count, percent, plural, pText, short, spaced, TYPE_NAMES } from './text.js';
@@ -10,7 +10,7 @@ import { html } from './vendor/preact.js';
 
 const FIRST_ROWS = 20;
 const SIDES = ['First', 'Second'];
-const given = (value, text) => (value === null || value === undefined ? '–' : text(value));
+const orDash = (value, text) => (value === null || value === undefined ? '–' : text(value));
 const numbers = (...names) => names.map((name) => [name, 'number']);
 
 // Quantiles of both sides, row by row.
@@ -25,41 +25,43 @@ const Quantiles = ({ title, note, levels, sides: [first, second] }) =>
 
 export async function scoringComparison(a, b) {
   const addresses = [`/v1/jobs/${a}`, `/v1/jobs/${b}`, `/v1/jobs/${a}/comparison?other=${b}`, '/v1/models'];
-  const [first, second, found, models] = await Promise.all(addresses.map(get));
+  const [first, second, comparison, models] = await Promise.all(addresses.map(get));
   const jobs = [first, second];
   const byId = new Map(models.map((m) => [m.id, versionName(m)]));
   const side = (job, i) => {
-    const name = found.same_table ? byId.get(job.model) ?? job.title : job.title;
+    const name = comparison.same_table ? byId.get(job.model) ?? job.title : job.title;
     const about = job.kind === 'fit' ? 'held-out scores of the training rows' : job.title;
     return html`
-      <${Line} href=${`#/results/${job.id}`} title=${`${SIDES[i]}: ${name}`}
+      <${ListItem} href=${`#/results/${job.id}`} title=${`${SIDES[i]}: ${name}`}
         about=${`${about}, ${when(job.created)}: ${flaggedText(job.scores)}`} />
     `;
   };
   const body = html`
-    <${LineSheet} title="Compared" lines=${jobs.map(side)} />
-    ${found.same_table ? html`<${Rows} found=${found} thresholds=${jobs.map((job) => job.scores.threshold)} />` : html`
-      <p class="lead">
-        These are two different tables: rows cannot be compared one by one, flag rates and scores can.
-      </p>
-    `}
-    <${Quantiles} title="Quantiles of the scores" levels=${found.levels}
+    <${ListSheet} title="Compared" lines=${jobs.map(side)} />
+    ${comparison.same_table
+      ? html`<${Rows} comparison=${comparison} thresholds=${jobs.map((job) => job.scores.threshold)} />`
+      : html`
+        <p class="lead">
+          These are two different tables: rows cannot be compared one by one, flag rates and scores can.
+        </p>
+      `}
+    <${Quantiles} title="Quantiles of the scores" levels=${comparison.levels}
       note="The score that this share of the rows does not exceed. Scores of different models have different scales."
-      sides=${[found.first.quantiles, found.second.quantiles]} />
+      sides=${[comparison.first.quantiles, comparison.second.quantiles]} />
   `;
   return { title: 'Two scorings', body };
 }
 
 // Flags and scores of the same rows.
-function Rows({ found, thresholds }) {
-  const { flags, changed, points } = found;
+function Rows({ comparison, thresholds }) {
+  const { flags, changed, points } = comparison;
   const moved = flags.first_only + flags.second_only;
   const cards = [
     [count(flags.both), 'flagged in both'],
     [count(flags.first_only), 'flagged in the first only'],
     [count(flags.second_only), 'flagged in the second only'],
     [count(flags.neither), 'flagged in neither'],
-    [given(found.rank_correlation, (value) => value.toFixed(3)), 'rank correlation of the scores'],
+    [orDash(comparison.rank_correlation, (value) => value.toFixed(3)), 'rank correlation of the scores'],
   ];
   return html`
     <${Sheet} title="Summary">
@@ -71,21 +73,21 @@ function Rows({ found, thresholds }) {
       <${Sheet} title="Scores of the same rows">
       <p class="quiet">
         Both axes have a symmetric log scale; the dashed lines are the thresholds.
-        ${points.length < found.first.rows && ` A sample of ${count(points.length)} rows.`}
+        ${points.length < comparison.first.rows && ` A sample of ${count(points.length)} rows.`}
       </p>
       <${Legend} entries=${[['normal', 'same flag in both'], ['anomaly', 'flag changed']]} />
       <${Scatter} points=${points} thresholds=${thresholds} marked=${new Set(changed.map(({ row }) => row))} />
     <//>
-    ${changed.length > 0 && html`<${Changed} changed=${changed} moved=${moved} note=${found.counting.note} />`}
+    ${changed.length > 0 && html`<${Changed} changed=${changed} moved=${moved} note=${comparison.counting.note} />`}
   `;
 }
 
 // ``points``: [row, score, score]; those whose row is ``marked`` stand out.
 function Scatter({ points, thresholds: [first, second], marked }) {
   const sorted = [...points].sort((a, b) => a[1] - b[1]);
-  const of = (wanted) => sorted.map(([row, , score]) => (marked.has(row) === wanted ? score : null));
+  const scoresOf = (isMarked) => sorted.map(([row, , score]) => (marked.has(row) === isMarked ? score : null));
   const dots = (tone, size) => ({ tone, paths: () => null, points: { show: true, size, width: 0 } });
-  // a dashed line at the threshold of either side
+  // dashed lines at both thresholds
   const draw = (plot) => {
     const { ctx, bbox } = plot;
     const x = plot.valToPos(first, 'x', true);
@@ -98,7 +100,7 @@ function Scatter({ points, thresholds: [first, second], marked }) {
   };
   return html`
     <${Plot} label="Scatter of the scores of both scorings" height=${380}
-      data=${[sorted.map(([, score]) => score), of(false), of(true)]}
+      data=${[sorted.map(([, score]) => score), scoresOf(false), scoresOf(true)]}
       x=${{ label: 'score of the first' }} y=${{ label: 'score of the second' }}
       series=${[dots('normal', 4), dots('anomaly', 7)]}
       scales=${{ x: { time: false, distr: 4 }, y: { distr: 4 } }} hooks=${{ draw: [draw] }} />
@@ -142,7 +144,7 @@ export async function modelComparison(a, b) {
   const link = (m) => html`<a href=${`#/models/${m.id}`}>${named(versionName(m))}</a>`;
   const detail = ([key, name, text]) => {
     const differs = key !== 'created' && first[key] !== second[key];
-    const cell = (m) => differs ? html`<b>${given(m[key], text)}</b>` : given(m[key], text);
+    const cell = (m) => differs ? html`<b>${orDash(m[key], text)}</b>` : orDash(m[key], text);
     return [name, ...sides.map(cell)];
   };
   const list = (title, names) => names.length > 0 && html`<p><b>${title}: </b>${named(names.join(', '))}</p>`;

@@ -1,4 +1,4 @@
-// A synthetic table of pumps with a few anomalies. Made here, so that a first look needs no file.
+// A synthetic table of pumps with a few anomalies, for a first try without a file.
 
 export function exampleFile() {
   let state = 7;

@@ -1,9 +1,9 @@
-// The start: a place to drop a file, and what is there already.
+// The start: the drop zone, and the newest models and jobs.
 
 import { get } from './api.js';
 import { exampleFile } from './example.js';
-import { isUnderWay, JobLine, LineSheet, ModelLine } from './lists.js';
-import { go } from './shell.js';
+import { isUnfinished, JobItem, ListSheet, ModelItem } from './lists.js';
+import { navigate } from './shell.js';
 import { Upload } from './upload.js';
 import { html } from './vendor/preact.js';
 
@@ -19,23 +19,23 @@ const SAFE = 'Nothing leaves this service, and no cell of your table is ever exe
 
 export async function homeView() {
   const [models, jobs] = await Promise.all([get('/v1/models'), get('/v1/jobs')]);
-  const now = jobs.filter(isUnderWay);
-  const done = jobs.filter((job) => job.scores).slice(0, 5);
-  const first = !models.length && !now.length && !done.length;
-  const line = (job) => html`<${JobLine} job=${job} reload=${() => go('#/')} />`;
+  const unfinished = jobs.filter(isUnfinished);
+  const scored = jobs.filter((job) => job.scores).slice(0, 5);
+  const isEmpty = !models.length && !unfinished.length && !scored.length;
+  const line = (job) => html`<${JobItem} job=${job} reload=${() => navigate('#/')} />`;
   const body = html`
     <p class="lead">${LEAD}</p>
     <${Upload} text="Drop a table here" hint=${HINT}
-      then=${(table) => go(`#/tables/${table.id}`)} example=${first ? exampleFile : null} />
-    ${first && html`
+      then=${(table) => navigate(`#/tables/${table.id}`)} example=${isEmpty ? exampleFile : null} />
+    ${isEmpty && html`
       <ol class="steps grid">
         ${STEPS.map(([title, text]) => html`<li><b>${title}</b><span class="quiet">${text}</span></li>`)}
       </ol>
       <p class="quiet small">${SAFE}</p>
     `}
-    <${LineSheet} title="Under way" lines=${now.map(line)} />
-    <${LineSheet} title="Models" lines=${models.slice(0, 5).map((model) => html`<${ModelLine} model=${model} />`)} />
-    <${LineSheet} title="Scored tables" lines=${done.map(line)} />
+    <${ListSheet} title="Under way" lines=${unfinished.map(line)} />
+    <${ListSheet} title="Models" lines=${models.slice(0, 5).map((model) => html`<${ModelItem} model=${model} />`)} />
+    <${ListSheet} title="Scored tables" lines=${scored.map(line)} />
   `;
   return { title: 'Find the rows that do not belong', body };
 }

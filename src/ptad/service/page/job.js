@@ -1,11 +1,11 @@
-// A job while it runs, and how it ended.
+// A job: its progress and its end.
 
-import { follow, get, send } from './api.js';
+import { followJob, get, send } from './api.js';
 import { Sheet } from './components.js';
-import { isUnderWay, StateTag } from './lists.js';
+import { isUnfinished, StateTag } from './lists.js';
 import { LinkButton, Meter } from './parts.js';
 import { LossChart } from './plot.js';
-import { attempt, go, start } from './shell.js';
+import { attempt, navigate, start } from './shell.js';
 import { count, plural, short } from './text.js';
 import { html, useEffect, useState } from './vendor/preact.js';
 
@@ -27,19 +27,19 @@ const LOSS_NOTE =
 
 export async function jobView(id) {
   const job = await get(`/v1/jobs/${id}`);
-  if (job.scores) return go(`#/results/${id}`);
+  if (job.scores) return navigate(`#/results/${id}`);
   return { title: `${VERBS[job.kind]} ${job.title}`, body: html`<${Job} first=${job} />` };
 }
 
 function Job({ first }) {
   const [job, setJob] = useState(first);
-  const [progress, setProgress] = useState(null); // {share, text} once something can be counted
-  const [remark, setRemark] = useState('');
+  const [progress, setProgress] = useState(null); // {share, text}
+  const [note, setNote] = useState('');
   const [curves, setCurves] = useState(null);
   useEffect(() => {
-    const collect = collector();
+    const collect = lossCollector();
     const onProgress = (entry) => {
-      if (entry.note) setRemark(entry.note);
+      if (entry.note) setNote(entry.note);
       else if (entry.step) {
         setCurves(collect(entry));
         const last = entry.step === entry.steps ? '; now the threshold is set …' : '';
@@ -47,19 +47,19 @@ function Job({ first }) {
         setProgress({ share: entry.step / entry.steps, text });
       } else if (entry.stage) {
         const { stage, done, total, unit } = entry;
-        const far = done ? `: ${count(done)}${total ? ` of ${count(total)}` : ''} ${unit}` : ' …';
-        setProgress({ share: total ? done / total : null, text: `${STAGES[stage] ?? stage}${far}` });
+        const amount = done ? `: ${count(done)}${total ? ` of ${count(total)}` : ''} ${unit}` : ' …';
+        setProgress({ share: total ? done / total : null, text: `${STAGES[stage] ?? stage}${amount}` });
       }
     };
-    const onState = (now) => {
-      setJob(now);
-      if (now.scores) go(`#/results/${now.id}`);
+    const onState = (changed) => {
+      setJob(changed);
+      if (changed.scores) navigate(`#/results/${changed.id}`);
     };
-    const onLost = (error) => {
-      const away = 'The service cannot be reached just now; trying again …';
-      setRemark(error ? (error.status ? error.message : away) : '');
+    const onConnection = (error) => {
+      const unreachable = 'The service cannot be reached just now; trying again …';
+      setNote(error ? (error.status ? error.message : unreachable) : '');
     };
-    return follow(first.id, (event, data) => event === 'state' ? onState(data) : onProgress(data), onLost);
+    return followJob(first.id, (event, data) => event === 'state' ? onState(data) : onProgress(data), onConnection);
   }, []);
   const cancel = () => attempt(() => send('POST', `/v1/jobs/${job.id}/cancel`));
   const text = job.state === 'waiting' ? 'Waiting for other jobs to end …' : progress?.text ?? BEGINNINGS[job.kind];
@@ -72,10 +72,10 @@ function Job({ first }) {
       <${StateTag} state=${job.state} />
     </p>
     <${Sheet} title="Progress">
-      ${isUnderWay(job) ? running : html`<${Ended} job=${job} />`}
-      <p class="quiet small">${remark}</p>
+      ${isUnfinished(job) ? running : html`<${Ended} job=${job} />`}
+      <p class="quiet small">${note}</p>
       <div class="actions more">
-        ${isUnderWay(job)
+        ${isUnfinished(job)
           ? html`
             <button id="cancel" class="anomaly" type="button" onClick=${cancel}>Cancel</button>
             <span class="quiet small">The job goes on when you leave this page.</span>
@@ -109,7 +109,7 @@ function Ended({ job }) {
   `;
 }
 
-// Where one goes from here.
+// The links of a job that has ended.
 function Next({ job }) {
   const again = () => start('scorings', { table: job.table, model: job.model });
   const back = ['fit', 'score'].includes(job.kind)
@@ -131,13 +131,13 @@ function Next({ job }) {
   `;
 }
 
-// Collects what a training tells into curves, one per training.
-function collector() {
+// Returns a function that collects the losses of all trainings into curves, one for each.
+function lossCollector() {
   const curves = [];
   return ({ group, step, steps, loss }) => {
     curves.length = Math.min(curves.length, group + 1);
     const curve = curves[group] ?? { step: [], total: [] };
-    // a fit that went on from a checkpoint tells some steps again
+    // a fit that was resumed from a checkpoint repeats some steps
     const known = curve.step.filter((s) => s < step).length;
     curves[group] = { step: [...curve.step.slice(0, known), step], total: [...curve.total.slice(0, known), loss] };
     return { curves: curves.filter(Boolean), last: steps };

@@ -1,13 +1,13 @@
-// Models and jobs as lines of a list, and the lists of all of them.
+// Lists of models and jobs, and their items.
 
 import { get, send } from './api.js';
 import { named, Sheet } from './components.js';
 import { LinkButton, versionName, when } from './parts.js';
-import { attempt, go } from './shell.js';
+import { attempt, navigate } from './shell.js';
 import { count, inPercent, plural } from './text.js';
 import { html } from './vendor/preact.js';
 
-// The word for a state, and its colour.
+// Text and colour of a state.
 const STATES = {
   waiting: ['waiting', 'warn'],
   running: ['under way', 'act'],
@@ -19,7 +19,7 @@ const KINDS = { fit: 'fit', score: 'scoring', update: 'update', recalibrate: 're
 const ORIGINS = { update: 'updated with', recalibrate: 'recalibrated with' };
 
 export const kindName = (kind) => KINDS[kind] ?? kind;
-export const isUnderWay = (job) => ['running', 'waiting'].includes(job.state);
+export const isUnfinished = (job) => ['running', 'waiting'].includes(job.state);
 export function StateTag({ state }) {
   const [text, tone] = STATES[state];
   return html`<span class=${`tag ${tone}`}>${text}</span>`;
@@ -28,8 +28,8 @@ export function StateTag({ state }) {
 export const flaggedText = ({ flagged, rows }) =>
   `${count(flagged)} of ${plural(rows, 'row')} flagged${inPercent(flagged, rows)}`;
 
-// ``children`` stand at its end.
-export const Line = ({ href, title, about, children }) =>
+// ``children`` are the buttons at its end.
+export const ListItem = ({ href, title, about, children }) =>
   html`
     <li>
       <div class="what"><a href=${href}>${named(title)}</a><div class="quiet small">${about}</div></div>
@@ -37,30 +37,30 @@ export const Line = ({ href, title, about, children }) =>
     </li>
   `;
 
-// Where a model comes from, in a line.
+// Where a model comes from, as one line of text.
 export function origin(model) {
   const rows = model.new_rows ?? model.training_rows;
-  const said = [
+  const parts = [
     model.table ? `${ORIGINS[model.made_by] ?? 'from'} ${model.table}` : null,
     rows ? plural(rows, model.new_rows ? 'row' : 'training row') : null,
     when(model.created),
   ];
-  return said.filter(Boolean).join(', ');
+  return parts.filter(Boolean).join(', ');
 }
 
-export function ModelLine({ model, children }) {
+export function ModelItem({ model, children }) {
   const href = `#/models/${model.id}`;
   const name = versionName(model);
   return html`
-    <${Line} href=${href} title=${name} about=${origin(model)}>
+    <${ListItem} href=${href} title=${name} about=${origin(model)}>
       ${model.fixed && html`<span class="tag quiet">given at the start</span>`}
       ${children ?? html`<${LinkButton} href=${href} label=${`Score a table with ${name}`}>Score a table<//>`}
     <//>
   `;
 }
 
-export function JobLine({ job, reload }) {
-  const word = isUnderWay(job) ? 'Cancel' : 'Delete';
+export function JobItem({ job, reload }) {
+  const word = isUnfinished(job) ? 'Cancel' : 'Delete';
   const remove = () =>
     attempt(async () => {
       await send('DELETE', `/v1/jobs/${job.id}`);
@@ -68,14 +68,14 @@ export function JobLine({ job, reload }) {
     });
   const about = [kindName(job.kind), when(job.created), ...(job.scores ? [flaggedText(job.scores)] : [])].join(', ');
   return html`
-    <${Line} href=${`#/${job.scores ? 'results' : 'jobs'}/${job.id}`} title=${job.title} about=${about}>
+    <${ListItem} href=${`#/${job.scores ? 'results' : 'jobs'}/${job.id}`} title=${job.title} about=${about}>
       <${StateTag} state=${job.state} />
       <button type="button" aria-label=${`${word} ${job.title}`} onClick=${remove}>${word}</button>
       <//>
   `;
 }
 
-export const LineSheet = ({ title, lines }) =>
+export const ListSheet = ({ title, lines }) =>
   lines.length > 0 && html`
     <${Sheet} title=${title}>
       <ul class="lines">${lines}</ul>
@@ -83,7 +83,7 @@ export const LineSheet = ({ title, lines }) =>
   `;
 
 const listed = (title, lines, empty) =>
-  lines.length ? html`<${LineSheet} title=${title} lines=${lines} />` : html`
+  lines.length ? html`<${ListSheet} title=${title} lines=${lines} />` : html`
     <p class="lead">${empty}</p>
     <${LinkButton} href="#/" main=${true}>Start with a table<//>
   `;
@@ -92,13 +92,13 @@ export async function modelsView() {
   const models = await get('/v1/models');
   const empty = 'There is no model yet. A model is fitted to a table of normal rows; it then scores any other table ' +
     'with the same columns.';
-  const lines = models.map((model) => html`<${ModelLine} model=${model} />`);
+  const lines = models.map((model) => html`<${ModelItem} model=${model} />`);
   return { title: 'Models', body: listed('Models, the newest first', lines, empty) };
 }
 
 export async function jobsView() {
   const jobs = await get('/v1/jobs');
   const empty = 'There are no jobs yet. Fits and scorings are listed here, with their results.';
-  const line = (job) => html`<${JobLine} job=${job} reload=${() => go('#/jobs', `${job.title} is deleted.`)} />`;
+  const line = (job) => html`<${JobItem} job=${job} reload=${() => navigate('#/jobs', `${job.title} is deleted.`)} />`;
   return { title: 'Jobs', body: listed('All jobs, the newest first', jobs.map(line), empty) };
 }

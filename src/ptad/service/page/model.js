@@ -2,9 +2,9 @@
 
 import { download, get, send } from './api.js';
 import { Excluded, Pairs, Sheet } from './components.js';
-import { ModelLine, origin } from './lists.js';
-import { ChoiceLine, Confirmed, LinkButton, typed, versionName } from './parts.js';
-import { attempt, go, start } from './shell.js';
+import { ModelItem, origin } from './lists.js';
+import { ConfirmButton, InlineSelect, LinkButton, onValue, versionName } from './parts.js';
+import { attempt, navigate, start } from './shell.js';
 import { count, percent, plural, short, spaced, TYPE_NAMES } from './text.js';
 import { Uploads } from './timeline.js';
 import { Upload } from './upload.js';
@@ -13,17 +13,17 @@ import { html, useState } from './vendor/preact.js';
 export async function modelView(id) {
   const addresses = [`/v1/models/${id}`, '/v1/models', `/v1/models/${id}/scorings?versions=true`];
   const [model, models, scorings] = await Promise.all(addresses.map(get));
-  const given = { compact: true, hint: 'or choose a file with the same columns' };
+  const shared = { compact: true, hint: 'or choose a file with the same columns' };
   const body = html`
     <p class="lead">${about(model)}</p>
     <${Sheet} title="Score another table">
-      <${Upload} ...${given} id="second-file" text="Drop a table to score"
+      <${Upload} ...${shared} id="second-file" text="Drop a table to score"
         then=${(table) => start('scorings', { table: table.id, model: id })} />
       <//>
       <${Sheet} title="Update or recalibrate with new normal rows">
       <p>An update takes new rows into the model; a recalibration changes its threshold only. This version stays.</p>
-      <${Upload} ...${given} id="new-rows" text="Drop a table of new normal rows"
-        then=${(table) => go(`#/models/${id}/renew/${table.id}`)} />
+      <${Upload} ...${shared} id="new-rows" text="Drop a table of new normal rows"
+        then=${(table) => navigate(`#/models/${id}/renew/${table.id}`)} />
     <//>
     ${model.false_alarm_rate !== null && html`<${Rate} model=${model} />`}
     <${Versions} model=${model} models=${models} />
@@ -47,7 +47,7 @@ function Rate({ model }) {
     event.preventDefault();
     attempt(async () => {
       const changed = await send('PATCH', `/v1/models/${model.id}`, { false_alarm_rate: Number(value) / 100 });
-      go(
+      navigate(
         `#/models/${model.id}`,
         `The target false-alarm rate is now ${percent(changed.false_alarm_rate)}: rows with a score above ` +
           `${short(changed.threshold)} are flagged.`,
@@ -59,7 +59,7 @@ function Rate({ model }) {
       <form class="actions" onSubmit=${submit}>
         <label for="rate">Target false-alarm rate, in % of normal rows</label>
         <input id="rate" type="number" min="0" max="100" step="any" required value=${value}
-          onInput=${typed(setValue)} />
+          onInput=${onValue(setValue)} />
         <button type="submit">Change</button>
       </form>
       <p class="quiet small more">
@@ -70,7 +70,7 @@ function Rate({ model }) {
   `;
 }
 
-// Models that come from one another by updates and recalibrations, and a way to compare any two.
+// The other versions of a model, and a way to compare it with any model.
 function Versions({ model, models }) {
   const byId = new Map(models.map((m) => [m.id, m]));
   const root = (m) => (byId.has(m.parent) ? root(byId.get(m.parent)) : m.parent ?? m.id);
@@ -86,10 +86,10 @@ function Versions({ model, models }) {
   return html`
     <${Sheet} title=${family.length ? 'Other versions' : 'Compare with another model'}>
       ${family.length > 0 && html`
-        <ul class="lines">${family.map((m) => html`<${ModelLine} model=${m}>${compare(m)}<//>`)}</ul>
+        <ul class="lines">${family.map((m) => html`<${ModelItem} model=${m}>${compare(m)}<//>`)}</ul>
       `}
       ${rest.length > 0 && html`
-        <${ChoiceLine} id="other-model" text=${family.length ? 'Another model' : 'Model'} value=${other}
+        <${InlineSelect} id="other-model" text=${family.length ? 'Another model' : 'Model'} value=${other}
           options=${rest.map((m) => [m.id, `${versionName(m)}, ${origin(m)}`])} onChange=${setOther}>
           ${compare(byId.get(other))}
         <//>
@@ -99,10 +99,10 @@ function Versions({ model, models }) {
 }
 
 function Columns({ model }) {
-  const said = (c) => [TYPE_NAMES[c.type], c.missing_rate ? `${percent(c.missing_rate)} missing` : null];
+  const details = (c) => [TYPE_NAMES[c.type], c.missing_rate ? `${percent(c.missing_rate)} missing` : null];
   return html`
     <${Sheet} title="Columns">
-      <${Pairs} entries=${model.columns.map((c) => [c.name, said(c).filter(Boolean).join(', ')])} />
+      <${Pairs} entries=${model.columns.map((c) => [c.name, details(c).filter(Boolean).join(', ')])} />
       <${Excluded} entries=${Object.entries(model.excluded)} />
       <//>
   `;
@@ -114,7 +114,7 @@ function Details({ model }) {
   const remove = () =>
     attempt(async () => {
       await send('DELETE', `/v1/models/${id}`);
-      go('#/models', `${versionName(model)} is deleted.`);
+      navigate('#/models', `${versionName(model)} is deleted.`);
     });
   const entries = [
     ['preset', model.preset],
@@ -132,7 +132,7 @@ function Details({ model }) {
       <div class="actions more">
         <button id="download-model" type="button" onClick=${save}>Download the model</button>
         ${!model.fixed && html`
-          <${Confirmed} id="delete-model" text="Delete the model" question="Really delete it?" onDone=${remove} />
+          <${ConfirmButton} id="delete-model" text="Delete the model" question="Really delete it?" onDone=${remove} />
         `}
       </div>
       <//>

@@ -1,4 +1,4 @@
-// The addresses of the service, drawn from /openapi.json: what they do, what they take and what they answer.
+// The API of the service, from /openapi.json: what every address does, takes and answers.
 
 import { get } from './api.js';
 import { Folded, Sheet, Table } from './components.js';
@@ -14,18 +14,18 @@ const TITLES = {
   operation: 'Operation',
 };
 
-// Text with names in double backticks.
+// Turns names in double backticks into code.
 const prose = (text) =>
   text.replace(/\n/g, ' ').split('``').map((part, i) => (i % 2 ? html`<code>${part}</code>` : part));
 
 let schemas = {};
-const lastOf = (ref) => ref.split('/').pop();
-const resolved = (schema) => (schema?.$ref ? schemas[lastOf(schema.$ref)] : schema);
+const refName = (ref) => ref.split('/').pop();
+const resolved = (schema) => (schema?.$ref ? schemas[refName(schema.$ref)] : schema);
 
 // The type of a value in a few words.
 function typeText(schema) {
   if (!schema || !Object.keys(schema).length) return 'any';
-  if (schema.$ref) return lastOf(schema.$ref);
+  if (schema.$ref) return refName(schema.$ref);
   if (schema.anyOf) return [...new Set(schema.anyOf.map(typeText))].join(' or ');
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(', ');
   if (schema.const !== undefined) return JSON.stringify(schema.const);
@@ -61,29 +61,30 @@ function Body({ content, answer = false }) {
 
 function Operation({ method, path, parameters = [], requestBody, responses, description = '', operationId }) {
   const [first, ...rest] = description.split('\n\n');
-  const good = Object.entries(responses).filter(([status]) => status < 300);
-  const bad = Object.keys(responses).filter((status) => status >= 300);
-  const given = parameters.map((p) => ({ ...p, note: p.description ?? (p.in === 'path' ? 'in the address' : '') }));
-  const answer = ([status, { content, description: said }]) =>
+  const answers = Object.entries(responses).filter(([status]) => status < 300);
+  const problems = Object.keys(responses).filter((status) => status >= 300);
+  const fields = parameters.map((p) => ({ ...p, note: p.description ?? (p.in === 'path' ? 'in the address' : '') }));
+  const answer = ([status, { content, description: text }]) =>
     html`
       <h3>Answer ${status}</h3>
-      ${content ? html`<${Body} content=${content} answer=${true} />` : html`<p>${said}</p>`}
+      ${content ? html`<${Body} content=${content} answer=${true} />` : html`<p>${text}</p>`}
     `;
   return html`
     <details class="operation" id=${operationId}>
       <summary><span class=${`tag ${METHODS[method]}`}>${method.toUpperCase()}</span> <code>${path}</code>
         <span class="quiet"> ${prose(first)}</span></summary>
       ${rest.map((text) => html`<p>${prose(text)}</p>`)}
-      ${given.length > 0 && html`
+      ${fields.length > 0 && html`
         <h3>Parameters</h3>
-        <${Fields} fields=${given} />
+        <${Fields} fields=${fields} />
       `}
       ${requestBody && html`
         <h3>Body</h3>
         <${Body} content=${requestBody.content} />
       `}
-      ${good.map(answer)}
-      ${bad.length > 0 && html`<p class="quiet small">Problems: ${bad.join(', ')}, as application/problem+json.</p>`}
+      ${answers.map(answer)}
+      ${problems.length > 0 &&
+        html`<p class="quiet small">Problems: ${problems.join(', ')}, as application/problem+json.</p>`}
     </details>
   `;
 }

@@ -1,4 +1,4 @@
-// Parts that several views share: times as people say them, links, choices, progress, the label column.
+// Components that several views share: times, links, choices, progress, the label column.
 
 import { count, plural } from './text.js';
 import { html, useState } from './vendor/preact.js';
@@ -16,7 +16,7 @@ export const versionName = (model) => (model.version > 1 ? `${model.name}, versi
 export const LinkButton = ({ href, main = false, label, children }) =>
   html`<a class=${main ? 'button primary' : 'button'} href=${href} aria-label=${label}>${children}</a>`;
 
-// How far something is; null where nobody knows.
+// A progress bar; a share of null is not known.
 export function Meter({ label, share }) {
   const known = share === null ? {} : { 'aria-valuenow': Math.round(100 * share) };
   return html`
@@ -25,29 +25,30 @@ export function Meter({ label, share }) {
   `;
 }
 
-// The first click asks, the second does it: no dialog that takes the keyboard away.
-export function Confirmed({ id, text, question, onDone }) {
-  const [asked, setAsked] = useState(false);
+// A button that has to be clicked twice: no dialog that takes the focus away.
+export function ConfirmButton({ id, text, question, onDone }) {
+  const [isAsking, setIsAsking] = useState(false);
   const click = () => {
-    if (asked) onDone();
-    setAsked(!asked);
-    if (!asked) setTimeout(() => setAsked(false), 4000);
+    if (isAsking) onDone();
+    setIsAsking(!isAsking);
+    if (!isAsking) setTimeout(() => setIsAsking(false), 4000);
   };
-  return html`<button id=${id} class="anomaly" type="button" onClick=${click}>${asked ? question : text}</button>`;
+  return html`<button id=${id} class="anomaly" type="button" onClick=${click}>${isAsking ? question : text}</button>`;
 }
 
-export const typed = (set) => (event) => set(event.target.value);
+// A listener that passes the value of a field on.
+export const onValue = (set) => (event) => set(event.target.value);
 
 // A choice among [value, text] pairs.
 export const Select = ({ id, value, options, onChange, label }) =>
   html`
-    <select id=${id} aria-label=${label} value=${value} onChange=${typed(onChange)}>
+    <select id=${id} aria-label=${label} value=${value} onChange=${onValue(onChange)}>
       ${options.map(([key, text]) => html`<option value=${key} selected=${key === value}>${text}</option>`)}
     </select>
   `;
 
-// A choice on a line with its name before it, and what is done with it after it.
-export const ChoiceLine = ({ id, text, children, ...choice }) =>
+// A choice on one line: its name before it, its buttons after it.
+export const InlineSelect = ({ id, text, children, ...choice }) =>
   html`
     <div
       class="actions"><label for=${id}>${text}</label><${Select} id=${id} ...${choice} />${children}</div>
@@ -60,7 +61,7 @@ export const Field = ({ text, note, children }) =>
 export const RATES = [['0.1', '10 %'], ['0.05', '5 %'], ['0.01', '1 %'], ['0.001', '0.1 %'], ['0.0001', '0.01 %']];
 
 export const NO_LABEL = { label: '', normal: [] };
-export const labelChoice = ({ label, normal }) => (label ? { label, normal } : {});
+export const labelParameters = ({ label, normal }) => (label ? { label, normal } : {});
 
 // Which column is the label, and which of its values normal rows have; ``value`` is {label, normal}.
 export function LabelFields({ columns, value, onChange, note }) {
@@ -68,13 +69,13 @@ export function LabelFields({ columns, value, onChange, note }) {
   const column = candidates.find((c) => c.name === value.label);
   const choose = (name) => {
     const chosen = candidates.find((c) => c.name === name);
-    // the most frequent value is the likeliest to be normal
+    // the most frequent value is likely to be the normal one
     onChange(chosen ? { label: name, normal: [chosen.values[0][0]] } : NO_LABEL);
   };
   const toggle = (name) => {
     const { normal } = value;
-    const now = normal.includes(name) ? normal.filter((other) => other !== name) : [...normal, name];
-    onChange({ ...value, normal: now });
+    const values = normal.includes(name) ? normal.filter((other) => other !== name) : [...normal, name];
+    onChange({ ...value, normal: values });
   };
   const box = (name) =>
     html`<input type="checkbox" value=${name} checked=${value.normal.includes(name)} onChange=${() => toggle(name)} />`;

@@ -1,8 +1,8 @@
-// New normal rows for a model: update or recalibrate, with which rows, at which rate.
+// New normal rows for a model: the form that starts an update or a recalibration.
 
 import { get } from './api.js';
 import { Sheet } from './components.js';
-import { Field, labelChoice, LabelFields, LinkButton, NO_LABEL, RATES, Select, versionName } from './parts.js';
+import { Field, LabelFields, labelParameters, LinkButton, NO_LABEL, RATES, Select, versionName } from './parts.js';
 import { start } from './shell.js';
 import { percent, plural } from './text.js';
 import { html, useState } from './vendor/preact.js';
@@ -23,10 +23,10 @@ function Renewal({ model, table }) {
   const [rate, setRate] = useState('');
   const submit = (event) => {
     event.preventDefault();
-    const wanted = { table: table.id, model: model.id, ...labelChoice(label) };
-    start(kind, rate ? { ...wanted, false_alarm_rate: Number(rate) } : wanted);
+    const body = { table: table.id, model: model.id, ...labelParameters(label) };
+    start(kind, rate ? { ...body, false_alarm_rate: Number(rate) } : body);
   };
-  const kept = model.false_alarm_rate === null ? 'the model has none: choose one' : percent(model.false_alarm_rate);
+  const current = model.false_alarm_rate === null ? 'the model has none: choose one' : percent(model.false_alarm_rate);
   const choice = ([value, text, note]) =>
     html`
       <label class="choice">
@@ -46,7 +46,10 @@ function Renewal({ model, table }) {
           <${LabelFields} columns=${table.columns} value=${label} onChange=${setLabel}
             note="Rows with other values are not used." />
           <${Field} text="Target false-alarm rate">
-            <${Select} id="rate" value=${rate} onChange=${setRate} options=${[['', `as it is: ${kept}`], ...RATES]} />
+            <${Select} id="rate" value=${rate} onChange=${setRate} options=${[
+              ['', `as it is: ${current}`],
+              ...RATES,
+            ]} />
             <//>
             </div>
             <div class="actions more">

@@ -1,18 +1,18 @@
-// A table that has just come in: what has to be decided and the start of a fit first, then its columns.
+// An uploaded table: the form that starts a fit, then its columns.
 
 import { get } from './api.js';
-import { columnChoice, ColumnTable, proposal } from './columns.js';
+import { columnParameters, ColumnTable, defaultChoice } from './columns.js';
 import { Sheet } from './components.js';
 import {
-  ChoiceLine,
   Field,
-  labelChoice,
+  InlineSelect,
   LabelFields,
+  labelParameters,
   LinkButton,
   NO_LABEL,
+  onValue,
   RATES,
   Select,
-  typed,
   versionName,
 } from './parts.js';
 import { attempt, start } from './shell.js';
@@ -30,16 +30,16 @@ export async function setupView(id) {
   const addresses = [`/v1/tables/${id}`, '/v1/models', '/v1/service'];
   const [table, models, service] = await Promise.all(addresses.map(get));
   const columns = plural(table.columns.length, 'column');
-  const few = table.rows < 2;
+  const isTooSmall = table.rows < 2;
   const body = html`
     <p class="lead">
-      ${few
+      ${isTooSmall
         ? `1 row and ${columns}: it can be scored with a model that is there. To fit a model, at least 2 rows are ` +
           'needed, better some hundred.'
         : `${plural(table.rows, 'row')}, ${columns}.`}
     </p>
     ${models.length > 0 && html`<${WithModel} table=${table} models=${models} />`}
-    ${few
+    ${isTooSmall
       ? html`<${LinkButton} href="#/">Choose another file<//>`
       : html`<${FitForm} table=${table} service=${service} />`}
   `;
@@ -50,7 +50,7 @@ function WithModel({ table, models }) {
   const [model, setModel] = useState(models[0].id);
   return html`
     <${Sheet} title="Score it with a model you have">
-      <${ChoiceLine} id="model" text="Model" value=${model} options=${models.map((m) => [m.id, versionName(m)])}
+      <${InlineSelect} id="model" text="Model" value=${model} options=${models.map((m) => [m.id, versionName(m)])}
         onChange=${setModel}>
         <button id="score-with" type="button" onClick=${() => start('scorings', { table: table.id, model })}>
           Score it
@@ -63,8 +63,8 @@ function WithModel({ table, models }) {
 const markersOf = (text) => text.split(',').map((word) => word.trim()).filter(Boolean);
 
 function FitForm({ table, service }) {
-  const [{ columns, notes }, setRead] = useState(table);
-  const [chosen, setChosen] = useState(() => proposal(table.columns));
+  const [{ columns, notes }, setTable] = useState(table);
+  const [chosen, setChosen] = useState(() => defaultChoice(table.columns));
   const [label, setLabel] = useState(NO_LABEL);
   const [markers, setMarkers] = useState('');
   const [name, setName] = useState(table.name.replace(/\.[a-z0-9]+(\.[a-z0-9]+)?$/i, '').slice(0, 100) || 'model');
@@ -72,43 +72,48 @@ function FitForm({ table, service }) {
   const [preset, setPreset] = useState('default');
   const [steps, setSteps] = useState('');
   const [decimal, setDecimal] = useState('');
-  const [reading, setReading] = useState(false);
+  const [isReading, setIsReading] = useState(false);
   const change = (column, values) => setChosen((now) => ({ ...now, [column]: { ...now[column], ...values } }));
   const chooseLabel = (value) => {
     if (value.label && value.label !== label.label) change(value.label, { use: false });
     setLabel(value);
   };
-  // markers of missing values decide what a column is: it is read again with them
+  // types depend on the markers of missing values: the service describes the columns again
   const readAgain = async () => {
-    setReading(true);
+    setIsReading(true);
     await attempt(async () => {
       const query = new URLSearchParams(markersOf(markers).map((word) => ['missing', word]));
-      const found = await get(`/v1/tables/${table.id}?${query}`);
-      const before = proposal(columns);
-      const isOwn = ([name, { use, type }]) => use !== before[name].use || type !== before[name].type;
-      setRead(found);
-      // what somebody has chosen stays
-      setChosen((now) => ({ ...proposal(found.columns), ...Object.fromEntries(Object.entries(now).filter(isOwn)) }));
+      const described = await get(`/v1/tables/${table.id}?${query}`);
+      const before = defaultChoice(columns);
+      const isChanged = ([name, { use, type }]) => use !== before[name].use || type !== before[name].type;
+      setTable(described);
+      // choices of the user are kept
+      setChosen((now) => {
+        const changed = Object.entries(now).filter(isChanged);
+        return { ...defaultChoice(described.columns), ...Object.fromEntries(changed) };
+      });
     });
-    setReading(false);
+    setIsReading(false);
   };
   const enter = (event) => {
     if (event.key !== 'Enter') return;
-    event.preventDefault(); // the columns are read again first; nobody has seen yet what becomes of them
+    event.preventDefault(); // no fit before the user has seen the columns with the new markers
     readAgain();
   };
   const submit = (event) => {
     event.preventDefault();
-    const trained = preset === 'paper' ? { preset, config: steps ? { 'network.n_steps': Number(steps) } : {} } : {};
+    const presetFields = preset === 'paper'
+      ? { preset, config: steps ? { 'network.n_steps': Number(steps) } : {} }
+      : {};
     start('fits', {
       table: table.id,
       name: name.trim() || 'model',
       false_alarm_rate: rate === 'auto' ? 'auto' : Number(rate),
       missing: markersOf(markers),
       score: true,
-      ...columnChoice(columns, chosen),
-      ...labelChoice(label),
-      ...trained,
+      ...columnParameters(columns, chosen),
+      ...labelParameters(label),
+      ...presetFields,
       ...(decimal ? { decimal } : {}),
     });
   };
@@ -121,7 +126,7 @@ function FitForm({ table, service }) {
           <${Field} text="Missing markers"
             note="What stands for a missing value besides empty cells and NA, separated by commas.">
             <input id="missing" type="text" value=${markers} placeholder="such as ?, -999, unknown"
-              onInput=${typed(setMarkers)} onChange=${readAgain} onKeyDown=${enter} />
+              onInput=${onValue(setMarkers)} onChange=${readAgain} onKeyDown=${enter} />
             <//>
             <${Field} text="Target false-alarm rate"
               note="The share of normal rows that may be flagged; automatic is 1 %, or what the rows support.">
@@ -131,7 +136,7 @@ function FitForm({ table, service }) {
                 <${Select} id="decimal" value=${decimal} onChange=${setDecimal} options=${DECIMALS} />
                 <//>
                 <${Field} text="Name">
-            <input id="name" type="text" maxlength="100" required value=${name} onInput=${typed(setName)} />
+            <input id="name" type="text" maxlength="100" required value=${name} onInput=${onValue(setName)} />
           <//>
           ${service.presets.length > 1 && html`
             <${Field} text="Preset">
@@ -142,14 +147,14 @@ function FitForm({ table, service }) {
           ${preset === 'paper' && html`
             <${Field} text="Training steps">
               <input id="steps" type="number" min="1" max="100000" placeholder="as the preset has it" value=${steps}
-                onInput=${typed(setSteps)} />
+                onInput=${onValue(setSteps)} />
               <//>
           `}
         </div>
         <div class="actions more">
           <button id="fit" class="primary" type="submit" disabled=${!used}>Fit a model and score this table</button>
           <span class="quiet" role="status">
-            ${reading ? 'Reading the columns again …' : `With ${count(used)} of ${plural(columns.length, 'column')}.`}
+            ${isReading ? 'Reading the columns again …' : `With ${count(used)} of ${plural(columns.length, 'column')}.`}
           </span>
         </div>
         <//>

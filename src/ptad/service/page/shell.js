@@ -1,64 +1,64 @@
-// What all views share: messages, moving between views, starting a job.
+// What all views share: messages, navigation, starting a job, asking for the token.
 
-import { send, setToken, token, Trouble } from './api.js';
+import { send, ServiceError, setToken, token } from './api.js';
 import { html, render, useLayoutEffect, useRef } from './vendor/preact.js';
 
-const news = document.getElementById('news');
+const box = document.getElementById('news');
 const main = document.getElementById('main');
-let later = null; // what the next view says when it opens
-let last = main; // what had the keyboard last, before it went to a message
+let nextMessage = null; // shown when the next view opens
+let lastFocused = main; // the element that gets the focus back when a message is closed
 main.addEventListener('focusin', (event) => {
-  last = event.target;
+  lastFocused = event.target;
 });
 
-export function say(text, isError = true) {
+export function showMessage(text, isError = true) {
   const close = () => {
-    news.hidden = true;
-    (last.isConnected ? last : main).focus({ preventScroll: true });
+    box.hidden = true;
+    (lastFocused.isConnected ? lastFocused : main).focus({ preventScroll: true });
   };
-  render(html`<p>${text}</p><button type="button" onClick=${close}>Close</button>`, news);
-  news.hidden = false;
-  news.classList.toggle('fine', !isError);
-  if (isError) news.scrollIntoView({ block: 'nearest' });
+  render(html`<p>${text}</p><button type="button" onClick=${close}>Close</button>`, box);
+  box.hidden = false;
+  box.classList.toggle('fine', !isError);
+  if (isError) box.scrollIntoView({ block: 'nearest' });
 }
 
-export function hush() {
-  news.hidden = true;
-  if (later) say(later, false);
-  later = null;
+export function clearMessage() {
+  box.hidden = true;
+  if (nextMessage) showMessage(nextMessage, false);
+  nextMessage = null;
 }
 
-// Goes to a view, which opens with good news if there are any: said before, they would be gone with the old view.
-export function go(hash, goodNews = null) {
-  later = goodNews;
+// Opens a view, and shows a message there: one shown before would disappear with the old view.
+export function navigate(hash, message = null) {
+  nextMessage = message;
   if (location.hash === hash) window.dispatchEvent(new HashChangeEvent('hashchange'));
   else location.hash = hash;
 }
 
-// Every failure ends in words, never in silence.
+// Runs an action; shows the message of an error, or asks for the token.
 export async function attempt(action) {
   try {
     return await action();
   } catch (error) {
-    if (error instanceof Trouble && error.status === 401) askToken();
-    else if (error instanceof Trouble) say(error.message);
+    if (error instanceof ServiceError && error.status === 401) askToken();
+    else if (error instanceof ServiceError) showMessage(error.message);
     else {
-      say('Something unexpected happened in this page. Reload it and try again.');
+      showMessage('Something unexpected happened in this page. Reload it and try again.');
       console.error(error);
     }
     return undefined;
   }
 }
 
-// Starts a job and goes to it.
-export const start = (kind, wanted) =>
+// Starts a job and opens its view.
+export const start = (kind, body) =>
   attempt(async () => {
-    const job = await send('POST', `/v1/${kind}`, wanted);
-    go(`#/jobs/${job.id}`);
+    const job = await send('POST', `/v1/${kind}`, body);
+    navigate(`#/jobs/${job.id}`);
   });
 
 function askToken() {
-  if (token()) say('The service does not accept this token. Check it, or ask whoever runs the service.');
+  if (token()) showMessage('The service does not accept this token. Check it, or ask whoever runs the service.');
   setToken('');
   render(html`<${TokenForm} />`, main);
 }
@@ -69,9 +69,9 @@ function TokenForm() {
   const submit = (event) => {
     event.preventDefault();
     setToken(input.current.value.trim());
-    go(location.hash || '#/');
+    navigate(location.hash || '#/');
   };
-  // password managers keep a token under a name
+  // password managers store a token under a user name
   return html`
     <form class="sheet token" onSubmit=${submit}>
       <h1>This service asks for a token</h1>

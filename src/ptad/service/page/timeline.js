@@ -3,23 +3,23 @@
 import { get } from './api.js';
 import { Sheet, Table } from './components.js';
 import { OverTime, rateText, TimeCharts, timeWriter } from './over_time.js';
-import { ChoiceLine } from './parts.js';
+import { InlineSelect } from './parts.js';
 import { attempt } from './shell.js';
 import { count, percent, short } from './text.js';
 import { html, useState } from './vendor/preact.js';
 
-// What the report shows, for any date column of the table; nothing where there is none.
+// The chart of the report, for any date column of the table.
 export function Timeline({ job, first, rate }) {
-  const [found, setFound] = useState(first);
-  if (!found.columns.length) return null;
+  const [data, setData] = useState(first);
+  if (!data.columns.length) return null;
   const choose = (column) =>
-    attempt(async () => setFound(await get(`/v1/jobs/${job}/timeline?column=${encodeURIComponent(column)}`)));
+    attempt(async () => setData(await get(`/v1/jobs/${job}/timeline?column=${encodeURIComponent(column)}`)));
   return html`
     <div id="timeline">
-      <${OverTime} key=${found.column} data=${{ over_time: found, rate }} />
-      ${found.columns.length > 1 && html`
-        <${ChoiceLine} id="date-column" text="Scores over time by the column" value=${found.column} onChange=${choose}
-          options=${found.columns.map((column) => [column, column])} />
+      <${OverTime} key=${data.column} data=${{ over_time: data, rate }} />
+      ${data.columns.length > 1 && html`
+        <${InlineSelect} id="date-column" text="Scores over time by the column" value=${data.column} onChange=${choose}
+          options=${data.columns.map((column) => [column, column])} />
       `}
     </div>
   `;
@@ -27,7 +27,7 @@ export function Timeline({ job, first, rate }) {
 
 const LOCAL = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-// As exactly as the time between the first and the last upload asks for, and by the clock of the reader.
+// Formats times on the axis, as exactly as the span of all uploads requires, in the time zone of the user.
 function tickOf(span) {
   const clock = { hour: '2-digit', minute: '2-digit', ...(span < 600 ? { second: '2-digit' } : {}) };
   return timeWriter(span < 2 * 86400 ? clock : { day: 'numeric', month: 'short' }, LOCAL);
@@ -70,15 +70,15 @@ const cellsOf = ({ id, title, kind, created, scores }) => [
   short(scores.quantiles['0.5']),
 ];
 
-// The scorings with a model and its versions, in the order of their uploads.
+// The scorings with all versions of a model.
 export function Uploads({ scorings }) {
   if (!scorings.length) return null;
-  const one = new Set(scorings.map((job) => job.model)).size === 1;
+  const isOneVersion = new Set(scorings.map((job) => job.model)).size === 1;
   return html`
     <${Sheet} title="Scored tables over time">
       ${scorings.length > 1 &&
         html`<${Charts} scorings=${scorings} rate=${scorings.at(-1).scores.false_alarm_rate} />`}
-      ${!one &&
+      ${!isOneVersion &&
         html`<p class="quiet small">Scores of different versions are not on the same scale; flag rates are.</p>`}
       <${Table} id="uploads" label="Scored tables" columns=${COLUMNS} rows=${[...scorings].reverse().map(cellsOf)} />
     <//>

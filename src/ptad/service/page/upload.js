@@ -1,8 +1,8 @@
-// A place to drop a file, and its way to the service.
+// The drop zone, and the progress of an upload.
 
 import { upload } from './api.js';
 import { Meter } from './parts.js';
-import { attempt, hush } from './shell.js';
+import { attempt, clearMessage } from './shell.js';
 import { percent } from './text.js';
 import { html, useEffect, useRef, useState } from './vendor/preact.js';
 
@@ -20,57 +20,57 @@ function Sending({ file, share, onStop }) {
   `;
 }
 
-// ``then`` hears of the table once the service has read it; ``example`` makes a file for whoever has none.
+// ``then`` is called with the table once the service has read it; ``example`` returns a file for a first try.
 export function Upload({ text, hint, then, compact = false, id = 'file', example = null }) {
   const [sending, setSending] = useState(null);
-  const [over, setOver] = useState(false);
+  const [isOver, setIsOver] = useState(false);
   const stop = useRef(null);
   const input = useRef(null);
-  const ended = useRef(false);
+  const hasEnded = useRef(false);
   useEffect(() => {
-    // whoever leaves the view does not wait for the file any more, and must not be taken to it later
-    const leave = () => stop.current?.abort();
-    window.addEventListener('hashchange', leave);
-    return () => window.removeEventListener('hashchange', leave);
+    // who leaves the view must not be taken to the table later
+    const abort = () => stop.current?.abort();
+    window.addEventListener('hashchange', abort);
+    return () => window.removeEventListener('hashchange', abort);
   }, []);
   useEffect(() => {
-    if (ended.current && !sending) input.current?.focus({ preventScroll: true }); // ready for another file
+    if (hasEnded.current && !sending) input.current?.focus({ preventScroll: true }); // ready for another file
   }, [sending]);
-  const bring = async (file) => {
+  const send = async (file) => {
     if (!file) return;
-    hush();
+    clearMessage();
     stop.current = new AbortController();
     setSending({ file, share: null });
     const progress = (share) => share !== null && setSending({ file, share });
     const table = await attempt(() => upload(file, progress, stop.current.signal));
-    ended.current = true;
+    hasEnded.current = true;
     setSending(null);
     if (table) await attempt(() => then(table));
   };
-  const drag = (inside) => (event) => {
+  const onDrag = (inside) => (event) => {
     event.preventDefault();
     event.stopPropagation();
-    setOver(inside);
-    if (event.type === 'drop') bring(event.dataTransfer.files[0]);
+    setIsOver(inside);
+    if (event.type === 'drop') send(event.dataTransfer.files[0]);
   };
-  const chosen = (event) => {
-    bring(event.target.files[0]);
+  const onChoose = (event) => {
+    send(event.target.files[0]);
     event.target.value = '';
   };
   if (sending) return html`<${Sending} ...${sending} onStop=${() => stop.current.abort()} />`;
   return html`
-    <label class=${`drop ${compact ? 'compact' : ''} ${over ? 'over' : ''}`} onDragEnter=${drag(true)}
-      onDragOver=${drag(true)} onDragLeave=${drag(false)} onDrop=${drag(false)}>
+    <label class=${`drop ${compact ? 'compact' : ''} ${isOver ? 'over' : ''}`} onDragEnter=${onDrag(true)}
+      onDragOver=${onDrag(true)} onDragLeave=${onDrag(false)} onDrop=${onDrag(false)}>
       <svg class="act" viewBox="0 0 48 48" aria-hidden="true">
         <path d="M10 30v8h28v-8M24 32V10M15 19l9-9 9 9" />
       </svg>
-      <input id=${id} type="file" accept=${ACCEPT} ref=${input} onChange=${chosen} />
+      <input id=${id} type="file" accept=${ACCEPT} ref=${input} onChange=${onChoose} />
       <b>${text}</b>
       <span class="quiet">${hint}</span>
     </label>
     ${example && html`
       <p class="more">
-        <button id="example" type="button" onClick=${() => bring(example())}>Try it with an example table</button>
+        <button id="example" type="button" onClick=${() => send(example())}>Try it with an example table</button>
       </p>
     `}
   `;

@@ -1,4 +1,4 @@
-"""Addresses that score and explain rows."""
+"""Routes that score and explain rows."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ from starlette.responses import Response
 
 from ptad.estimator import PTAD
 from ptad.jobs.top_rows import explained_rows
-from ptad.service import bodies
+from ptad.service import sandbox_tasks
 from ptad.service.api_types import ExplainAnswer, Identifier, Marker, ScoreAnswer, binary, problems
 from ptad.service.batching import BATCH_ROWS, Pace
-from ptad.service.context import Context, context_of
+from ptad.service.context import Context, get_context
 from ptad.service.file_scores import score_file
-from ptad.service.formats import ANSWER_FORMATS, FILES, JSON, json_response, media_type, wanted_format
-from ptad.service.problems import Problem
-from ptad.service.rows import (
+from ptad.service.formats import ANSWER_FORMATS, JSON, UPLOAD_FORMATS, json_response, media_type, negotiate
+from ptad.service.json_rows import (
     MOST_LISTED,
     Row,
+    bad_cell_fields,
     encode_rows,
     ignored_columns,
     parse_rows,
-    placed,
-    said_of,
-    typed_tables,
-    without_markers,
+    replace_markers,
+    row_positions,
+    tables_by_type,
 )
-from ptad.service.uploads import beginning, continued, shown_name
+from ptad.service.problems import Problem
+from ptad.service.uploads import display_name, read_start, rejoin
 from ptad.tables import BadCells
 
-INLINE_BYTES = 64 * 1024  # a body that is parsed at once, in about a millisecond; a larger one in the sandbox
+INLINE_BYTES = 64 * 1024  # a body up to this size is parsed at once, in about a millisecond; others in the sandbox
 BODY = "The body"
 
 
 class RowRoute(APIRoute):
-    """A call without options goes straight to its function; reading them takes longer than the rest of it."""
+    """A route that skips FastAPI's parsing of parameters, the slowest part of a small call, where there are none."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return what answers a request."""
-        read_options = super().get_route_handler()
+        """Return the function that handles a request."""
+        handle_with_parameters = super().get_route_handler()
 
         async def handle(request: Request) -> Response:
             model = request.path_params["model"]
-            if request.scope["query_string"] or model not in context_of(request).models.entries:
-                return await read_options(request)
+            if request.scope["query_string"] or model not in get_context(request).models.entries:
+                return await handle_with_parameters(request)
             answer: Response = await self.endpoint(request, model)
             return answer
 
@@ -78,7 +78,7 @@ Missing = Annotated[
     "/v1/models/{model}/score",
     response_model=ScoreAnswer,
     responses={200: {"content": binary(*ANSWER_FORMATS.values())}, **problems(404, 409, 415)},
-    openapi_extra={"requestBody": {"required": True, "content": {**_JSON_BODY, **binary(*FILES)}}},
+    openapi_extra={"requestBody": {"required": True, "content": {**_JSON_BODY, **binary(*UPLOAD_FORMATS)}}},
 )
 async def score(
     request: Request,
@@ -94,16 +94,17 @@ async def score(
     The answer to a table is in the format that ``Accept`` names, or in the one that was sent. Its header
     ``Ptad-Bad-Cells`` says how many cells could not be read and count as missing.
     """
-    context = context_of(request)
-    kind = media_type(request)
-    if kind == JSON:
+    context = get_context(request)
+    sent = media_type(request)
+    if sent == JSON:
         return await _score_json(request, context, model, strict, missing)
-    if kind not in FILES:
-        raise Problem(415, f"The header Content-Type must be {JSON} or one of: {', '.join(FILES)}.")
+    if sent not in UPLOAD_FORMATS:
+        raise Problem(415, f"The header Content-Type must be {JSON} or one of: {', '.join(UPLOAD_FORMATS)}.")
     detector = _with_missing(await context.models.load(model), missing)
-    answer = wanted_format(request.headers.get("accept"), kind)
+    accepted = negotiate(request.headers.get("accept"), sent)
+    body = request.stream()
     return await score_file(
-        context, detector, request.stream(), shown_name(name), answer, explain=explain, append=append, strict=strict
+        context, detector, body, display_name(name), accepted, explain=explain, append=append, strict=strict
     )
 
 
@@ -121,20 +122,20 @@ async def explain(
     missing: Missing = [],  # noqa: B006 - FastAPI copies it
 ) -> Response:
     """Explain the scores of a few rows: per column contribution, reason, observed and expected value."""
-    context = context_of(request)
+    context = get_context(request)
     if media_type(request) != JSON:
         raise Problem(415, f"The header Content-Type must be {JSON}.")
     limits, detector = context.settings.limits, await context.models.load(model)
     body = request.stream()
-    start, whole = await beginning(body, INLINE_BYTES)
-    if whole:
+    start, is_complete = await read_start(body, INLINE_BYTES)
+    if is_complete:
         rows = parse_rows(start, limits.explain_rows, limits.columns)
         ignored = ignored_columns(detector.schema_, rows)
     else:
-        async with context.uploads.spooled(continued(start, body), BODY, is_table=False) as path, _in_time(context):
-            wish = {"name": BODY, "most": limits.explain_rows, "schema": detector.schema_.to_json()}
-            found = await context.sandbox.run(bodies.json_rows, path=path, **wish)
-        rows, ignored = found["rows"], found["ignored"]
+        async with _received(context, start, body) as path:
+            arguments = {"name": BODY, "most": limits.explain_rows, "schema": detector.schema_.to_json()}
+            parsed = await context.sandbox.run(sandbox_tasks.json_rows, path=path, **arguments)
+        rows, ignored = parsed["rows"], parsed["ignored"]
     answer = await _explain_rows(context, _with_missing(detector, missing), rows, columns, strict)
     return json_response({"model": model, "ignored": ignored, **answer})
 
@@ -144,28 +145,47 @@ async def _explain_rows(
 ) -> dict[str, Any]:
     bad, pace, start = BadCells(strict=strict), Pace(), 0
     results: list[dict[str, Any]] = []
-    async with _in_time(context):
+    async with _time_limit(context):
         while start < len(rows):
             part = rows[start : start + pace.rows]
-            results += await context.batcher.run(partial(_explained, detector, part, start, columns, bad), pace)
+            results += await context.batcher.run(partial(_explain_chunk, detector, part, start, columns, bad), pace)
             start += len(part)
     context.metrics.rows.labels("explained").inc(len(rows))
-    said = said_of(*(await asyncio.to_thread(bad.split, [len(rows)], MOST_LISTED))[0])
-    return {**said, "results": results}
+    ((n_bad, first_bad),) = await asyncio.to_thread(bad.split, [len(rows)], MOST_LISTED)
+    return {**bad_cell_fields(n_bad, first_bad), "results": results}
+
+
+def _explain_chunk(model: PTAD, rows: Sequence[Row], start: int, columns: int, bad: BadCells) -> list[dict[str, Any]]:
+    entries: dict[int, dict[str, Any]] = {}
+    for positions, table in tables_by_type(model.schema_, rows):
+        numbers, bad_here = [position + start for position in positions], BadCells(strict=bad.strict)
+        with row_positions(numbers):
+            entries |= zip(numbers, explained_rows(model, table, numbers, columns, bad_here), strict=True)
+        bad.add_all(bad_here, np.array(numbers))
+    return [_replace_non_finite(entries[number]) for number in sorted(entries)]
+
+
+def _replace_non_finite(value: Any) -> Any:
+    """Replace numbers that JSON does not have, such as NaN, by null."""
+    if isinstance(value, dict):
+        return {name: _replace_non_finite(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_replace_non_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def _with_missing(model: PTAD, missing: Sequence[str]) -> PTAD:
-    """The model, to which further text means missing."""
+    """Return the model with further markers of missing values."""
     if not missing:
         return model
-    own = copy.copy(model)
-    own.schema_ = model.schema_.with_missing(missing)
-    return own
+    model = copy.copy(model)
+    model.schema_ = model.schema_.with_missing(missing)
+    return model
 
 
 @asynccontextmanager
-async def _in_time(context: Context) -> AsyncIterator[None]:
-    """Bound the time that scoring takes; a client may take its own to send."""
+async def _time_limit(context: Context) -> AsyncIterator[None]:
+    """Limit the time that scoring takes; receiving a body has limits of its own."""
     try:
         async with asyncio.timeout(context.settings.limits.request_seconds):
             yield
@@ -173,46 +193,54 @@ async def _in_time(context: Context) -> AsyncIterator[None]:
         raise Problem(503, "Too many rows are being scored just now. Try again later.") from None
 
 
+@asynccontextmanager
+async def _received(context: Context, start: bytes, body: AsyncIterator[bytes]) -> AsyncIterator[Path]:
+    """Yield a file with a body that is too large to be parsed at once, and limit the time to work on it."""
+    async with context.uploads.receive(rejoin(start, body), BODY, is_table=False) as path, _time_limit(context):
+        yield path
+
+
 async def _score_json(
     request: Request, context: Context, identifier: str, strict: bool, missing: Sequence[str]
 ) -> Response:
     limits, body = context.settings.limits, request.stream()
-    start, whole = await beginning(body, INLINE_BYTES)
+    start, is_complete = await read_start(body, INLINE_BYTES)
     model = await context.models.load(identifier)
-    if whole:
-        rows = parse_rows(start, limits.json_rows, limits.columns)
-        async with _in_time(context):
-            scores, said = await _score_rows(context, model, without_markers(rows, missing), strict)
+    if is_complete:
+        rows = replace_markers(parse_rows(start, limits.json_rows, limits.columns), missing)
+        async with _time_limit(context):
+            scores, fields = await _score_rows(context, model, rows, strict)
     else:
-        async with context.uploads.spooled(continued(start, body), BODY, is_table=False) as path, _in_time(context):
-            scores, said = await _score_large(context, model, path, strict, missing)
+        async with _received(context, start, body) as path:
+            scores, fields = await _score_large(context, model, path, strict, missing)
     calibration = model.detector_.calibration
     p_values: Sequence[float | None] = [None] * len(scores)
-    flags: Sequence[bool | None] = p_values  # type: ignore[assignment]
+    flags: Sequence[bool | None] = [None] * len(scores)
     if calibration is not None:
         p_values, flags = calibration.p_value(scores).tolist(), (scores > -model.offset_).tolist()
+    results = [
+        {"score": score, "p_value": p_value, "anomaly": flag}
+        for score, p_value, flag in zip(scores.tolist(), p_values, flags, strict=True)
+    ]
     return json_response(
         {
             "model": identifier,
             "false_alarm_rate": None if calibration is None else float(model.false_alarm_rate_),
             "threshold": None if calibration is None else -float(model.offset_),
-            **said,
-            "results": [
-                {"score": s, "p_value": p, "anomaly": a}
-                for s, p, a in zip(scores.tolist(), p_values, flags, strict=True)
-            ],
+            **fields,
+            "results": results,
         }
     )
 
 
-Scored = tuple[NDArray[np.float64], dict[str, Any]]  # scores, and what the answer says of the rows
+Scored = tuple[NDArray[np.float64], dict[str, Any]]  # scores, and fields of the answer
 
 
 async def _score_rows(context: Context, model: PTAD, rows: Sequence[Row], strict: bool) -> Scored:
-    """Score rows that came as a small body."""
+    """Score the rows of a small body."""
     if len(rows) <= BATCH_ROWS:
-        found = await context.batcher.score(model, rows)
-        scores, n_bad, first_bad = found.scores, found.n_bad, found.first_bad
+        result = await context.batcher.score(model, rows)
+        scores, n_bad, first_bad = result.scores, result.n_bad, result.first_bad
     else:
         bad = BadCells()
         x = await asyncio.to_thread(encode_rows, model.schema_, rows, bad)  # not in the batcher: longer than a chunk
@@ -220,39 +248,13 @@ async def _score_rows(context: Context, model: PTAD, rows: Sequence[Row], strict
         scores = await context.batcher.score_many(model, x)
     if strict and n_bad:
         raise first_bad[0].error()
-    return scores, {"ignored": ignored_columns(model.schema_, rows), **said_of(n_bad, first_bad)}
+    return scores, {"ignored": ignored_columns(model.schema_, rows), **bad_cell_fields(n_bad, first_bad)}
 
 
 async def _score_large(context: Context, model: PTAD, path: Path, strict: bool, missing: Sequence[str]) -> Scored:
-    """Score the rows of a large body: they become numbers in a process of its own, which takes its memory with it."""
+    """Score the rows of a large body, which are encoded in the sandbox: its memory is free again afterwards."""
     out = path.with_name("encoded")
-    said = await context.sandbox.run(
-        bodies.encoded_json,
-        path=path,
-        name=BODY,
-        schema=model.schema_.to_json(),
-        out=out,
-        missing=list(missing),
-        strict=strict,
-    )
-    x = np.memmap(out, np.float64, "r", shape=(said.pop("rows"), len(model.schema_.features)))
-    return await context.batcher.score_many(model, x), said
-
-
-def _explained(model: PTAD, rows: Sequence[Row], start: int, columns: int, bad: BadCells) -> list[dict[str, Any]]:
-    found: list[tuple[int, dict[str, Any]]] = []
-    for places, table in typed_tables(model.schema_, rows):
-        numbers, own = [place + start for place in places], BadCells(strict=bad.strict)
-        with placed(numbers):
-            found += zip(numbers, explained_rows(model, table, numbers, columns, own), strict=True)
-        bad.add_all(own, np.array(numbers))
-    return [clean(entry) for _, entry in sorted(found, key=lambda pair: pair[0])]
-
-
-def clean(value: Any) -> Any:
-    """Numbers that are not finite as null: JSON has no others."""
-    if isinstance(value, dict):
-        return {name: clean(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [clean(inner) for inner in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    arguments = {"name": BODY, "schema": model.schema_.to_json(), "out": out, "missing": missing, "strict": strict}
+    fields = await context.sandbox.run(sandbox_tasks.encoded_json, path=path, **arguments)
+    x = np.memmap(out, np.float64, "r", shape=(fields.pop("rows"), len(model.schema_.features)))
+    return await context.batcher.score_many(model, x), fields

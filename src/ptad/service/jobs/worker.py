@@ -1,7 +1,7 @@
-"""The process that works on one job: ``python -m ptad.service.jobs.process FOLDER``.
+"""The process that does one job: ``python -m ptad.service.jobs.worker FOLDER``.
 
-It reads ``task.json``, appends to ``progress.jsonl``, and leaves ``result.json`` when it is done; killed at any
-moment, it can be started again and goes on. It does not outlive the service.
+It reads ``task.json``, appends to ``progress.jsonl``, and writes ``result.json`` at the end. Killed at any moment, it
+can be started again and resumes. It does not outlive the service.
 """
 
 from __future__ import annotations
@@ -15,79 +15,69 @@ from typing import Any
 
 from ptad.files import lock, read_json, write_json
 from ptad.jobs.fit import fit_table, renew_table
+from ptad.service.error_messages import is_disk_full, short_traceback, summary_for_http, user_message
 from ptad.service.jobs import table_scores
 from ptad.service.jobs.progress import ProgressFile
-from ptad.service.reasons import disk_is_full, in_words_of_http, reason_of, traced
+from ptad.service.process_limits import limit_process
 from ptad.service.store import BUNDLE
 from ptad.tables import TableSource
 
 TASK, RESULT = "task.json", "result.json"
 FITTED = "fitted.json"  # the summary of a fit whose model is saved
 CHECKPOINT = "checkpoint"
-MODEL = "model"  # as it will be among the models of the store
-EXIT_FULL = 75  # the exit code of a worker that could not even write down that the disk is full
+MODEL = "model"  # the folder that will be moved to the models of the store
+EXIT_DISK_FULL = 75  # the exit code of a worker that could not even write its result
 TOP_ROWS = 50
 
 
 def main() -> None:
-    """Do the job and leave a result, also when it is an error of the user."""
+    """Do the job and write a result, which may be an error of the user."""
     folder = Path(sys.argv[1])
-    _die_with_parent()
+    _exit_with_parent()
     with (folder / "lock").open("w") as file:
-        lock(file.fileno(), wait=True)  # a worker of a killed service may need a moment to notice
+        lock(file.fileno(), wait=True)  # the worker of a killed service may need a moment to exit
         if not (folder / RESULT).exists():
             task = read_json(folder / TASK)
-            limit_memory(task.get("memory", 0))
+            # not the address space (AS): libraries for GPUs reserve far more of it than they use
+            limit_process(**({"DATA": task["memory"]} if task.get("memory") else {}))
             try:
                 write_json(folder / RESULT, _result(folder, task))
             except OSError as error:
-                sys.exit(EXIT_FULL if disk_is_full(error) else traced(error))
+                sys.exit(EXIT_DISK_FULL if is_disk_full(error) else short_traceback(error))
 
 
 def _result(folder: Path, task: dict[str, Any]) -> dict[str, Any]:
-    kinds = {"fit": _fit, "score": table_scores.score_upload, "update": _renew, "recalibrate": _renew}
+    functions = {"fit": _fit, "score": table_scores.score_upload, "update": _renew, "recalibrate": _renew}
     progress = ProgressFile(folder)
     try:
         with progress.receiving():
-            return {"summary": kinds[task["kind"]](folder, task, progress)}
+            return {"summary": functions[task["kind"]](folder, task, progress)}
     except Exception as error:
-        reason = _reason(error, task)
-        if reason is None:
-            sys.exit(traced(error))  # the service tries again; a traceback would quote values in the log of the worker
-        return {"error": reason}
+        message = _message(error, task)
+        if message is None:
+            sys.exit(short_traceback(error))  # the service tries again; a whole traceback would quote data in the log
+        return {"error": message}
 
 
-def _reason(error: Exception, task: dict[str, Any]) -> str | None:
-    """Why a job ends, in words for its owner; None where another attempt may get further."""
-    if (reason := reason_of(error)) is not None:
-        return reason
+def _message(error: Exception, task: dict[str, Any]) -> str | None:
+    """Return why a job ends, for its owner; None if another attempt may succeed."""
+    if (message := user_message(error)) is not None:
+        return message
     if isinstance(error, MemoryError) or "allocate memory" in str(error):  # torch has no class for it
         most = task.get("memory", 0)
-        given = f" A job may use {most / 2**30:.1f} GiB (limit worker_memory)." if most else ""
-        return f"There was not enough memory for this table.{given} Use fewer rows or columns."
+        limit = f" A job may use {most / 2**30:.1f} GiB (limit worker_memory)." if most else ""
+        return f"There was not enough memory for this table.{limit} Use fewer rows or columns."
     return None
 
 
-def limit_memory(n_bytes: int) -> None:
-    """Bound the memory that this process may write to; beyond it, allocations fail and the job says so."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limits
-        return
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if n_bytes:
-        # not the address space: libraries for GPUs reserve far more of it than they use
-        resource.setrlimit(resource.RLIMIT_DATA, (n_bytes, n_bytes))
-
-
 def _fit(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str, Any]:
-    """Fit a model and, if that is asked for, score the training table; a kill in between loses no fit."""
+    """Fit a model and, if requested, score the training table; a kill in between does not lose the fit."""
     summary: dict[str, Any] | None = read_json(folder / FITTED)
     if summary is None:
         if any((folder / CHECKPOINT).rglob("*.safetensors")):
             progress.note("It goes on from its checkpoint.")
         (folder / MODEL).mkdir(exist_ok=True)
-        found = fit_table(
+        fit_summary = fit_table(
             TableSource(task["source"], label=task["source_name"]),
             folder / MODEL / BUNDLE,
             {**task["parameters"], "device": task["device"]},
@@ -97,32 +87,33 @@ def _fit(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str
             bad_cells=folder / table_scores.BAD_CELLS,
             reading=progress.reading,
         )
-        summary = in_words_of_http(found)
+        summary = summary_for_http(fit_summary)
         write_json(folder / FITTED, summary)
-    if task.get("score"):  # a job of an older store has no such wish
+    if task.get("score"):  # absent in jobs of older stores
         progress.stage("held-out scores", 0, 0, "rows")
-        own = {name: task[name] for name in ("table", "label", "normal")}
-        model = {
+        scoring = {
+            **task,
             "bundle": str(folder / MODEL / BUNDLE),
             "model_name": task["name"],
             "false_alarm_rate": None,
             "top": TOP_ROWS,
+            "fitted_on": {name: task[name] for name in ("table", "label", "normal")},
+            "training_table": True,
         }
         try:
-            wish = {**task, **model, "fitted_on": own, "training_table": True}
-            summary["scores"] = table_scores.score_upload(folder, wish, progress)
+            summary["scores"] = table_scores.score_upload(folder, scoring, progress)
         except Exception as error:
-            reason = _reason(error, task)
-            if reason is None:
+            message = _message(error, task)
+            if message is None:
                 raise
-            summary["scores_error"] = reason  # the model is there, and stays
+            summary["scores_error"] = message  # the model is kept
     return summary
 
 
 def _renew(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str, Any]:
     """Update or recalibrate a model into a new folder; the old one is only read."""
     (folder / MODEL).mkdir(exist_ok=True)
-    found = renew_table(
+    summary = renew_table(
         task["kind"],
         task["bundle"],
         TableSource(task["source"], label=task["source_name"]),
@@ -133,11 +124,11 @@ def _renew(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[s
         device=task["device"],
         reading=progress.reading,
     )
-    return in_words_of_http(found)
+    return summary_for_http(summary)
 
 
-def _die_with_parent() -> None:
-    """End when the service ends, however it ended."""
+def _exit_with_parent() -> None:
+    """Exit when the service has ended, however it ended."""
     parent = int(os.environ.get("PTAD_PARENT", "0"))
 
     def watch() -> None:

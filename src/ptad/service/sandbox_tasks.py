@@ -1,6 +1,6 @@
-"""Reading tables and rows that strangers send: what runs inside the :mod:`ptad.service.sandbox`.
+"""The functions that run inside the :mod:`ptad.service.sandbox`: they read tables and rows of unknown origin.
 
-Every row is looked at once: whatever reads the file afterwards, batch by batch, finds nothing that was not there now.
+Every row is read once, so that scoring the file later, batch by batch, cannot fail on a value.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import DataError
-from ptad.service.rows import (
+from ptad.service.json_rows import (
     MOST_LISTED,
+    bad_cell_fields,
     encode_rows,
     ignored_columns,
     parse_rows,
-    said_of,
-    wanted_columns,
-    without_markers,
+    replace_markers,
+    required_columns,
 )
 from ptad.service.settings import Limits
 from ptad.tables import BadCells, Schema, TableScan, TableSource, scan_table
@@ -38,88 +39,89 @@ from ptad.tables.values import decoded, without_missing
 
 BATCH_ROWS = 16384
 PROFILE_ROWS = 50_000  # rows that types, examples and values are taken from
-MOST_VALUES = 20  # different values of a column that may be a label
+MOST_VALUES = 20  # distinct values of a column that may be a label
 EXAMPLES = 3
 TEXT_LENGTH = 60
 
 
 def json_rows(limits: Limits, path: Path, name: str, most: int, schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the rows of a body of JSON with the columns that a model knows, and the names of the others."""
-    rows, own = parse_rows(path.read_bytes(), most, limits.columns), Schema.from_json(schema)
-    known = wanted_columns(own)
-    cells = [{column: row[column] for column in known if column in row} for row in rows]
-    return {"rows": cells, "ignored": ignored_columns(own, rows)}
+    """Return the rows of a JSON body with the columns that a model uses, and the names of the others."""
+    rows, fitted = parse_rows(path.read_bytes(), most, limits.columns), Schema.from_json(schema)
+    names = required_columns(fitted)
+    cells = [{name: row[name] for name in names if name in row} for row in rows]
+    return {"rows": cells, "ignored": ignored_columns(fitted, rows)}
 
 
 def encoded_json(
     limits: Limits, path: Path, name: str, schema: dict[str, Any], out: Path, missing: Sequence[str], strict: bool
 ) -> dict[str, Any]:
-    """Write the rows of a body of JSON to ``out``, encoded for a model, and return what the answer says of them."""
-    rows = without_markers(parse_rows(path.read_bytes(), limits.json_rows, limits.columns), missing)
-    own, bad = Schema.from_json(schema), BadCells(strict=strict)
-    encode_rows(own, rows, bad).tofile(out)
+    """Write the rows of a JSON body to ``out``, encoded for a model; return their number and fields of the answer."""
+    rows = replace_markers(parse_rows(path.read_bytes(), limits.json_rows, limits.columns), missing)
+    fitted, bad = Schema.from_json(schema), BadCells(strict=strict)
+    encode_rows(fitted, rows, bad).tofile(out)
     ((n_bad, first_bad),) = bad.split([len(rows)], MOST_LISTED)
-    return {"rows": len(rows), "ignored": ignored_columns(own, rows), **said_of(n_bad, first_bad)}
+    return {"rows": len(rows), "ignored": ignored_columns(fitted, rows), **bad_cell_fields(n_bad, first_bad)}
 
 
 def table_rows(
     limits: Limits, path: Path, name: str, schema: dict[str, Any], out: Path, append: bool, strict: bool
 ) -> dict[str, Any]:
-    """Convert a table to plain Arrow, having encoded every row once: scoring it later cannot fail on a value."""
+    """Convert a table to an Arrow file, having encoded every row once: scoring it later cannot fail on a value."""
     _prepare(limits, path, name, None)
-    own, counts = Schema.from_json(schema), Counter[str]()
-    scan = _opened(limits, path, name, own, own.missing)
-    arrow = scan.schema
-    own.check_columns(arrow.names)
-    inputs = set(own.inputs)
-    known = arrow.names if own.from_array else [n for n in arrow.names if n in inputs]
-    kept = arrow.names if append else known
+    fitted, counts = Schema.from_json(schema), Counter[str]()
+    scan = _open_table(limits, path, name, fitted, fitted.missing)
+    columns = scan.schema
+    fitted.check_columns(columns.names)
+    known = set(fitted.inputs)
+    inputs = columns.names if fitted.from_array else [column for column in columns.names if column in known]
+    written = columns.names if append else inputs
     n_rows = 0
-    with pa.OSFile(str(out), "wb") as sink, pa.ipc.new_file(sink, pa.schema([arrow.field(n) for n in kept])) as writer:
+    out_schema = pa.schema([columns.field(column) for column in written])
+    with pa.OSFile(str(out), "wb") as sink, pa.ipc.new_file(sink, out_schema) as writer:
         for batch in scan:
             bad = BadCells(strict=strict)
             with located(scan.places.after(n_rows)):
-                own.encode(batch.select(known), bad)
+                fitted.encode(batch.select(inputs), bad)
             counts.update(bad.counts)
-            writer.write_batch(batch.select(kept))
+            writer.write_batch(batch.select(written))
             n_rows += batch.num_rows
-    return {"known": known, "bad_cells": counts.total()}
+    return {"inputs": inputs, "bad_cells": counts.total()}
 
 
 def profile(limits: Limits, path: Path, name: str, sheet: str | None, missing: Sequence[str]) -> dict[str, Any]:
-    """Put plain content in the place of the file, and say what its columns are and what is the matter with them."""
-    kind = _prepare(limits, path, name, sheet)
-    scan = _opened(limits, path, name, None, tuple(missing))
-    held: list[pa.RecordBatch] = []
+    """Decompress the file in place, and describe its columns: types, examples, missing values, problems."""
+    file_format = _prepare(limits, path, name, sheet)
+    scan = _open_table(limits, path, name, None, missing)
+    batches: list[pa.RecordBatch] = []
     n_rows = 0
     for batch in scan:
         if n_rows < PROFILE_ROWS:
-            held.append(batch)
+            batches.append(batch)
         n_rows += batch.num_rows
-    table = pa.Table.from_batches(held, schema=scan.schema).combine_chunks()
+    table = pa.Table.from_batches(batches, schema=scan.schema).combine_chunks()
     arrays = {column: _array(table.column(column), missing) for column in scan.schema.names}
     usable = {column: array for column, array in arrays.items() if _is_usable(column, array)}
     readings, notes = infer_readings(usable, {}, semicolons=has_semicolons(table))
     return {
         "rows": n_rows,
         "bytes": path.stat().st_size,
-        "format": kind,
-        "columns": [_column(column, array, readings.get(column)) for column, array in arrays.items()],
-        "notes": [note.text for note in notes],  # without the option, which the page has as a field or not at all
+        "format": file_format,
+        "columns": [_describe(column, array, readings.get(column)) for column, array in arrays.items()],
+        "notes": [note.text for note in notes],  # without the option: the page has a field for it, or none
     }
 
 
 def _prepare(limits: Limits, path: Path, name: str, sheet: str | None) -> str:
-    """Refuse archives and endless headers, make a plain file of a compressed one, and return the format it had."""
-    found = find_sources(path, sheet, name)[0]
-    source = _plain(limits, found, name)
-    if source.format in TEXT_FORMATS:
-        check_header(path, name, limits.columns, is_json=source.format == "jsonl")
-    return found.format
+    """Refuse archives and endless headers, decompress the file in place, and return the format that it had."""
+    source = find_sources(path, sheet, name)[0]
+    plain = _decompress(limits, source, name)
+    if plain.format in TEXT_FORMATS:
+        check_header(path, name, limits.columns, is_json=plain.format == "jsonl")
+    return source.format
 
 
-def _plain(limits: Limits, source: Source, name: str) -> Source:
-    """Put plain content in the place of a compressed file or a workbook, unless it is too large."""
+def _decompress(limits: Limits, source: Source, name: str) -> Source:
+    """Replace a compressed file or a workbook by its content, unless that is too large."""
     path, most = source.path, limits.table_bytes
     too_large = DataError(f"{name} grows beyond {most:,} bytes when it is unpacked. Send a smaller table.")
     plain = path.with_name("plain")
@@ -139,7 +141,7 @@ def _plain(limits: Limits, source: Source, name: str) -> Source:
         raise DataError(f"{name} is an archive. Unpack it and send the table inside; .gz .bz2 .zst .lz4 .xz are read.")
     if source.compression is None:
         return source
-    size, looked_at = 0, False
+    size, header_checked = 0, False
     try:
         with source.open() as stream, plain.open("wb") as file:
             while block := stream.read(2**20):
@@ -147,46 +149,46 @@ def _plain(limits: Limits, source: Source, name: str) -> Source:
                 if size > most:
                     raise too_large
                 file.write(block)
-                if size > LONGEST_LINE and not looked_at:  # before gigabytes of an endless line are on the disk
+                if size > LONGEST_LINE and not header_checked:  # before gigabytes of an endless line are on the disk
                     file.flush()
                     check_header(plain, name, limits.columns)
-                    looked_at = True
+                    header_checked = True
     except READ_ERRORS as error:
         raise source.damaged(error) from error
     if not size:
         raise DataError(f"{name} is empty. Give a file with a header and rows.")
     plain.replace(path)
-    found = find_sources(path, None, name)[0]
-    if found.compression is not None:
+    content = find_sources(path, None, name)[0]
+    if content.compression is not None:
         raise DataError(f"{name} is compressed twice. Decompress it once and send it again.")
-    return found
+    return content
 
 
 def check_header(path: Path, name: str, columns: int, *, is_json: bool | None = None) -> None:
-    """Refuse a header of endless length or with countless columns before anything is made of it.
+    """Refuse a header of endless length or with too many columns before it is parsed.
 
-    Only bytes are looked at, so that this is safe wherever it is called; a binary file is left to its reader.
+    Only bytes are counted, so this is safe outside the sandbox, too; a binary file is left to its reader.
     """
-    seen, counts = 0, dict.fromkeys((b",", b";", b"\t", b"|"), 0)
+    length, counts = 0, dict.fromkeys((b",", b";", b"\t", b"|"), 0)
     with path.open("rb") as file:
-        while seen < LONGEST_LINE and (piece := file.read(2**16)):
+        while length < LONGEST_LINE and (block := file.read(2**16)):
             if is_json is None:
-                if any(byte < 9 for byte in piece[:4096]):  # what no text has, and every compressed or binary file
+                if any(byte < 9 for byte in block[:4096]):  # no text has these, all compressed and binary files do
                     return
-                is_json = piece.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
-            line = re.split(rb"[\r\n]", piece, maxsplit=1)[0]
-            seen += len(line)
+                is_json = block.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+            line = re.split(rb"[\r\n]", block, maxsplit=1)[0]
+            length += len(line)
             for delimiter in counts:
                 counts[delimiter] += line.count(delimiter)
             if not is_json and max(counts.values()) >= columns:
                 raise _too_wide(name, columns)
-            if len(line) < len(piece):
+            if len(line) < len(block):
                 return
-    if seen >= LONGEST_LINE:
+    if length >= LONGEST_LINE:
         raise line_too_long(name)
 
 
-def _opened(limits: Limits, path: Path, name: str, schema: Schema | None, missing: Sequence[str]) -> TableScan:
+def _open_table(limits: Limits, path: Path, name: str, schema: Schema | None, missing: Sequence[str]) -> TableScan:
     source = TableSource(path, label=name)
     scan = scan_table(source, batch_rows=BATCH_ROWS, schema=schema, missing=tuple(missing), most_columns=limits.columns)
     if len(scan.schema.names) > limits.columns:
@@ -216,44 +218,35 @@ def _is_usable(name: str, array: pa.Array) -> bool:
     return True
 
 
-def _column(name: str, array: pa.Array, reading: Reading | None) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": name, "type": None, "problem": None, "examples": [], "values": None}
+def _describe(name: str, array: pa.Array, reading: Reading | None) -> dict[str, Any]:
+    """Return the description of a column; without a reading it cannot be used."""
     if reading is None:
-        entry["problem"] = f"values of type {array.type} cannot be used"
+        problem: str | None = f"values of type {array.type} cannot be used"
     else:
-        entry["type"] = reading.type
-        entry["problem"] = reason_to_exclude(array, reading, identifiers=True)
-    entry["missing"] = array.null_count / max(len(array), 1)
+        problem = reason_to_exclude(array, reading, identifiers=True)
     present = array.drop_null()
-    entry["examples"] = [_text(v) for v in _some(present)]
-    try:
-        distinct = pc.count_distinct(present).as_py()
-        if 0 < distinct <= MOST_VALUES:
-            counts = sorted(present.value_counts().to_pylist(), key=lambda e: -e["counts"])
-            entry["values"] = [[_text(e["values"]), e["counts"]] for e in counts]
-    except pa.ArrowException:
-        pass
-    return entry
+    texts = map(display_text, present[:200].to_pylist())
+    values = None
+    with suppress(pa.ArrowException):
+        if 0 < pc.count_distinct(present).as_py() <= MOST_VALUES:
+            counts = sorted(present.value_counts().to_pylist(), key=lambda entry: -entry["counts"])
+            values = [[display_text(entry["values"]), entry["counts"]] for entry in counts]
+    return {
+        "name": name,
+        "type": reading.type if reading else None,
+        "problem": problem,
+        "examples": list(dict.fromkeys(texts))[:EXAMPLES],
+        "values": values,
+        "missing": array.null_count / max(len(array), 1),
+    }
 
 
-def _some(present: pa.Array) -> list[Any]:
-    found: list[Any] = []
-    for value in present[:200].to_pylist():
-        if value not in found:
-            found.append(value)
-        if len(found) == EXAMPLES:
-            break
-    return found
-
-
-def _text(value: Any) -> str:
-    text = _number_text(value) if isinstance(value, float) else str(value)
+def display_text(value: Any) -> str:
+    """Return a short text for a cell: a number has six digits, and powers of ten only if it is very small or large."""
+    text = str(value)
+    if isinstance(value, float):
+        is_whole = value.is_integer() and abs(value) < 1e15
+        text = str(int(value)) if is_whole else f"{value:.6g}"
+        if "e" in text and 1e-9 < abs(value) < 1e15:
+            text = np.format_float_positional(float(text), trim="-")
     return text if len(text) <= TEXT_LENGTH else text[: TEXT_LENGTH - 1] + "…"
-
-
-def _number_text(value: float) -> str:
-    """Six digits, and no powers of ten where people would not write them; these texts are compared as numbers later."""
-    if value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
-    text = f"{value:.6g}"
-    return np.format_float_positional(float(text), trim="-") if "e" in text and 1e-9 < abs(value) < 1e15 else text
