@@ -29,12 +29,12 @@ def explain(
     Rows are numbered as in their file: the header of a CSV file is row 1. In JSON, "row" is counted from 0 and "place"
     says where it is. Percentages are shares of a row's positive contributions. Flagged rows are red on a terminal.
     """
-    from ptad.jobs.top_rows import top_rows
+    from ptad.jobs.explain import explain_table
 
     with job.scoring() as settings:
-        found = top_rows(model, job.source(table), top=top, columns=columns, **settings)
+        explained = explain_table(model, job.source(table), top=top, columns=columns, **settings)
     if job.as_json:
-        print_json([{**entry, "place": str(found.places.of(entry["row"]))} for entry in found.entries])
+        print_json([{**entry, "place": str(explained.places.of(entry["row"]))} for entry in explained.entries])
     else:
-        print_top_rows(found.entries, found.places)
-    job.say_bad_cells(found.bad_cells)
+        print_top_rows(explained.entries, explained.places)
+    job.say_bad_cells(explained.bad_cells)

@@ -1,4 +1,4 @@
-"""How good a model is on labelled rows: ranking, flagged rows, and the observed false-alarm rate."""
+"""Metrics of a model on labelled rows: ranking, flagged rows, and the observed false-alarm rate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ptad.jobs.batches import JobOptions, TableJob, decision_of
+from ptad.jobs.batches import JobOptions, TableJob, operating_point
 from ptad.jobs.labels import check_label, check_named, is_anomaly
 from ptad.jobs.scored_batch import CellCounts
 from ptad.jobs.training_table import TrainingTable
@@ -25,7 +25,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Figures of a model on labelled rows; None where they are not defined.
+    """Metrics of a model on labelled rows; None where they are not defined.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Evaluation:
     columns_with_bad_cells: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain types."""
+        """Return plain types."""
         return asdict(self)
 
 
@@ -79,28 +79,28 @@ def compare(scores: NDArray[np.float64], anomaly: NDArray[np.bool_], threshold: 
     flagged = scores > threshold
     n, n_anomalies = len(scores), int(anomaly.sum())
     n_normal, n_flagged = n - n_anomalies, int(flagged.sum())
-    hits, alarms = int((flagged & anomaly).sum()), int((flagged & ~anomaly).sum())
-    both = bool(n_anomalies and n_normal)
+    n_found, n_false = int((flagged & anomaly).sum()), int((flagged & ~anomaly).sum())
+    has_both = bool(n_anomalies and n_normal)
     return Evaluation(
         rows=n,
         normal_rows=n_normal,
         anomalies=n_anomalies,
         prevalence=n_anomalies / n,
-        auc_roc=float(roc_auc_score(anomaly, scores)) if both else None,
-        auc_pr=float(average_precision_score(anomaly, scores)) if both else None,
+        auc_roc=float(roc_auc_score(anomaly, scores)) if has_both else None,
+        auc_pr=float(average_precision_score(anomaly, scores)) if has_both else None,
         flagged=n_flagged,
-        found=hits,
-        false_alarms=alarms,
-        precision=hits / n_flagged if n_flagged else None,
-        recall=hits / n_anomalies if n_anomalies else None,
+        found=n_found,
+        false_alarms=n_false,
+        precision=n_found / n_flagged if n_flagged else None,
+        recall=n_found / n_anomalies if n_anomalies else None,
         target_false_alarm_rate=target,
-        observed_false_alarm_rate=alarms / n_normal if n_normal else None,
-        false_alarm_interval=exact_interval(alarms, n_normal) if n_normal else None,
+        observed_false_alarm_rate=n_false / n_normal if n_normal else None,
+        false_alarm_interval=exact_interval(n_false, n_normal) if n_normal else None,
     )
 
 
 def exact_interval(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Clopper-Pearson interval of a share: it covers the true one at least as often as it says."""
+    """Return the Clopper-Pearson interval of a share: its coverage is at least the confidence."""
     from scipy.special import betaincinv
 
     tail = (1.0 - confidence) / 2.0
@@ -124,24 +124,24 @@ def evaluate_table(
     are those of :class:`ptad.jobs.batches.JobOptions`.
     """
     job = TableJob(model_folder, source, JobOptions(**options), label=label)
-    model, decision = job.model, decision_of(job.model)
+    model, point = job.model, operating_point(job.model)
     check_label(label, job.scan.schema.names, job.scan.label)
-    scores, marks, labels = [], [], []
+    scores, truth, labels = [], [], []
     training, cells = TrainingTable(model.detector_.reference), CellCounts.none(model.schema_)
     for _, batch, scored in job.scored():
-        marks.append(is_anomaly(batch.column(label), normal, anomaly, label))
+        truth.append(is_anomaly(batch.column(label), normal, anomaly, label))
         labels.append(pc.unique(batch.column(label)))
         scores.append(scored.columns["score"].to_numpy())
         training.add(scored.encoded)
         cells += scored.cells
     for message in cells.unread(model.schema_):
         logger.warning(message)
-    found = pa.chunked_array(labels).combine_chunks()
-    check_named(found, normal, label, "normal")
-    check_named(found, anomaly, label, "anomaly")
+    values = pa.chunked_array(labels).combine_chunks()
+    check_named(values, normal, label, "normal")
+    check_named(values, anomaly, label, "anomaly")
     return replace(
-        compare(np.concatenate(scores), np.concatenate(marks), *decision),
-        training_table=training.is_it,
+        compare(np.concatenate(scores), np.concatenate(truth), *point),
+        training_table=training.detected,
         bad_cells=int(cells.bad.sum()),
         columns_with_bad_cells=cells.bad_columns,
     )

@@ -1,4 +1,4 @@
-"""What a saved model is made of, as plain JSON."""
+"""The description of a saved model, as plain JSON."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any
 
 from ptad.config import PRESETS, Config
 from ptad.model import Model
+
+
+_COLUMN_FIELDS = ("name", "type", "missing_rate", "formats", "decimal", "thousands")
 
 
 def describe_model(folder: str | Path) -> dict[str, Any]:
@@ -23,12 +26,7 @@ def describe_model(folder: str | Path) -> dict[str, Any]:
         "batch_size": detector.batch_size,
         "training_rows": manifest.get("n_rows"),
         "columns": [
-            {
-                name: entry[name]
-                for name in ("name", "type", "missing_rate", "formats", "decimal", "thousands")
-                if name in entry
-            }
-            for entry in manifest["schema"]["columns"]
+            {name: entry[name] for name in _COLUMN_FIELDS if name in entry} for entry in manifest["schema"]["columns"]
         ],
         "features": len(model.schema_.features),
         "excluded": dict(model.schema_.excluded),
@@ -46,6 +44,6 @@ def describe_model(folder: str | Path) -> dict[str, Any]:
 
 
 def _changed(config: Config, preset: Config) -> dict[str, Any]:
-    """Settings that differ from the preset, by dotted name."""
-    known = preset.by_name()
-    return {name: value for name, value in config.by_name().items() if name not in known or known[name] != value}
+    """Return the settings that differ from the preset, by dotted name."""
+    defaults = preset.by_name()
+    return {name: value for name, value in config.by_name().items() if name not in defaults or defaults[name] != value}

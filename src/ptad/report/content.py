@@ -16,13 +16,13 @@ import sklearn
 
 from ptad._version import __version__
 from ptad.errors import Option, SettingError
-from ptad.estimator import PTAD
 from ptad.explanation import Explanation
 from ptad.report.cross_fit import CrossFit
 from ptad.report.numbers import number_text, value_text
 from ptad.report.score_histogram import ScoreHistogram, common_edges, roc_auc
 from ptad.report.survey import Survey
 from ptad.report.synthetic_check import synthetic_check
+from ptad.table_model import TableModel
 from ptad.tables.places import Place
 
 HELD_OUT = (
@@ -94,7 +94,7 @@ def make_content(
         "values_shown": settings.rows,
         "notes": _notes(survey, notes),
         "held_out": isinstance(survey.scorer, CrossFit),
-        "training_table": survey.training.is_it,
+        "training_table": survey.training.detected,
         "ignored": survey.ignored[:MOST_COLUMNS],
         "missing": _cells(cells.rows_missing, cells.missing_columns),
         "unseen": _cells(cells.rows_unseen, cells.unseen_columns),
@@ -103,7 +103,7 @@ def make_content(
         "scores": _scores(survey),
         "over_time": None if survey.over_time is None else survey.over_time.content(),
         "drivers": _drivers(survey),
-        "top": _top(survey, survey.explain_top(), values=settings.rows),
+        "top": _top(survey, survey.explain_highest(), values=settings.rows),
         "drift": _drift(survey, values=settings.rows),
         "health": {"synthetic": synthetic_check(model), "history": _history(model)},
         "settings": _settings(model),
@@ -116,7 +116,7 @@ def _notes(survey: Survey, notes: Iterable[str]) -> list[dict[str, str | None]]:
     own: list[dict[str, str | None]] = []
     if isinstance(survey.scorer, CrossFit):
         own.append({"id": "held-out", "text": HELD_OUT})
-    elif survey.training.is_it:
+    elif survey.training.detected:
         own.append({"id": "training-table", "text": TRAINING_TABLE})
     unread = survey.cells.unread(survey.model.schema_)
     said = [*(message.phrase(lambda option: None) for message in unread), *notes]  # a page has no options
@@ -186,12 +186,12 @@ def _top(survey: Survey, explanation: Explanation | None, *, values: bool) -> di
     if explanation is None:
         return {"columns": [], "names": {}, "rows": [], "counting": _counting(survey)}
     cells, percentages = explanation.contribution_values, explanation.percentage_values
-    p_values = survey.calibration.p_value(survey.top_scores)
+    p_values = survey.calibration.p_value(survey.highest.scores)
     shown = np.argsort(-percentages.sum(axis=0), kind="stable")[:SHOWN_COLUMNS]
     tables = explanation.observed, explanation.expected, explanation.reasons
     observed, expected, reasons = ({name: t[name].to_pylist() for name in explanation.names} for t in tables)
     if not values:  # why a cell cannot be read quotes it
-        for bad in survey.top_bad_cells():
+        for bad in survey.model.schema_.bad_cells(survey.highest.rows):
             reasons[bad.column][bad.row] = f"not {bad.what}"
     terms = {name: explanation.terms[name].to_pylist() for name in explanation.terms.column_names}
 
@@ -208,7 +208,7 @@ def _top(survey: Survey, explanation: Explanation | None, *, values: bool) -> di
         )
 
     rows: list[dict[str, Any]] = []
-    for i, number in enumerate(survey.top_numbers):
+    for i, number in enumerate(survey.highest.numbers):
         strongest = np.argsort(-cells[i], kind="stable")[:CELLS_PER_ROW]
         place = _place(survey, int(number))
         rows.append(
@@ -217,9 +217,9 @@ def _top(survey: Survey, explanation: Explanation | None, *, values: bool) -> di
                 "place": str(place),
                 "number": place.number,
                 "file": place.file,
-                "score": _digits(survey.top_scores[i], 9),  # as many digits as a score has
+                "score": _digits(survey.highest.scores[i], 9),  # as many digits as a score has
                 "p": _digits(p_values[i]),
-                "anomaly": bool(survey.top_labels[i]) if survey.label is not None else None,
+                "anomaly": bool(survey.highest.labels[i]) if survey.label is not None else None,
                 "cells": [cell(i, int(j)) for j in strongest],
                 "shown": [cell(i, int(j)) for j in shown],
                 "rest": _digits(cells[i].sum() - cells[i, strongest].sum()),
@@ -257,7 +257,7 @@ def _drift(survey: Survey, *, values: bool) -> dict[str, Any]:
     }
 
 
-def _history(model: PTAD) -> list[dict[str, list[float]]]:
+def _history(model: TableModel) -> list[dict[str, list[float]]]:
     """Return the curve of the training loss, if something was trained."""
     entries = [entry for entry in model.history_ if "total" in entry]
     if not entries:
@@ -268,7 +268,7 @@ def _history(model: PTAD) -> list[dict[str, list[float]]]:
     return [curve]
 
 
-def _settings(model: PTAD) -> list[list[str]]:
+def _settings(model: TableModel) -> list[list[str]]:
     """Return every setting by its dotted name."""
     found: dict[str, Any] = {"preset": model.preset, "false_alarm_rate": float(model.false_alarm_rate_)}
     for group in model.config_.groups():

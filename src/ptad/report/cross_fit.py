@@ -16,11 +16,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ptad.detector import Detector
-from ptad.devices import resolve_device
-from ptad.estimator import PTAD
 from ptad.explanation import Explanation, make_explanation
 from ptad.jobs.sampling import Reservoir
 from ptad.jobs.training_table import row_hashes
+from ptad.table_model import TableModel
 from ptad.tables import BadCells, Schema
 
 Array = NDArray[np.float64]
@@ -33,7 +32,7 @@ N_FOLDS = 5
 class RowScorer:
     """Scores and explains rows of a table, which are known by their numbers, with one model."""
 
-    def __init__(self, model: PTAD) -> None:
+    def __init__(self, model: TableModel) -> None:
         self.model = model
 
     def scores(self, rows: Rows, encoded: Array, numbers: Numbers) -> Array:
@@ -48,17 +47,19 @@ class RowScorer:
 class CrossFit(RowScorer):
     """Scores and explains the rows of a training table; row i belongs to fold i modulo the number of folds."""
 
-    def __init__(self, model: PTAD, schemas: list[Schema], detectors: list[Detector]) -> None:
+    def __init__(self, model: TableModel, schemas: list[Schema], detectors: list[Detector]) -> None:
         super().__init__(model)
         self.schemas, self.detectors = schemas, detectors
 
     @classmethod
-    def fit(cls, model: PTAD, parts: Iterable[tuple[pa.RecordBatch, Numbers]], *, n_folds: int = N_FOLDS) -> RowScorer:
+    def fit(
+        cls, model: TableModel, parts: Iterable[tuple[pa.RecordBatch, Numbers]], *, n_folds: int = N_FOLDS
+    ) -> RowScorer:
         """Fit a detector without each fold, on rows that are encoded without its texts.
 
         Parameters
         ----------
-        model : PTAD
+        model : TableModel
             The model, whose settings and units are used.
         parts : iterable of (rows, numbers)
             Training rows and their numbers in the table, batch by batch. Of many, a sample is kept: about as many for
@@ -69,7 +70,7 @@ class CrossFit(RowScorer):
         for rows, numbers in parts:
             sample.add(rows, numbers)
             schemas = [_without(schema, rows, numbers % n_folds == k) for k, schema in enumerate(schemas)]
-        if model.history_ or sample.offered < 2 * n_folds:
+        if model.history_ or sample.n_seen < 2 * n_folds:
             return RowScorer(model)  # what is trained for minutes is not trained five times over
         table, numbers = sample.rows(rows.schema)
         kept = [table.take(pa.array(np.flatnonzero(numbers % n_folds != k))) for k in range(n_folds)]
@@ -109,23 +110,23 @@ class CrossFit(RowScorer):
         )
 
 
-def refitted(model: PTAD, rows: Array, *, seed: int) -> Detector:
+def refitted(model: TableModel, rows: Array, *, seed: int) -> Detector:
     """Return a detector with the settings and units of a model, fitted on other encoded rows."""
     detector = model.detector_
     config = detector.config.replace({"calibration.method": "none"})
-    found = Detector.fit(rows, detector.features, config, seed=seed, device=resolve_device(model.device))
+    found = Detector.fit(rows, detector.features, config, seed=seed, device=detector.pipeline.reference.device)
     # without calibration the units would come from rows that were fitted on, where terms look too good
     return replace(found, units=detector.units)
 
 
 def training_parts(
-    model: PTAD, batches: Iterable[pa.RecordBatch], known: Callable[[pa.RecordBatch], pa.RecordBatch]
+    model: TableModel, batches: Iterable[pa.RecordBatch], known: Callable[[pa.RecordBatch], pa.RecordBatch]
 ) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
     """Yield the training rows among those of a table that holds them, and their numbers.
 
     Parameters
     ----------
-    model : PTAD
+    model : TableModel
         The model, which was fitted on them.
     batches : iterable of RecordBatch
         The table.
@@ -134,7 +135,7 @@ def training_parts(
     """
     reference = model.detector_.reference
     # of many training rows a model keeps some only: the others cannot be told from new ones
-    hashes = row_hashes(reference) if len(reference) == len(model.held_out_scores_) else None
+    hashes = row_hashes(reference) if len(reference) == len(model.detector_.held_out_scores) else None
     start = 0
     for batch in batches:
         rows, own = known(batch), np.arange(batch.num_rows)

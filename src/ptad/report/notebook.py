@@ -10,7 +10,7 @@ from html import escape
 from typing import Any
 
 from ptad.explanation import Explanation
-from ptad.jobs.explain import row_reasons
+from ptad.jobs.reasons import row_reasons
 from ptad.report.numbers import count_text, number_text, value_text
 from ptad.table_model import TableModel
 from ptad.tables.names import listed

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
-from ptad.estimator import PTAD
 from ptad.report.cross_fit import refitted
 from ptad.synthetic import KINDS, disturbed_rows
+from ptad.table_model import TableModel
 
 Rows = NDArray[np.float64]
 Score = Callable[[Rows], Rows]
@@ -25,7 +25,7 @@ N_ROWS = 500
 FEWEST_ROWS = 5  # set apart; from fewer, an area under a curve says nothing
 
 
-def synthetic_check(model: PTAD, *, seed: int = 0) -> dict[str, float | None]:
+def synthetic_check(model: TableModel, *, seed: int = 0) -> dict[str, float | None]:
     """Return the area under the ROC curve per type; None where rows or columns do not allow that type."""
     rng = np.random.default_rng(seed)
     sides = _sides(model, rng)
@@ -44,7 +44,7 @@ def synthetic_check(model: PTAD, *, seed: int = 0) -> dict[str, float | None]:
     return found
 
 
-def _sides(model: PTAD, rng: np.random.Generator) -> tuple[Rows, Rows, Score] | None:
+def _sides(model: TableModel, rng: np.random.Generator) -> tuple[Rows, Rows, Score] | None:
     """Return rows to make anomalies from, scores of normal rows, and what scores the anomalies."""
     detector = model.detector_
     reference = detector.reference
