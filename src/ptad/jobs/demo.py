@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,19 +13,8 @@ from ptad.jobs.evaluate import Evaluation, compare
 from ptad.jobs.explain import explained_rows
 
 
-@dataclass(frozen=True)
-class Demo:
-    """The result of the demonstration.
-
-    Attributes
-    ----------
-    training_rows, n_columns : int
-        Size of the training table.
-    evaluation : Evaluation
-        On the other rows.
-    top_rows : list of dict
-        Rows with the highest scores, as in :func:`ptad.jobs.explain.explained_rows`, with their true ``label``.
-    """
+class Demo(NamedTuple):
+    """The result of the demonstration; ``top_rows`` are those of :func:`explained_rows`, with their true ``label``."""
 
     training_rows: int
     n_columns: int

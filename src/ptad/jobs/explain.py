@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,31 +53,13 @@ class TopRows:
         self.labels = np.concatenate([self.labels, labels[best]])[order]
 
 
-@dataclass(frozen=True)
-class ExplainedRows:
-    """The result of :func:`explain_table`.
-
-    Attributes
-    ----------
-    entries : list of dict
-        One per row, the highest score first, as of :func:`explained_rows`.
-    places : Places
-        Where the rows of the table are.
-    bad_cells : dict
-        How many cells of each column of the table could not be read.
-    """
-
-    entries: list[dict[str, Any]]
-    places: Places
-    bad_cells: dict[str, int]
-
-
 def explain_table(
     model_folder: str | Path, source: Any, *, top: int = 10, columns: int = 3, **options: Any
-) -> ExplainedRows:
+) -> tuple[list[dict[str, Any]], Places, dict[str, int]]:
     """Explain the ``top`` rows with the highest scores by their ``columns`` strongest columns.
 
-    The table is read batch by batch; the options are those of :class:`ptad.jobs.batches.JobOptions`.
+    The table is read batch by batch; the options are those of :class:`ptad.jobs.batches.JobOptions`. Returned are the
+    entries of :func:`explained_rows`, the places of the rows of the table, and its bad cells by column.
     """
     for name, value in (("top", top), ("columns", columns)):
         if value < 1:
@@ -89,7 +70,7 @@ def explain_table(
         cells += scored.cells
         highest.add(batch.select(job.known_names), start, scored.columns["score"].to_numpy())
     entries = explained_rows(job.model, highest.rows, highest.numbers.tolist(), columns)
-    return ExplainedRows(entries, job.scan.places, cells.bad_columns)
+    return entries, job.scan.places, cells.bad_columns
 
 
 def explained_rows(

@@ -8,7 +8,6 @@ from typing import Any
 from ptad.config import PRESETS, Config
 from ptad.model import Model
 
-
 _COLUMN_FIELDS = ("name", "type", "missing_rate", "formats", "decimal", "thousands")
 
 

@@ -115,7 +115,9 @@ class CellCounts:
             figures = json.loads(blob)
             return cls(schema.names, *figures[:3], *map(np.array, figures[3:]))
         except (ValueError, TypeError) as error:
-            raise DataError(f"The counts kept beside the scores are damaged: {error}. Delete the output.") from error
+            raise DataError(
+                f"The counts that are stored with the scores are damaged: {error}. Delete the output."
+            ) from error
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 Every worker holds all training rows and draws its share of each batch from them, which is its own context for the
 attention between rows. Gradients are averaged, so the parameters agree in all workers; basis vectors and prototypes are
 among them. Reference rows, units and calibration follow from parameters, rows and seed; the first worker's are saved.
-When a worker dies, all resume from the last checkpoint, any number of times, as long as checkpoints are made in between.
+When a worker dies, all resume from the last checkpoint, as often as needed while new checkpoints are made.
 """
 
 from __future__ import annotations
