@@ -116,7 +116,7 @@ def bad_cell_line(columns: dict[str, int], listed: Path | None) -> str:
     return f"{printable(summary(columns))}; {where}"
 
 
-def print_pairs(pairs: list[tuple[str, str]], title: str | None = None, *, err: bool = False) -> None:
+def print_pairs(pairs: list[tuple[str, str]], title: str | None = None) -> None:
     """Print names and values in two columns."""
     from rich.console import Console
     from rich.table import Table
@@ -127,7 +127,7 @@ def print_pairs(pairs: list[tuple[str, str]], title: str | None = None, *, err: 
     grid.add_column(overflow="fold")
     for name, value in pairs:
         grid.add_row(Text(name), Text(value))  # a column's name may look like markup
-    console = Console(stderr=err, highlight=False)
+    console = Console(highlight=False)
     if title:
         console.print(title, style="bold", markup=False)
     console.print(grid)

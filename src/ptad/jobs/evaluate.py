@@ -20,8 +20,6 @@ from ptad.jobs.training_table import TrainingTable
 
 logger = logging.getLogger("ptad")
 
-CONFIDENCE = 0.95
-
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -74,13 +72,18 @@ class Evaluation:
 
 def compare(scores: NDArray[np.float64], anomaly: NDArray[np.bool_], threshold: float, target: float) -> Evaluation:
     """Compare scores with labels; a row is flagged when its score is above the threshold."""
-    from sklearn.metrics import average_precision_score, roc_auc_score  # takes half a second to import
+    from scipy.stats import binomtest
+    from sklearn.metrics import average_precision_score, roc_auc_score
 
     flagged = scores > threshold
     n, n_anomalies = len(scores), int(anomaly.sum())
     n_normal, n_flagged = n - n_anomalies, int(flagged.sum())
     n_found, n_false = int((flagged & anomaly).sum()), int((flagged & ~anomaly).sum())
     has_both = bool(n_anomalies and n_normal)
+    interval = None
+    if n_normal:
+        exact = binomtest(n_false, n_normal).proportion_ci()  # 95 %, by Clopper and Pearson
+        interval = float(exact.low), float(exact.high)
     return Evaluation(
         rows=n,
         normal_rows=n_normal,
@@ -95,18 +98,8 @@ def compare(scores: NDArray[np.float64], anomaly: NDArray[np.bool_], threshold: 
         recall=n_found / n_anomalies if n_anomalies else None,
         target_false_alarm_rate=target,
         observed_false_alarm_rate=n_false / n_normal if n_normal else None,
-        false_alarm_interval=exact_interval(n_false, n_normal) if n_normal else None,
+        false_alarm_interval=interval,
     )
-
-
-def exact_interval(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Return the Clopper-Pearson interval of a share: its coverage is at least the confidence."""
-    from scipy.special import betaincinv
-
-    tail = (1.0 - confidence) / 2.0
-    low = float(betaincinv(hits, n - hits + 1, tail)) if hits else 0.0
-    high = float(betaincinv(hits + 1, n - hits, 1.0 - tail)) if hits < n else 1.0
-    return low, high
 
 
 def evaluate_table(

@@ -21,6 +21,7 @@ from ptad.errors import BundleError, DataError, SettingError
 from ptad.estimator import PTAD
 from ptad.jobs.bad_cell_list import bad_cell_list, check_list
 from ptad.jobs.batches import known_columns, warn_of_ignored
+from ptad.jobs.info import describe_fit
 from ptad.jobs.sampling import Progress, Sample, training_rows
 from ptad.jobs.training_table import TrainingTable
 from ptad.paper.settings import NetworkSettings
@@ -202,7 +203,6 @@ def _save(
         bad_cell_file.add(bad, places=sample.places)
     detector.schema_ = schema
     detector.save(target)
-    calibration = detector.detector_.calibration
     return {
         "model": str(target),
         "rows_read": sample.rows_read,
@@ -212,15 +212,9 @@ def _save(
         "columns_used": len(schema.names),
         "columns_by_type": dict(Counter(schema.types.values()).most_common()),
         "columns_dated": [name for name, type_ in schema.types.items() if type_ in ("datetime", "date")],
-        "features": len(schema.features),
-        "excluded": dict(schema.excluded),
-        "notes": [note.to_json() for note in schema.notes],
         "bad_cells": sum(bad.counts.values()),
         "columns_with_bad_cells": bad.counts,
-        "reference_rows": len(detector.detector_.reference),
-        "calibration_rows": 0 if calibration is None else len(calibration.scores),
-        "false_alarm_rate": None if calibration is None else detector.false_alarm_rate_,
-        "threshold": None if calibration is None else -detector.offset_,
+        **describe_fit(detector),
     }
 
 

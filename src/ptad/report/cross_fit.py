@@ -52,9 +52,7 @@ class CrossFit(RowScorer):
         self.schemas, self.detectors = schemas, detectors
 
     @classmethod
-    def fit(
-        cls, model: TableModel, parts: Iterable[tuple[pa.RecordBatch, Numbers]], *, n_folds: int = N_FOLDS
-    ) -> RowScorer:
+    def fit(cls, model: TableModel, parts: Iterable[tuple[pa.RecordBatch, Numbers]]) -> RowScorer:
         """Fit a detector without each fold, on rows that are encoded without its texts.
 
         Parameters
@@ -65,15 +63,15 @@ class CrossFit(RowScorer):
             Training rows and their numbers in the table, batch by batch. Of many, a sample is used: about as many for
             each detector as the model has reference rows.
         """
-        schemas = [model.schema_] * n_folds
-        sample = Reservoir(model.config_.reference.rows * n_folds // (n_folds - 1), seed=0)
+        schemas = [model.schema_] * N_FOLDS
+        sample = Reservoir(model.config_.reference.rows * N_FOLDS // (N_FOLDS - 1), seed=0)
         for rows, numbers in parts:
             sample.add(rows, numbers)
-            schemas = [_without(schema, rows, numbers % n_folds == k) for k, schema in enumerate(schemas)]
-        if model.history_ or sample.n_seen < 2 * n_folds:
+            schemas = [_without(schema, rows, numbers % N_FOLDS == k) for k, schema in enumerate(schemas)]
+        if model.history_ or sample.n_seen < 2 * N_FOLDS:
             return RowScorer(model)  # training takes minutes and is not repeated for every fold
         table, numbers = sample.rows(rows.schema)
-        parts_to_fit = [table.take(pa.array(np.flatnonzero(numbers % n_folds != k))) for k in range(n_folds)]
+        parts_to_fit = [table.take(pa.array(np.flatnonzero(numbers % N_FOLDS != k))) for k in range(N_FOLDS)]
         encoded = [schema.encode(part, BadCells()) for schema, part in zip(schemas, parts_to_fit, strict=True)]
         return cls(model, schemas, [refitted(model, part, seed=k) for k, part in enumerate(encoded)])
 

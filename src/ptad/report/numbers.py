@@ -34,9 +34,9 @@ def count_text(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-def different_texts(values: Sequence[float], digits: int = 4, most: int = 12) -> list[str]:
+def different_texts(values: Sequence[float]) -> list[str]:
     """Return ascending numbers with as few digits as make them different."""
-    for n in range(digits, most):
+    for n in range(4, 12):
         texts = [number_text(value, n) for value in values]
         if len(set(texts)) == len(texts):
             break

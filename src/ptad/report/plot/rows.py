@@ -148,12 +148,12 @@ def _edges(scores: NDArray[np.float64], threshold: float | None, scale: ScoreSca
     return edges
 
 
-def axis_ticks(scale: ScoreScale, low: float, high: float, most: int = 9) -> list[float]:
-    """Return at most ``most`` round numbers for the axis: 0, and 1, 2 and 5 times powers of ten on both sides."""
+def axis_ticks(scale: ScoreScale, low: float, high: float) -> list[float]:
+    """Return at most ten round numbers for the axis: 0, and 1, 2 and 5 times powers of ten on both sides."""
     powers = np.arange(-6, 16)
     steps = np.sort(np.concatenate([10.0**powers, 2.0 * 10.0**powers, 5.0 * 10.0**powers]))
     left, right = float(scale(np.array(low))), float(scale(np.array(high)))
-    distance = (right - left) / most
+    distance = (right - left) / 9
     ticks: dict[float, float] = {}  # value: position
     # from the middle outwards: round numbers near the scores of normal rows come first
     for value in [0.0, *sorted([*steps, *-steps], key=lambda v: abs(float(scale(np.array(v)))))]:
