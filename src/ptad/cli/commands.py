@@ -23,21 +23,15 @@ from ptad.files import is_full, unwritable
 class Commands(TyperGroup):
     """Runs a command and turns what it raises into a message and an exit code."""
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
+    def main(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **more: Any
     ) -> Any:
-        """Run the command line; in ``standalone_mode`` leave the process with its exit code."""
+        """Run the command line; in ``standalone_mode`` exit the process with its exit code."""
         if not standalone_mode:
-            return super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            return super().main(args, standalone_mode=False, **more)
         as_json = "--json" in (sys.argv[1:] if args is None else args)
         try:
-            result = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            result = super().main(args, standalone_mode=False, **more)
             code = result if isinstance(result, int) else 0
         except (typer.Abort, KeyboardInterrupt):
             code = 130

@@ -33,36 +33,16 @@ Progress = Callable[[int, int | None], None]
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions:
-    """Options of every job that scores a table with a saved model.
+    """Options of every job that scores a table with a saved model."""
 
-    Parameters
-    ----------
-    false_alarm_rate : float or "auto", optional
-        Another target rate than the model's.
-    device : str
-        Where the model runs.
-    encoding : str
-        Encoding of text files.
-    missing : sequence of str
-        Text that counts as missing, beside that of the model.
-    strict : bool
-        Whether a cell that cannot be read is an error; otherwise it counts as missing.
-    bad_cells : path, optional
-        A CSV file that lists such cells.
-    batch_rows : int, optional
-        Rows scored and stored at a time; by default few enough for constant memory on wide tables.
-    progress : callable(rows_done, n_rows or None), optional
-        Called after every batch.
-    """
-
-    false_alarm_rate: float | str | None = None
-    device: str = "auto"
-    encoding: str = "utf-8"
-    missing: Sequence[str] = ()
-    strict: bool = False
-    bad_cells: Path | None = None
-    batch_rows: int | None = None
-    progress: Progress | None = None
+    false_alarm_rate: float | str | None = None  # another target rate than the model's, or "auto"
+    device: str = "auto"  # where the model runs
+    encoding: str = "utf-8"  # of text files
+    missing: Sequence[str] = ()  # text that counts as missing, beside that of the model
+    strict: bool = False  # whether a cell that cannot be read is an error; otherwise it counts as missing
+    bad_cells: Path | None = None  # a CSV file that lists such cells
+    batch_rows: int | None = None  # rows scored and stored at a time; by default few enough for constant memory
+    progress: Progress | None = None  # called with the number of rows so far, and of all rows where it is known
 
 
 class TableJob:

@@ -23,46 +23,24 @@ logger = logging.getLogger("ptad")
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Metrics of a model on labelled rows; None where they are not defined.
-
-    Attributes
-    ----------
-    rows, normal_rows, anomalies : int
-        Counts by the label.
-    prevalence : float
-        Share of anomalies: what AUC-PR is for scores that know nothing.
-    auc_roc, auc_pr : float or None
-        Ranking; None when all rows have the same label.
-    flagged, found, false_alarms : int
-        Rows above the threshold, those of them that are anomalies, and those that are normal.
-    precision, recall : float or None
-        At the threshold; precision is None when nothing is flagged, recall when there are no anomalies.
-    target_false_alarm_rate, observed_false_alarm_rate : float or None
-        The rate that the model was calibrated for, and the share of normal rows that were flagged.
-    false_alarm_interval : (float, float) or None
-        Exact (Clopper-Pearson) 95 % confidence interval of the observed rate.
-    training_table : bool
-        Whether the model was fitted on these rows, or on some of them: the figures are then too good.
-    bad_cells, columns_with_bad_cells : int, dict
-        Cells that could not be read and count as missing, and how many of them each column has.
-    """
+    """Metrics of a model on labelled rows; None where they are not defined."""
 
     rows: int
     normal_rows: int
     anomalies: int
-    prevalence: float
+    prevalence: float  # share of anomalies: the AUC-PR of random scores
     auc_roc: float | None
     auc_pr: float | None
     flagged: int
-    found: int
-    false_alarms: int
+    found: int  # flagged rows that are anomalies
+    false_alarms: int  # flagged rows that are normal
     precision: float | None
     recall: float | None
-    target_false_alarm_rate: float
-    observed_false_alarm_rate: float | None
-    false_alarm_interval: tuple[float, float] | None
-    training_table: bool = False
-    bad_cells: int = 0
+    target_false_alarm_rate: float  # of the calibration
+    observed_false_alarm_rate: float | None  # share of normal rows that are flagged
+    false_alarm_interval: tuple[float, float] | None  # exact (Clopper-Pearson) 95 % interval of the observed rate
+    training_table: bool = False  # whether the model was fitted on some of these rows: the metrics are then too good
+    bad_cells: int = 0  # cells that could not be read and count as missing
     columns_with_bad_cells: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:

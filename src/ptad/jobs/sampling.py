@@ -24,24 +24,12 @@ Progress = Callable[[int, int | None], None]
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows to fit on.
+    """Rows to fit on."""
 
-    Attributes
-    ----------
-    table : pyarrow.Table
-        The rows, in the order of the files.
-    places : Places
-        Where they are in the files.
-    rows_read : int
-        Rows in the files.
-    rows_normal : int
-        Rows that are normal by their label; all rows without a label.
-    """
-
-    table: pa.Table
-    places: Places
+    table: pa.Table  # the rows, in the order of the files
+    places: Places  # where they are in the files
     rows_read: int
-    rows_normal: int
+    rows_normal: int  # rows that are normal by their label; all rows without a label
 
     @property
     def is_partial(self) -> bool:

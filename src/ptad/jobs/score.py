@@ -56,22 +56,11 @@ class ScoreSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions(JobOptions):
-    """Options of scoring, on this machine, on a cluster or into a database.
+    """Options of scoring, on this machine, on a cluster or into a database."""
 
-    Parameters
-    ----------
-    explain : int
-        Adds the columns of :func:`ptad.jobs.reasons.why_columns` for k = 1..explain: name, reason, expected value,
-        contribution and percentage.
-    append : bool
-        Whether the output has the columns of the table too.
-    prefix : str
-        Put before the names of the added columns ``score``, ``p_value``, ``anomaly`` and ``why_...``.
-    """
-
-    explain: int = 0
-    append: bool = True
-    prefix: str = ""
+    explain: int = 0  # adds the columns of ptad.jobs.reasons.why_columns for the strongest columns of every row
+    append: bool = True  # whether the output has the columns of the table too
+    prefix: str = ""  # put before the names of the added columns
 
 
 class ScoreJob(TableJob):

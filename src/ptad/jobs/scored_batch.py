@@ -26,29 +26,15 @@ CELLS, LIST = b"ptad.cells", b"ptad.bad_cells"  # metadata of the schema of a st
 
 @dataclass(frozen=True)
 class CellCounts:
-    """Counts of missing, unseen and bad cells; ``+`` adds up two batches.
+    """Counts of missing, unseen and bad cells; ``+`` adds up two batches."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The columns that the model uses.
-    rows : int
-        Number of rows.
-    rows_missing, rows_unseen : int
-        Rows with at least one missing value, and with at least one unseen category.
-    missing, unseen : ndarray of shape (n_columns,)
-        The same per column.
-    bad : ndarray of shape (n_columns,)
-        Cells of each column that cannot be read; they are among the missing ones.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # the columns that the model uses
     rows: int
-    rows_missing: int
-    rows_unseen: int
-    missing: Counts
+    rows_missing: int  # rows with at least one missing value
+    rows_unseen: int  # rows with at least one unseen category
+    missing: Counts  # per column
     unseen: Counts
-    bad: Counts
+    bad: Counts  # cells that cannot be read, which are among the missing ones
 
     @classmethod
     def of(cls, encoded: NDArray[np.float64], schema: Schema, bad: BadCells | None = None) -> Self:
@@ -122,24 +108,12 @@ class CellCounts:
 
 @dataclass(frozen=True)
 class ScoredBatch:
-    """The scores of a batch of rows.
+    """The scores of a batch of rows."""
 
-    Attributes
-    ----------
-    columns : dict of str to pyarrow.Array
-        Score, p-value and flag, and the columns of :func:`ptad.jobs.reasons.why_columns`, if any.
-    cells : CellCounts
-        Counts of missing, unseen and bad cells.
-    bad : iterable of BadCell
-        The cells that cannot be read.
-    encoded : ndarray of shape (n_rows, n_features), optional
-        The encoded rows; None for scores of an earlier run.
-    """
-
-    columns: dict[str, pa.Array]
+    columns: dict[str, pa.Array]  # score, p-value, flag, and those of why_columns, if any
     cells: CellCounts
-    bad: Iterable[BadCell]
-    encoded: NDArray[np.float64] | None
+    bad: Iterable[BadCell]  # the cells that cannot be read
+    encoded: NDArray[np.float64] | None  # (n_rows, n_features); None for scores of an earlier run
 
     @property
     def anomalies(self) -> int:

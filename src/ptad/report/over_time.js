@@ -30,11 +30,11 @@ const TICKS = { day: shortDay, week: shortDay, month, quarter: month, year };
 const rateOf = ({ rows, flagged }) => (rows < FEW_ROWS ? null : flagged / rows);
 export const rateText = (bucket) => (bucket.rows < FEW_ROWS ? 'few rows' : percent(rateOf(bucket)));
 
-// Flag rate and scores side by side. ``found`` (buckets): {time, rows, flagged}; ``scores``: {label, data, series,
+// Flag rate and scores side by side. ``buckets``: {time, rows, flagged}; ``scores``: {label, data, series,
 // legend}; ``full`` and ``tick`` format a time.
-export function TimeCharts({ found, rate, title = '', label, scores, full, tick }) {
+export function TimeCharts({ buckets, rate, title = '', label, scores, full, tick }) {
   const { legend, data, ...drawn } = scores;
-  const times = found.map(({ time }) => time);
+  const times = buckets.map(({ time }) => time);
   const shared = {
     padding: [null, 24, null, null], // for half of the last name on the axis
     first: { label: 'period', value: (_, at) => (at === null ? 'point at the chart' : full(at)) },
@@ -52,7 +52,7 @@ export function TimeCharts({ found, rate, title = '', label, scores, full, tick 
       <div>
         <h3>Flag rate${title}</h3>
         <${Legend} entries=${[['anomaly', 'flagged'], ['line', 'target false-alarm rate']]} />
-        <${Plot} ...${shared} label=${label} data=${[times, found.map(rateOf), times.map(() => rate)]} series=${lines}
+        <${Plot} ...${shared} label=${label} data=${[times, buckets.map(rateOf), times.map(() => rate)]} series=${lines}
           y=${{ text: percent }} scales=${{ y: { range: (_, __, high) => [0, 1.1 * high] } }} />
       </div>
       <div>
@@ -113,7 +113,7 @@ export function OverTime({ data: { over_time: over, rate } }) {
   return html`
     <${Sheet} title="Scores over time">
       <p id="over-time">${summary(over, name, rate)}</p>
-      <${TimeCharts} found=${buckets} rate=${rate} scores=${scores} full=${name} tick=${TICKS[period] ?? hourOrDay}
+      <${TimeCharts} buckets=${buckets} rate=${rate} scores=${scores} full=${name} tick=${TICKS[period] ?? hourOrDay}
         title=${` (${plural(flagged, 'flagged row')})`}
         label=${`Flag rate by ${period}: at most ${percent(highest)}, target ${percent(rate)}`} />
       <${Folded} summary=${`Figures by ${period}`}>

@@ -49,19 +49,11 @@ class Label:
 
 @dataclass(frozen=True, eq=False)
 class BatchScores:
-    """The expensive results of a batch, which can be stored and counted later.
+    """The expensive results of a batch, which can be stored and counted later."""
 
-    Attributes
-    ----------
-    scores : ndarray of shape (n_rows,)
-        The score of every row.
-    first_reason, share : ndarray of shape (n_columns,)
-        Over the flagged rows of the batch, as in :class:`Survey`.
-    """
-
-    scores: Array
-    first_reason: Array
-    share: Array
+    scores: Array  # (n_rows,)
+    first_reason: Array  # (n_columns,), over the flagged rows of the batch, as in Survey
+    share: Array  # the same
 
     def to_batch(self) -> pa.RecordBatch:
         """Return a record batch with one row per row of the table; the sums over columns are in its metadata."""

@@ -197,6 +197,7 @@ export function Threshold({ data, keep }) {
       <${ScoreChart} scores=${scores} index=${index} />
       <div class="slider">
         <input id="threshold" type="range" min="0" max=${last} step="1" value=${index} ref=${slider}
+          style=${{ '--at': `${(100 * index) / Math.max(1, last)}%` }}
           aria-valuetext=${spoken} onInput=${(event) => setIndex(Number(event.target.value))} />
         <label for="threshold">Threshold</label>
         <div class="actions">
