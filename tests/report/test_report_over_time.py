@@ -112,6 +112,8 @@ def test_another_column_can_be_named_and_later_rows_are_not_moved(model, rows_of
 def test_a_wrong_time_column_is_named_with_the_remedy(model, table, tmp_path):
     with pytest.raises(DataError, match=r"no time column 'wen'.*'day'.*Name one of them"):
         write_report(model, table, tmp_path / "r.html", ReportSettings(time="wen"))
+    with pytest.raises(DataError, match="time column 'city' cannot be read as dates"):  # a category of the model
+        write_report(model, table, tmp_path / "r.html", ReportSettings(time="city"))
     table["remark"] = "soon"
     with pytest.raises(DataError, match="time column 'remark' cannot be read as dates"):
         write_report(model, table, tmp_path / "r.html", ReportSettings(time="remark"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ptad.errors import Message, Option
+from ptad.jobs import Progress
 from ptad.progress import on_terminal, shown_progress
 
 if TYPE_CHECKING:
     from ptad.tables.places import Places
 
 MIN_FOR_PERCENT = 20  # of fewer things, counts are shown without a percentage
-ReportRows = Callable[[int, int | None], None]
 # options whose names differ from their parameters, and the form of an entry of a mapping
 _FLAGS = {"types": "--type", "config": "--set", "random_state": "--seed"}
 _ENTRIES = {"types": "COLUMN=TYPE", "config": "GROUP.SETTING=VALUE"}
@@ -78,7 +78,7 @@ def print_error(kind: str, message: str | Message, *, as_json: bool, **more: str
 
 
 @contextmanager
-def rows_progress(task: str, quiet: bool) -> Iterator[ReportRows | None]:
+def rows_progress(task: str, quiet: bool) -> Iterator[Progress | None]:
     """Show a bar with rows per second and time left, on a terminal only."""
     with shown_progress(0 if quiet or not on_terminal() else 1) as reporter:
         yield None if reporter is None else lambda done, total: reporter.stage(task, done, total or 0, "rows")

@@ -12,8 +12,9 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from ptad.cli.console import ReportRows, bad_cell_line, rows_progress, set_up_logging
+from ptad.cli.console import bad_cell_line, rows_progress, set_up_logging
 from ptad.errors import SettingError
+from ptad.jobs import Progress
 
 _TABLE = (
     "A file (CSV, TSV, Parquet, Feather, JSON lines, also compressed; Excel, .ods), a folder or a quoted glob of them, "
@@ -121,7 +122,7 @@ class Job:
         with rows_progress("scoring", self.quiet) as progress:
             yield {**self.options, "progress": progress}
 
-    def reading(self) -> AbstractContextManager[ReportRows | None]:
+    def reading(self) -> AbstractContextManager[Progress | None]:
         """Show how many rows are read."""
         return rows_progress("reading", self.quiet)
 

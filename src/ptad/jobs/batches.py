@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ptad.errors import Message, Option
+from ptad.jobs import Progress
 from ptad.jobs.bad_cell_list import bad_cell_list
 from ptad.jobs.resume import PartStore
 from ptad.jobs.scored_batch import ScoredBatch, score_batch
@@ -28,7 +29,6 @@ _CELLS_PER_BATCH = 2**19  # a batch takes seconds, not minutes: that much work i
 _MOST_ROWS = 16384
 
 AnyModel = TypeVar("AnyModel", bound=TableModel)
-Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class JobOptions:
     strict: bool = False  # whether a cell that cannot be read is an error; otherwise it counts as missing
     bad_cells: Path | None = None  # a CSV file that lists such cells
     batch_rows: int | None = None  # rows scored and stored at a time; by default few enough for constant memory
-    progress: Progress | None = None  # called with the number of rows so far, and of all rows where it is known
+    progress: Progress | None = None
 
 
 class TableJob:

@@ -19,10 +19,11 @@ from ptad.config import make_config
 from ptad.devices import resolve_device
 from ptad.errors import BundleError, DataError, SettingError
 from ptad.estimator import PTAD
+from ptad.jobs import Progress
 from ptad.jobs.bad_cell_list import bad_cell_list, check_list
 from ptad.jobs.batches import known_columns, warn_of_ignored
 from ptad.jobs.info import describe_fit
-from ptad.jobs.sampling import Progress, Sample, training_rows
+from ptad.jobs.sampling import Sample, training_rows
 from ptad.jobs.training_table import TrainingTable
 from ptad.paper.settings import NetworkSettings
 from ptad.sklearn_detector import check_parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ptad.errors import DataError, Message, Option, SettingError
+from ptad.jobs import Progress
 from ptad.jobs.labels import check_label, equals, values_of
 from ptad.tables import Schema, scan_table
 from ptad.tables.places import Places
@@ -19,7 +20,6 @@ from ptad.tables.places import Places
 logger = logging.getLogger("ptad")
 
 MAX_ROWS = 1_000_000
-Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True)

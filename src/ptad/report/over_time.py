@@ -65,15 +65,15 @@ class TimeColumn:
 
     def __init__(self, schema: Schema, name: str) -> None:
         self.name, self._missing = name, schema.missing
-        self._reader: Any = next((column for column in schema.columns if column.name == name), None)
+        self._reader: Any = next((column for column in _dated(schema) if column.name == name), None)
 
     @classmethod
     def of(cls, schema: Schema, name: str | None) -> TimeColumn | None:
         """Return the named column, else the first one of date-times or dates that the model uses, if there is one."""
         if name is not None:
             return cls(schema, name)
-        dated = [column.name for type_ in ("datetime", "date") for column in schema.columns if column.type == type_]
-        return cls(schema, dated[0]) if dated and not schema.from_array else None
+        dated = _dated(schema)
+        return cls(schema, dated[0].name) if dated and not schema.from_array else None
 
     def read(self, batch: pa.RecordBatch) -> tuple[Integers, Mask]:
         """Return whole seconds since 1970, and which rows have no time."""
@@ -104,6 +104,11 @@ class TimeColumn:
                 "Name a column of dates with {}.",
                 (Option("time"),),
             ) from error
+
+
+def _dated(schema: Schema) -> list[Any]:
+    """Return the columns of date-times that the model uses, and then those of dates."""
+    return [column for type_ in ("datetime", "date") for column in schema.columns if column.type == type_]
 
 
 class TimeTally:

@@ -12,8 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ptad.explanation import Explanation
+from ptad.jobs import Progress
 from ptad.jobs.bad_cell_list import BadCellList
-from ptad.jobs.batches import Progress, known_columns, operating_point
+from ptad.jobs.batches import known_columns, operating_point
 from ptad.jobs.explain import TopRows
 from ptad.jobs.labels import check_label, is_anomaly
 from ptad.jobs.scored_batch import CellCounts

@@ -21,16 +21,9 @@ import pyarrow as pa
 
 from ptad.errors import DataError, Option
 from ptad.files import OutputLock, refused, write_whole
+from ptad.jobs import Progress
 from ptad.jobs.bad_cell_list import bad_cell_list
-from ptad.jobs.batches import (
-    JobOptions,
-    Progress,
-    is_repeatable,
-    load_model,
-    operating_point,
-    rows_per_batch,
-    with_options,
-)
+from ptad.jobs.batches import JobOptions, is_repeatable, load_model, operating_point, rows_per_batch, with_options
 from ptad.report.bundle import STYLE, asset, script
 from ptad.report.content import ReportSettings, make_content
 from ptad.report.cross_fit import CrossFit, training_parts
