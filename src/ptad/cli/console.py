@@ -86,10 +86,11 @@ def rows_progress(task: str, quiet: bool) -> Iterator[Progress | None]:
 
 def printable(value: Any) -> str:
     """Return a value as short text without control characters, which a terminal would execute."""
-    from ptad.report.numbers import value_text
+    if not isinstance(value, str):
+        from ptad.report.numbers import value_text
 
-    text = value if isinstance(value, str) else value_text(value, digits=4) or "missing"
-    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+        value = value_text(value, digits=4) or "missing"
+    return "".join(c if c.isprintable() else "\ufffd" for c in value)
 
 
 def rate(value: float | None) -> str:
@@ -112,7 +113,7 @@ def bad_cell_line(columns: dict[str, int], listed: Path | None) -> str:
     """Return how many cells could not be read, and where they are listed."""
     from ptad.tables.bad_cells import summary
 
-    where = "--bad-cells FILE lists such cells" if listed is None else f"listed in {printable(listed)}"
+    where = "--bad-cells FILE lists such cells" if listed is None else f"listed in {printable(str(listed))}"
     return f"{printable(summary(columns))}; {where}"
 
 

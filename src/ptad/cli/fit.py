@@ -153,5 +153,5 @@ def _bad_cells(summary: dict[str, Any], listed: Path | None) -> str:
     columns, n_rows = summary["columns_with_bad_cells"], summary["training_rows"]
     shown = [f"{printable(name)} {share(n, n_rows, 'cells')}" for name, n in list(columns.items())[:10]]
     more = f" and {len(columns) - 10} more columns" if len(columns) > 10 else ""
-    where = "--bad-cells FILE lists such cells" if listed is None else f"listed in {printable(listed)}"
+    where = "--bad-cells FILE lists such cells" if listed is None else f"listed in {printable(str(listed))}"
     return f"{plural(summary['bad_cells'], 'cell counts', 'cells count')} as missing: {', '.join(shown)}{more}; {where}"
