@@ -74,8 +74,8 @@ export const Legend = ({ entries }) =>
 export const Scroller = ({ id, label, place, children }) =>
   html`<div id=${id} class="scroll" role="region" aria-label=${label} tabindex="0" ref=${place}>${children}</div>`;
 
-// ``columns`` are [heading, class]; ``rows`` are lists of cells, the first of which names the row. If there are more than
-// ``few`` rows, a button shows the others. ``children`` are rows that were rendered elsewhere.
+// ``columns`` are [heading, class]; ``rows`` are lists of cells, the first of which names the row. Of more than ``few``
+// rows, a button shows the others. ``children`` are rows that were rendered elsewhere.
 export function Table({ id, label, kind, columns, rows = [], few = rows.length, what = 'rows', children }) {
   const place = useRef(null);
   const [n, more] = useLimit(rows.length, few, place);

@@ -36,8 +36,8 @@ function seriesOf({ tone, text = short, points, ...options }) {
   return { stroke, value, points: { show: false, fill: stroke, ...points }, ...options };
 }
 
-// ``data``: positions on the x axis, then the values of every series. ``x``, ``y`` and ``series`` are options of uPlot, with
-// a ``text`` that formats a value and the name of a colour as ``tone``. Only data and label may change later.
+// ``data``: positions on the x axis, then the values of every series. ``x``, ``y`` and ``series`` are options of uPlot,
+// with a ``text`` that formats a value and the name of a colour as ``tone``. Only data and label may change later.
 export function Plot({ id, label, data, x, y, first = {}, series, height = 220, ...options }) {
   const place = useRef(null);
   const plot = useRef(null);
@@ -67,7 +67,7 @@ export function Plot({ id, label, data, x, y, first = {}, series, height = 220, 
   return html`<div id=${id} class="plot" ref=${place} />`;
 }
 
-// The training loss over the steps, on a logarithmic axis: one curve of {step, total, held_out (optional)} per training.
+// The training loss over the steps, on a logarithmic axis: one curve of {step, total, held_out or none} per training.
 // During training (``live``), a dot marks the current step.
 export function LossChart({ id, curves, last, live = false }) {
   const logs = (values) => values.map((value) => (value > 0 ? Math.log(value) : null));

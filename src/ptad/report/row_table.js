@@ -1,4 +1,4 @@
-// The rows with the highest scores: a table that sorts by any heading and opens an explanation below a row, with as many
+// The rows with the highest scores: a table that sorts by any heading and shows explanations below rows, with as many
 // columns of values as fit. On a narrow page every row is a card with its strongest cells in place of the columns.
 
 import { Bar, named, Scroller, useLimit, useWidth, valued } from './components.js';
