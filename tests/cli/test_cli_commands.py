@@ -11,7 +11,7 @@ import pytest
 from ptad import PTAD, __version__
 from ptad.cli.console import print_top_rows
 from ptad.errors import TrainingError
-from ptad.jobs.evaluate import exact_interval
+from ptad.jobs.evaluate import compare
 from ptad.tables import read_table, write_table
 
 COMMANDS = ["fit", "update", "recalibrate", "score", "explain", "evaluate", "info", "demo"]
@@ -112,11 +112,11 @@ def test_numbers_out_of_their_range(ptad, model, table):
         assert result.exit_code == 2 and message in result.stderr and "Traceback" not in result.stderr
 
 
-def test_exact_interval():
-    # the textbook's values for 0 of 10 and 5 of 10
-    assert exact_interval(0, 10) == (0.0, pytest.approx(0.3085, abs=1e-4))
-    assert exact_interval(5, 10) == (pytest.approx(0.1871, abs=1e-4), pytest.approx(0.8129, abs=1e-4))
-    assert exact_interval(10, 10) == (pytest.approx(0.6915, abs=1e-4), 1.0)
+@pytest.mark.parametrize(("n_flagged", "interval"), [(0, (0.0, 0.3085)), (5, (0.1871, 0.8129)), (10, (0.6915, 1.0))])
+def test_the_interval_of_the_false_alarm_rate_is_exact(n_flagged, interval):
+    normal = np.zeros(10, dtype=bool)
+    evaluation = compare((np.arange(10) < n_flagged) * 2.0, normal, 1.0, 0.01)
+    assert evaluation.false_alarm_interval == pytest.approx(interval, abs=1e-4)  # the textbook's values
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,8 @@ def test_says_what_it_did_and_removes_the_checkpoint(ptad, tmp_path, table, tiny
         (["--set", "local_reconstruction.rigde=1"], "no setting 'local_reconstruction.rigde'. Known settings: weight"),
         (["--set", "local_reconstruction.ridge=-1"], "must be a number, at least 0 and at most 1,000. Got -1"),
         (["--set", "calibration.method=guess"], "one of auto, folds, split, none. Got 'guess'"),
-        (["--set", "reference.rows"], "--set wants GROUP.SETTING=VALUE"),
-        (["--type", "a"], "--type wants COLUMN=TYPE"),
+        (["--set", "reference.rows"], "--set must be GROUP.SETTING=VALUE"),
+        (["--type", "a"], "--type must be COLUMN=TYPE"),
         (["--type", "a=colour"], "cannot be of type 'colour'"),
         (["--preset", "best"], "no preset 'best'. Choose one of: default, paper"),
         (["--false-alarm-rate", "often"], "'auto' or a number between 0 and 1, such as 0.01 for 1 %. Got 'often'"),
@@ -123,7 +123,7 @@ def test_columns_that_never_varied_and_dates_are_spoken_of(ptad, tmp_path, tiny,
     table = make_table().append_column("day", [np.arange(160).astype("datetime64[D]")])
     write_table(table, tmp_path / "t.parquet")
     said = ptad("fit", tmp_path / "t.parquet", "--out", tmp_path / "model", "--only", "a,unit,day", *tiny).stdout
-    assert "day: later rows look anomalous for that alone" in said
+    assert "day: later rows look anomalous by their date alone" in said
     place = table.column_names.index("unit")
     write_table(table.set_column(place, "unit", [["lb"] * 160]), tmp_path / "new.parquet")
     result = ptad("explain", tmp_path / "model", tmp_path / "new.parquet", "--top", 1)

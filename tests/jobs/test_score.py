@@ -17,7 +17,7 @@ from ptad.errors import DataError, SettingError
 from ptad.jobs import batches
 from ptad.jobs.score import score_table
 from ptad.jobs.scored_batch import CellCounts
-from ptad.tables import read_table, write_table
+from ptad.tables import TableSource, read_table, write_table
 from stopping import HANG
 
 STEP = 40  # three batches: 40, 40 and 20 rows
@@ -45,7 +45,9 @@ def test_streamed_scores_are_those_of_the_whole_table(folder, model, rows, tmp_p
 
 
 def test_the_light_model_is_the_estimator(folder, model, rows):
-    light = batches.load_light(folder / "model", device="cpu", false_alarm_rate=0.1)
+    light = batches.load_model(
+        folder / "model", TableSource("t"), batches.JobOptions(device="cpu", false_alarm_rate=0.1)
+    )
     model.set_false_alarm_rate(0.1)
     assert np.array_equal(light.anomaly_score(rows), model.anomaly_score(rows))
     assert (light.false_alarm_rate_, light.offset_, light.preset) == (0.1, model.offset_, model.preset)
@@ -96,7 +98,7 @@ def test_model_without_threshold_has_scores_only(rows, tmp_path, folder):
     assert summary.anomalies is None and summary.false_alarm_rate is None
     assert found["score"].null_count == 0 and found["p_value"].null_count == found["anomaly"].null_count == 100
     with pytest.raises(SettingError, match=r"no threshold.*Recalibrate it.*config=\{'calibration.method': 'auto'\}"):
-        batches.decision_of(PTAD.load(tmp_path / "m", device="cpu"))
+        batches.operating_point(PTAD.load(tmp_path / "m", device="cpu"))
 
 
 def crashing_score(folder, out, moment):

@@ -10,7 +10,7 @@ def found(reference, *parts):
     table = TrainingTable(reference)
     for part in parts:
         table.add(part)
-    return table.is_it
+    return table.detected
 
 
 @pytest.fixture

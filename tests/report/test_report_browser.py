@@ -186,7 +186,7 @@ def test_without_values_the_page_still_explains(browser, model, table, tmp_path)
     assert "Contribution" in page.text("#top tr.explanation")
     assert "unusual value" in page.text("#top tr.explanation")
     assert "Expected" not in page.text("#top tr.explanation")
-    assert "shows no values" in page.text("#top-note")
+    assert "made without values" in page.text("#top-note")
     page.close()
 
 

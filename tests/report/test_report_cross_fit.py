@@ -67,8 +67,8 @@ def test_a_survey_asks_by_the_number_of_the_row(model, training, scorer):
     survey = Survey(model, 5, scorer=scorer)
     survey.add_all(training.to_batches(max_chunksize=37))
     scores = scorer.scores(training, model.schema_.encode(training), np.arange(240))
-    np.testing.assert_array_equal(survey.top_numbers, np.argsort(-scores, kind="stable")[:5])
-    np.testing.assert_array_equal(survey.explain_top().score, survey.top_scores)
+    np.testing.assert_array_equal(survey.highest.numbers, np.argsort(-scores, kind="stable")[:5])
+    np.testing.assert_array_equal(survey.explain_highest().score, survey.highest.scores)
 
 
 def test_texts_are_counted_without_the_rows_of_the_fold(make_detector):

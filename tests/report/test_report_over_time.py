@@ -9,7 +9,7 @@ import pytest
 
 from ptad import DataError
 from ptad.report import ReportSettings, write_report
-from ptad.report.over_time import FEWEST_ROWS, MOST_PERIODS, PERIODS, QUANTILES, TimeColumn, TimeTally
+from ptad.report.over_time import FEWEST_ROWS, MOST_PERIODS, QUANTILES, TimeColumn, TimeTally, period_starts
 from ptad.report.score_histogram import ScoreScale
 from ptad.tables import fit_schema
 
@@ -67,19 +67,19 @@ def test_counts_and_quantiles_are_those_of_the_rows_whatever_the_batches():
 def test_weeks_begin_on_monday_and_months_on_the_first():
     moments = pd.date_range("1969-11-03 12:00", "1970-03-01", freq="7h")
     seconds = moments.to_numpy().astype("datetime64[s]").astype(np.int64)
-    weeks = pd.to_datetime(PERIODS["week"](seconds), unit="s")
+    weeks = pd.to_datetime(period_starts(seconds, "week"), unit="s")
     assert set(weeks.day_of_week) == {0} and ((moments - weeks) < pd.Timedelta(days=7)).all()
     for name, n in (("month", 1), ("quarter", 3), ("year", 12)):
-        begins = pd.to_datetime(PERIODS[name](seconds), unit="s")
+        begins = pd.to_datetime(period_starts(seconds, name), unit="s")
         assert set(begins.day) == {1} and set((begins.month - 1) % n) == {0}
         assert (begins <= moments).all()
 
 
 def test_many_periods_are_joined_and_nothing_is_lost(monkeypatch):
-    monkeypatch.setattr("ptad.report.over_time._KEPT_PERIODS", 50)
+    monkeypatch.setattr("ptad.report.over_time.MOST_COUNTED_PERIODS", 50)
     moments = START + np.arange(0, 400 * 86400, 3600)
     made = tally(moments, np.zeros(len(moments)), batch=100)
-    assert made._n_periods() <= 50
+    assert made.n_periods <= 50
     assert sum(bucket["rows"] for bucket in made.content()["buckets"]) == len(moments)
 
 
@@ -112,6 +112,8 @@ def test_another_column_can_be_named_and_later_rows_are_not_moved(model, rows_of
 def test_a_wrong_time_column_is_named_with_the_remedy(model, table, tmp_path):
     with pytest.raises(DataError, match=r"no time column 'wen'.*'day'.*Name one of them"):
         write_report(model, table, tmp_path / "r.html", ReportSettings(time="wen"))
+    with pytest.raises(DataError, match="time column 'city' cannot be read as dates"):  # a category of the model
+        write_report(model, table, tmp_path / "r.html", ReportSettings(time="city"))
     table["remark"] = "soon"
     with pytest.raises(DataError, match="time column 'remark' cannot be read as dates"):
         write_report(model, table, tmp_path / "r.html", ReportSettings(time="remark"))

@@ -35,7 +35,7 @@ def test_kept_scores_count_like_fresh_ones(model, table, monkeypatch):
             later.count_in(batch, BatchScores.from_batch(pa.ipc.open_file(blob).get_batch(0)))
     assert content(later) == content(fresh)
     scores = model.anomaly_score(table.drop(columns="truth"))
-    np.testing.assert_array_equal(np.sort(scores)[::-1][:9], later.top_scores)
+    np.testing.assert_array_equal(np.sort(scores)[::-1][:9], later.highest.scores)
 
 
 def test_scoring_counts_nothing(model, table):

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ptad.jobs.batches import is_repeatable
 from ptad.report import write_report, writing
 from ptad.report.cross_fit import training_parts
 
@@ -27,7 +28,7 @@ def test_the_training_table_is_recognised_and_its_rows_are_held_out(model, rows_
 
 def test_new_rows_beside_the_training_rows_are_not_fitted_on(model, rows_of):
     both = pd.concat([rows_of(30, 9), rows_of(240, 0)], ignore_index=True)
-    batches = writing._batches(both, model, "utf-8")[0]
+    batches = writing._open_table(both, model, "utf-8")[0]
     known = both.columns.drop("constant").tolist()
     numbers = np.concatenate([n for _, n in training_parts(model, batches, lambda batch: batch.select(known))])
     assert numbers.tolist() == list(range(30, 270))
@@ -39,14 +40,15 @@ def test_other_rows_are_not_taken_for_training_rows(model, table, tmp_path):
 
 
 def test_what_is_read_only_once_is_said_to_be_the_training_table(model, rows_of, tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "_is_read_again", lambda table: False)
-    content = write_report(model, rows_of(240, 0), tmp_path / "r.html")
+    monkeypatch.setattr(writing, "is_repeatable", lambda table: False)
+    rows_of(240, 0).to_csv(tmp_path / "t.csv", index=False)
+    content = write_report(model, tmp_path / "t.csv", tmp_path / "r.html")
     assert notes(content) == ["training-table"]
 
 
-@pytest.mark.parametrize(("table", "again"), [("-", False), (["a.csv", "-"], False), ("a.csv", True), (None, True)])
+@pytest.mark.parametrize(("table", "again"), [("-", False), (["a.csv", "-"], False), ("a.csv", True)])
 def test_standard_input_is_not_read_again(table, again):
-    assert writing._is_read_again(table) is again
+    assert is_repeatable(table) is again
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ptad._version import __version__
-from ptad.cli import benchmark, demo, evaluate, explain, export, fit, info, renewal, report, score, serve
+from ptad.cli import benchmark, demo, evaluate, explain, export, fit, info, report, score, serve, update
 from ptad.cli.commands import Commands
 
 app = typer.Typer(
@@ -22,8 +22,8 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(given: bool) -> None:
+    if given:
         typer.echo(f"ptad {__version__}")
         raise typer.Exit
 
@@ -31,21 +31,21 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     pass
 
 
 def _examples(lines: str) -> str:
-    """The end of a command's help: every line is a paragraph of its own."""
+    """Return the examples at the end of a command's help, one per paragraph."""
     return "\n\n".join(["[bold]Examples[/bold]", *lines.strip().splitlines()])
 
 
 for _command, _lines in (
     (fit.fit, fit.EXAMPLES),
-    (renewal.update, renewal.UPDATE_EXAMPLES),
-    (renewal.recalibrate, renewal.RECALIBRATE_EXAMPLES),
+    (update.update, update.UPDATE_EXAMPLES),
+    (update.recalibrate, update.RECALIBRATE_EXAMPLES),
     (score.score, score.EXAMPLES),
     (explain.explain, explain.EXAMPLES),
     (evaluate.evaluate, evaluate.EXAMPLES),

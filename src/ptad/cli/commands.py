@@ -1,6 +1,6 @@
-"""The group of all commands: every way in which a command can end, as one line and an exit code.
+"""The group of all commands: turns every outcome of a command into an exit code and, after an error, one line.
 
-0 done, 1 something unexpected, 2 the user's mistake, 130 interrupted.
+0 success, 1 unexpected error, 2 user error, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -23,21 +23,15 @@ from ptad.files import is_full, write_error
 class Commands(TyperGroup):
     """Runs a command and turns what it raises into a message and an exit code."""
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
+    def main(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **more: Any
     ) -> Any:
-        """Run the command line; in ``standalone_mode`` leave the process with its exit code."""
+        """Run the command line; in ``standalone_mode`` exit the process with its exit code."""
         if not standalone_mode:
-            return super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            return super().main(args, standalone_mode=False, **more)
         as_json = "--json" in (sys.argv[1:] if args is None else args)
         try:
-            result = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            result = super().main(args, standalone_mode=False, **more)
             code = result if isinstance(result, int) else 0
         except (typer.Abort, KeyboardInterrupt):
             code = 130
@@ -51,18 +45,18 @@ class Commands(TyperGroup):
 
 
 def _report(error: Exception, as_json: bool) -> int:
-    """Say what went wrong and return the exit code."""
+    """Print an error and return the exit code."""
     kind = type(error).__name__
     if kind == "NoArgsIsHelpError":  # it carries the help, not a message
         error.show()  # type: ignore[attr-defined]
         return 2
     if isinstance(error, BrokenPipeError):
-        # the reader of our output has left: nothing to say, and nobody to say it to when Python flushes at exit
+        # the reader of our output has exited; without this, Python would fail again when it flushes at exit
         _close_output()
         return 1
-    mistake = _mistake(error)
-    if mistake is not None:
-        print_error(kind, mistake, as_json=as_json)
+    message = _user_message(error)
+    if message is not None:
+        print_error(kind, message, as_json=as_json)
         return 2
     if isinstance(error, PtadError):
         print_error(kind, error.message, as_json=as_json)
@@ -76,11 +70,11 @@ def _report(error: Exception, as_json: bool) -> int:
     return 1
 
 
-def _mistake(error: Exception) -> str | Message | None:
-    """What the user can do about an error; None if nothing."""
+def _user_message(error: Exception) -> str | Message | None:
+    """Return the message of an error that the user can correct; None for any other."""
     if isinstance(error, OSError) and is_full(error):
         _close_output()
-        # without a name it is standard output, or a file for the meanwhile
+        # without a name it is standard output or a temporary file
         where = "Standard output or a temporary file" if error.filename is None else str(error.filename)
         return write_error(where, error, UserError).message
     if isinstance(error, UserError):
@@ -89,17 +83,17 @@ def _mistake(error: Exception) -> str | Message | None:
         return "The memory is not enough for this table or model. Give fewer rows or shorter texts, or more memory."
     if getattr(error, "option_name", None) == "--kind":
         return "There is no option --kind. The type of a column is set with --type, such as --type zip=categorical."
-    if hasattr(error, "format_message"):  # the parser's own: a wrong or missing option
+    if hasattr(error, "format_message"):  # of the parser: a wrong or missing option
         text = error.format_message().rstrip(".")
-        several = " Several files are one TABLE: a folder, or a glob in quotes." if "extra argument" in text else ""
+        hint = " Several files are one TABLE: a folder, or a glob in quotes." if "extra argument" in text else ""
         command = getattr(getattr(error, "ctx", None), "command_path", "ptad")
-        return f"{text}{'' if text.endswith('?') else '.'}{several} See '{command} --help'."
+        return f"{text}{'' if text.endswith('?') else '.'}{hint} See '{command} --help'."
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}. Check the path."
     return None
 
 
 def _close_output() -> None:
-    """Python writes what is left when it ends: by then there is nowhere to write to."""
+    """Redirect standard output to nowhere: Python flushes it at exit."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -30,13 +29,14 @@ def demo(
     set_up_logging(quiet)
     if not (quiet or as_json):
         typer.echo("Fitting on half of the benign rows of scikit-learn's breast cancer table ...", err=True)
-    found = run_demo(seed=seed, verbose=0 if quiet else 1)
+    result = run_demo(seed=seed, verbose=0 if quiet else 1)
     if as_json:
-        print_json(asdict(found))
+        print_json({**result._asdict(), "evaluation": result.evaluation.to_json()})
         return
-    training = ("training rows", f"{found.training_rows} benign rows, {found.n_columns} columns")
-    others = evaluation_lines(found.evaluation)[1:]
-    new = f"{found.evaluation.rows} rows: {found.evaluation.normal_rows} benign, {found.evaluation.anomalies} malignant"
-    print_pairs([training, ("scored", new), *others])
+    training = ("training rows", f"{result.training_rows} benign rows, {result.n_columns} columns")
+    others = evaluation_lines(result.evaluation)[1:]
+    new = result.evaluation
+    scored = ("scored", f"{new.rows} rows: {new.normal_rows} benign, {new.anomalies} malignant")
+    print_pairs([training, scored, *others])
     typer.echo("\nThe rows with the highest scores, and the columns that contribute most")
-    print_top_rows(found.top_rows)
+    print_top_rows(result.top_rows)

@@ -1,4 +1,4 @@
-"""``ptad evaluate``: how good a model is on labelled rows."""
+"""``ptad evaluate``: metrics of a model on labelled rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import figure, plural, print_json, print_pairs, rate, share
+from ptad.cli.console import plural, print_json, print_pairs, rate, share
 
 if TYPE_CHECKING:
     from ptad.jobs.evaluate import Evaluation
@@ -19,7 +19,7 @@ ptad evaluate model labelled.csv --label class --anomaly attack --false-alarm-ra
 """
 
 
-@options.with_job
+@options.with_job_options
 def evaluate(
     model: options.Model,
     table: options.Table,
@@ -29,7 +29,7 @@ def evaluate(
         list[str] | None,
         typer.Option("--anomaly", help="Label value of anomalies (may be repeated).", metavar="VALUE"),
     ] = None,
-    job: options.Job = options.AS_IT_IS,
+    job: options.Job = options.DEFAULT_JOB,
 ) -> None:
     """Compare scores with labels: ranking, flagged rows, and the observed false-alarm rate beside the target.
 
@@ -39,31 +39,32 @@ def evaluate(
     from ptad.jobs.training_table import WARNING
 
     with job.scoring() as settings:
-        found = evaluate_table(
+        evaluation = evaluate_table(
             model, job.source(table), label=label, normal=normal or (), anomaly=anomaly or (), **settings
         )
     if job.as_json:
-        print_json(found.to_json())
+        print_json(evaluation.to_json())
     else:
-        print_pairs(evaluation_lines(found))
-    if found.training_table:
-        job.say(f"warning: {WARNING}")
-    job.say_bad_cells(found.columns_with_bad_cells)
+        print_pairs(evaluation_lines(evaluation))
+    if evaluation.training_table:
+        job.note(f"warning: {WARNING}")
+    job.note_bad_cells(evaluation.columns_with_bad_cells)
 
 
-def evaluation_lines(found: Evaluation) -> list[tuple[str, str]]:
-    """The figures in words."""
+def evaluation_lines(e: Evaluation) -> list[tuple[str, str]]:
+    """Return names and values of the metrics."""
+    auc_roc, auc_pr = ("not defined" if auc is None else f"{auc:.4f}" for auc in (e.auc_roc, e.auc_pr))
     interval = ""
-    if found.false_alarm_interval is not None:
-        low, high = found.false_alarm_interval
+    if e.false_alarm_interval is not None:
+        low, high = e.false_alarm_interval
         interval = f"\n95 % interval {rate(low)} to {rate(high)}"
     return [
-        ("rows", f"{found.rows:,}: {found.normal_rows:,} normal, {plural(found.anomalies, 'anomaly', 'anomalies')}"),
-        ("AUC-ROC", figure(found.auc_roc)),
-        ("AUC-PR", f"{figure(found.auc_pr)} (prevalence {found.prevalence:.4f})"),
-        ("flagged", plural(found.flagged, "row", "rows")),
-        ("precision", share(found.found, found.flagged, "flagged rows are anomalies")),
-        ("recall", share(found.found, found.anomalies, "anomalies are flagged")),
-        ("false-alarm rate", f"target {rate(found.target_false_alarm_rate)}"),
-        ("", f"observed {share(found.false_alarms, found.normal_rows, 'normal rows')}{interval}"),
+        ("rows", f"{e.rows:,}: {e.normal_rows:,} normal, {plural(e.anomalies, 'anomaly', 'anomalies')}"),
+        ("AUC-ROC", auc_roc),
+        ("AUC-PR", f"{auc_pr} (prevalence {e.prevalence:.4f})"),
+        ("flagged", plural(e.flagged, "row", "rows")),
+        ("precision", share(e.found, e.flagged, "flagged rows are anomalies")),
+        ("recall", share(e.found, e.anomalies, "anomalies are flagged")),
+        ("false-alarm rate", f"target {rate(e.target_false_alarm_rate)}"),
+        ("", f"observed {share(e.false_alarms, e.normal_rows, 'normal rows')}{interval}"),
     ]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import plural, print_json, print_pairs, rate, safe, share
+from ptad.cli.console import plural, print_json, print_pairs, printable, rate, share
 
 EXAMPLES = """
 ptad fit normal.csv --out model
@@ -20,7 +20,7 @@ ptad fit --db sqlite:///shop.db --query 'SELECT * FROM orders WHERE good' --out 
 """
 
 
-@options.with_job
+@options.with_job_options
 def fit(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.", show_default=False)],
     table: options.OptionalTable = None,
@@ -63,7 +63,7 @@ def fit(
     engine: options.Engine = "local",
     address: options.Address = None,
     workers: options.Workers = None,
-    job: options.Job = options.AS_IT_IS,
+    job: options.Job = options.DEFAULT_JOB,
 ) -> None:
     """Fit a model on the normal rows of a table and save it.
 
@@ -112,13 +112,13 @@ def fit(
     if job.as_json:
         print_json(summary)
     elif not job.quiet:
-        print_pairs(fit_lines(summary, label, listed=job.bad_cells), f"Model saved in {safe(summary['model'])}")
+        print_pairs(fit_lines(summary, label, listed=job.bad_cells), f"Model saved in {printable(summary['model'])}")
 
 
 def fit_lines(
     summary: dict[str, Any], label: str | None, rows: str = "training rows", listed: Path | None = None
 ) -> list[tuple[str, str]]:
-    """Return what the model was fitted on, and its false-alarm rate."""
+    """Return names and values of the summary: rows, columns and false-alarm rate."""
     types, excluded, dated = summary["columns_by_type"], summary["excluded"], summary["columns_dated"]
     of = f" of {summary['rows_read']:,} rows" if summary["training_rows"] != summary["rows_read"] else " rows"
     why = f", those with a normal {label}" if label is not None else ""
@@ -129,9 +129,13 @@ def fit_lines(
         ("columns used", f"{summary['columns_used']} ({', '.join(f'{n} {type_}' for type_, n in types.items())})"),
     ]
     if dated:
-        names = ", ".join(map(safe, dated))
-        lines.append(("dates", f"{names}: later rows look anomalous for that alone; if not meant, fit with --drop"))
-    lines += [("excluded" if i == 0 else "", f"{safe(n)}: {safe(r)}") for i, (n, r) in enumerate(excluded.items())][:20]
+        names = ", ".join(map(printable, dated))
+        lines.append(
+            ("dates", f"{names}: later rows look anomalous by their date alone; to avoid that, fit with --drop")
+        )
+    lines += [
+        ("excluded" if i == 0 else "", f"{printable(n)}: {printable(r)}") for i, (n, r) in enumerate(excluded.items())
+    ][:20]
     if len(excluded) > 20:
         lines.append(("", f"and {len(excluded) - 20} more: see 'ptad info'"))
     if summary["bad_cells"]:
@@ -145,9 +149,9 @@ def fit_lines(
 
 
 def _bad_cells(summary: dict[str, Any], listed: Path | None) -> str:
-    """Return in which share of each column's cells could not be read."""
+    """Return how many cells of each column could not be read."""
     columns, n_rows = summary["columns_with_bad_cells"], summary["training_rows"]
-    shown = [f"{safe(name)} {share(n, n_rows, 'cells')}" for name, n in list(columns.items())[:10]]
+    shown = [f"{printable(name)} {share(n, n_rows, 'cells')}" for name, n in list(columns.items())[:10]]
     more = f" and {len(columns) - 10} more columns" if len(columns) > 10 else ""
-    where = "--bad-cells FILE lists such cells" if listed is None else f"listed in {safe(listed)}"
+    where = "--bad-cells FILE lists such cells" if listed is None else f"listed in {printable(str(listed))}"
     return f"{plural(summary['bad_cells'], 'cell counts', 'cells count')} as missing: {', '.join(shown)}{more}; {where}"

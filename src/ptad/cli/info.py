@@ -1,11 +1,11 @@
-"""``ptad info``: what a model is made of."""
+"""``ptad info``: the description of a model."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ptad.cli import options
-from ptad.cli.console import on_command_line, print_json, print_pairs, rate, safe
+from ptad.cli.console import on_command_line, print_json, print_pairs, printable, rate
 
 EXAMPLES = """
 ptad info model
@@ -18,49 +18,48 @@ def info(model: options.Model, as_json: options.Json = False) -> None:
     from ptad.jobs.info import describe_model
     from ptad.tables.notes import Note
 
-    found = describe_model(model)
+    description = describe_model(model)
     if as_json:
-        print_json(found)
+        print_json(description)
         return
-    print_pairs(_lines(found))
-    columns = [(safe(c["name"]), _column(c)) for c in found["columns"][:40]]
-    print_pairs(columns, f"\nColumns ({len(found['columns'])})")
-    if len(found["columns"]) > 40:
-        print_pairs([("", f"and {len(found['columns']) - 40} more: see --json")])
-    if found["excluded"]:
-        print_pairs([(safe(n), safe(r)) for n, r in list(found["excluded"].items())[:40]], "\nExcluded columns")
-    if found["notes"]:
-        notes = [Note.from_json(note).message.phrase(on_command_line) for note in found["notes"][:40]]
-        print_pairs([("", safe(note)) for note in notes], "\nHow text is read")
-    if found["changed_settings"]:
-        changed = [(name, str(value)) for name, value in found["changed_settings"].items()]
-        print_pairs(changed, f"\nSettings that differ from the preset '{found['preset']}'")
+    print_pairs(_lines(description))
+    columns = [(printable(c["name"]), _column(c)) for c in description["columns"][:40]]
+    print_pairs(columns, f"\nColumns ({len(description['columns'])})")
+    if len(description["columns"]) > 40:
+        print_pairs([("", f"and {len(description['columns']) - 40} more: see --json")])
+    if description["excluded"]:
+        print_pairs(
+            [(printable(n), printable(r)) for n, r in list(description["excluded"].items())[:40]], "\nExcluded columns"
+        )
+    if description["notes"]:
+        notes = [Note.from_json(note).message.phrase(on_command_line) for note in description["notes"][:40]]
+        print_pairs([("", printable(note)) for note in notes], "\nHow text is read")
+    if description["changed_settings"]:
+        changed = [(name, str(value)) for name, value in description["changed_settings"].items()]
+        print_pairs(changed, f"\nSettings that differ from the preset '{description['preset']}'")
 
 
-def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
-    target, threshold, smallest = found["false_alarm_rate"], found["threshold"], found["smallest_rate"]
-    trained = [("training rows", f"{found['training_rows']:,}")] if found["training_rows"] is not None else []
-    terms = ", ".join(f"{term['name']} (weight {term['weight']:g})" for term in found["terms"])
-    together = found["batch_size"]
-    scored = [] if together is None else [("rows are scored", f"together, {together:,} at a time")]
-    return [
-        ("model", safe(found["model"])),
-        ("made by", f"ptad {found['ptad_version']} (bundle format {found['format_version']})"),
-        ("preset", found["preset"]),
+def _lines(d: dict[str, Any]) -> list[tuple[str, str]]:
+    target, threshold, smallest, batch_size = (
+        d[name] for name in ("false_alarm_rate", "threshold", "smallest_rate", "batch_size")
+    )
+    terms = ", ".join(f"{term['name']} (weight {term['weight']:g})" for term in d["terms"])
+    lines = [
+        ("model", printable(d["model"])),
+        ("made by", f"ptad {d['ptad_version']} (bundle format {d['format_version']})"),
+        ("preset", d["preset"]),
         ("terms", terms),
-        *scored,
-        *trained,
-        (
-            "columns",
-            f"{len(found['columns'])} used as {found['features']} features, {len(found['excluded'])} excluded",
-        ),
+        ("rows are scored", "" if batch_size is None else f"together, {batch_size:,} at a time"),
+        ("training rows", "" if d["training_rows"] is None else f"{d['training_rows']:,}"),
+        ("columns", f"{len(d['columns'])} used as {d['features']} features, {len(d['excluded'])} excluded"),
         ("false-alarm rate", "none: the model has no threshold" if target is None else f"target {rate(target)}"),
         ("threshold", "none" if threshold is None else f"{threshold:.6g}"),
         ("smallest rate", "none" if smallest is None else rate(smallest)),
-        ("calibration rows", f"{found['calibration_rows']:,}"),
-        ("reference rows", f"{found['reference_rows']:,}"),
-        ("size", f"{found['bytes'] / 1e6:,.2f} MB"),
+        ("calibration rows", f"{d['calibration_rows']:,}"),
+        ("reference rows", f"{d['reference_rows']:,}"),
+        ("size", f"{d['bytes'] / 1e6:,.2f} MB"),
     ]
+    return [(name, value) for name, value in lines if value]
 
 
 def _column(column: dict[str, Any]) -> str:

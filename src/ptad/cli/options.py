@@ -12,8 +12,9 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from ptad.cli.console import ReportRows, bad_cell_line, rows_progress, set_up_logging
+from ptad.cli.console import bad_cell_line, rows_progress, set_up_logging
 from ptad.errors import SettingError
+from ptad.jobs import Progress
 
 _TABLE = (
     "A file (CSV, TSV, Parquet, Feather, JSON lines, also compressed; Excel, .ods), a folder or a quoted glob of them, "
@@ -42,7 +43,7 @@ Address = Annotated[
     typer.Option("--address", help="Head of a Ray cluster; without it one is started here.", metavar="HOST:PORT"),
 ]
 Workers = Annotated[int | None, typer.Option("--workers", help="Workers of the cluster; all it has without it.")]
-Device = Annotated[str | None, typer.Option("--device", help="auto (unless told otherwise), cpu, cuda, cuda:1, ...")]
+Device = Annotated[str | None, typer.Option("--device", help="auto (default), cpu, cuda, cuda:1, ...")]
 Label = Annotated[str | None, typer.Option("--label", help="The label column.", metavar="COLUMN")]
 Normal = Annotated[
     list[str] | None,
@@ -55,7 +56,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result, and errors
 
 @dataclass(frozen=True)
 class Job:
-    """What every command with a table is told: every field is an option, which :func:`with_job` gives the command."""
+    """The options of every command with a table; :func:`with_job_options` adds each field to a command as an option."""
 
     false_alarm_rate: Annotated[
         str | None,
@@ -88,7 +89,7 @@ class Job:
     as_json: Json = False
 
     def source(self, table: str | None, db: str | None = None, query: str | None = None) -> Any:
-        """Return where the rows come from, a file or a query on a database, and how they are to be read."""
+        """Return the source of the rows, a file or a query on a database, and how they are read."""
         from ptad.tables import Query, TableSource
 
         if (table is None) == (query is None):
@@ -103,7 +104,7 @@ class Job:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The rest, as the functions of :mod:`ptad.jobs` take it."""
+        """The other options, as arguments of the functions of :mod:`ptad.jobs`."""
         from ptad.cli.settings import parse_rate
 
         return {
@@ -117,40 +118,40 @@ class Job:
 
     @contextmanager
     def scoring(self) -> Iterator[dict[str, Any]]:
-        """Yield the options of a job that scores, and show its progress meanwhile."""
+        """Yield the options of a job that scores, and show its progress."""
         with rows_progress("scoring", self.quiet) as progress:
             yield {**self.options, "progress": progress}
 
-    def reading(self) -> AbstractContextManager[ReportRows | None]:
+    def reading(self) -> AbstractContextManager[Progress | None]:
         """Show how many rows are read."""
         return rows_progress("reading", self.quiet)
 
-    def say(self, text: str) -> None:
-        """Say something beside the result."""
+    def note(self, text: str) -> None:
+        """Print a line on stderr."""
         if not self.quiet:
             typer.echo(text, err=True)
 
-    def say_bad_cells(self, columns: dict[str, int]) -> None:
-        """Say how many cells of which columns could not be read, if any."""
+    def note_bad_cells(self, columns: dict[str, int]) -> None:
+        """Print how many cells of which columns could not be read, if any."""
         if columns:
-            self.say(bad_cell_line(columns, self.bad_cells))
+            self.note(bad_cell_line(columns, self.bad_cells))
 
 
-AS_IT_IS = Job()
+DEFAULT_JOB = Job()
 
 
-def with_job(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of :class:`Job` in the place of its parameter ``job``, and show the log."""
+def with_job_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace the parameter ``job`` of a command by the options of :class:`Job`, and set up logging."""
     hints = get_type_hints(Job, include_extras=True)
     shared = [p.replace(annotation=hints[p.name]) for p in inspect.signature(Job).parameters.values()]
-    own = inspect.signature(command, eval_str=True).parameters.values()
-    parameters = [p for p in own if p.name != "job"] + shared
+    specific = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "job"]
+    parameters = specific + shared
 
     @wraps(command)
-    def run(**given: Any) -> None:
-        job = Job(**{p.name: given.pop(p.name) for p in shared})
+    def run(**arguments: Any) -> None:
+        job = Job(**{p.name: arguments.pop(p.name) for p in shared})
         set_up_logging(job.quiet)
-        command(job=job, **given)
+        command(job=job, **arguments)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}

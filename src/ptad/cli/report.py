@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import print_json
+from ptad.cli.console import plural, print_json
 
 EXAMPLES = """
 ptad report model new.csv --out report.html
@@ -17,7 +17,7 @@ ptad report model labelled.csv --label status --normal ok --top 100 --time recei
 """
 
 
-@options.with_job
+@options.with_job_options
 def report(
     model: options.Model,
     table: options.Table,
@@ -33,20 +33,20 @@ def report(
         typer.Option("--time", help="The column with the time of a row, for scores over time.", metavar="COLUMN"),
     ] = None,
     title: Annotated[str | None, typer.Option("--title", help="Heading of the page.")] = None,
-    job: options.Job = options.AS_IT_IS,
+    job: options.Job = options.DEFAULT_JOB,
 ) -> None:
     """Write a page that a browser opens without any network: the anomalies, why they are, and drift."""
     from ptad.report import ReportSettings, write_report
 
     with job.scoring() as settings:
         rate = settings.pop("false_alarm_rate")
-        wanted = ReportSettings(top, rows, label, tuple(normal or ()), rate, title, time)
-        content = write_report(model, job.source(table), out, wanted, **settings)
+        report_settings = ReportSettings(top, rows, label, tuple(normal or ()), rate, title, time)
+        content = write_report(model, job.source(table), out, report_settings, **settings)
     if job.as_json:
         print_json(content)
     else:
         for note in content["notes"]:
-            job.say(f"note: {note['text']}")
-        noun = "row" if content["n_rows"] == 1 else "rows"
-        job.say(f"{content['n_flagged']:,} of {content['n_rows']:,} {noun} flagged; report in {out}")
-    job.say_bad_cells(dict(content["bad"]["columns"]))
+            job.note(f"note: {note['text']}")
+        rows_scored = plural(content["n_rows"], "row", "rows")
+        job.note(f"{content['n_flagged']:,} of {rows_scored} flagged; report in {out}")
+    job.note_bad_cells(dict(content["bad"]["columns"]))

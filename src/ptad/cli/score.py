@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import bad_cell_line, plural, print_json, rate, safe
+from ptad.cli.console import bad_cell_line, plural, print_json, printable, rate
 
 if TYPE_CHECKING:
     from ptad.jobs.score import ScoreSummary
@@ -25,7 +25,7 @@ A run that was killed resumes when the same command is given again.
 """
 
 
-@options.with_job
+@options.with_job_options
 def score(
     model: options.Model,
     table: options.OptionalTable = None,
@@ -40,7 +40,7 @@ def score(
     into: Annotated[
         str | None, typer.Option("--into", help="Write a new table of the database --db instead.", metavar="TABLE")
     ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Let --into replace a table that is there.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Let --into replace an existing table.")] = False,
     engine: options.Engine = "local",
     address: options.Address = None,
     workers: options.Workers = None,
@@ -59,7 +59,7 @@ def score(
     batch_rows: Annotated[
         int | None, typer.Option("--batch-rows", min=1, help="Rows scored and kept at a time.", hidden=True)
     ] = None,
-    job: options.Job = options.AS_IT_IS,
+    job: options.Job = options.DEFAULT_JOB,
 ) -> None:
     """Add the columns score, p_value and anomaly to a table of any size."""
     from ptad.cli.settings import check_output, on_cluster
@@ -86,20 +86,20 @@ def score(
         print_json(summary.to_json(), err=rows_on_stdout)  # standard output belongs to the rows
     else:
         for line in score_lines(summary, None if rows_on_stdout else summary.out, job.bad_cells):
-            job.say(line)
+            job.note(line)
 
 
 def score_lines(summary: ScoreSummary, out: str | None, listed: Path | None = None) -> list[str]:
-    """Return what was scored, what was flagged, and what is missing, unseen or not to be read in the rows."""
+    """Return how many rows were scored and flagged, and how many have missing, unseen or bad cells."""
     from ptad.jobs.training_table import WARNING
 
     resumed = f" ({summary.rows_resumed:,} from an interrupted run)" if summary.rows_resumed else ""
-    found = "no threshold"
+    anomalies = "no threshold"
     if summary.anomalies is not None:
-        at = f" at a false-alarm rate of {rate(summary.false_alarm_rate)}"
-        found = plural(summary.anomalies, "anomaly", "anomalies") + at
-    where = "" if out is None else f"; written to {safe(out)}"
-    cells, lines = summary.cells, [f"{plural(summary.rows, 'row', 'rows')}{resumed}, {found}{where}"]
+        target = f" at a false-alarm rate of {rate(summary.false_alarm_rate)}"
+        anomalies = plural(summary.anomalies, "anomaly", "anomalies") + target
+    where = "" if out is None else f"; written to {printable(out)}"
+    cells, lines = summary.cells, [f"{plural(summary.rows, 'row', 'rows')}{resumed}, {anomalies}{where}"]
     for what, n_rows, columns in (
         ("missing values", cells.rows_missing, cells.missing_columns),
         ("unseen categories", cells.rows_unseen, cells.unseen_columns),
@@ -114,9 +114,9 @@ def score_lines(summary: ScoreSummary, out: str | None, listed: Path | None = No
 
 
 def _columns(counts: dict[str, int], n_rows: int) -> str:
-    """Return columns with the number of their rows, the first few."""
+    """Return the first columns with the number of their rows."""
     shown = [
-        f"{safe(name)} ({'all rows' if n == n_rows > 1 else f'{n:,}'})"
+        f"{printable(name)} ({'all rows' if n == n_rows > 1 else f'{n:,}'})"
         for name, n in list(counts.items())[:MOST_COLUMNS]
     ]
     more = len(counts) - len(shown)

@@ -29,7 +29,7 @@ def parse_rate(text: str | None) -> float | str | None:
 
 
 def check_output(out: Path | None, db: str | None, into: str | None, cluster: bool) -> None:
-    """Raise if it is not clear where scores go."""
+    """Raise unless there is exactly one output for the scores."""
     if into is not None and out is not None:
         raise SettingError("Give --out FILE or --into TABLE, not both.")
     if into is not None and db is None:
@@ -58,7 +58,7 @@ def parse_pairs(texts: Sequence[str] | None, option: str, form: str) -> dict[str
     for text in texts or ():
         name, equal, value = text.rpartition("=") if option == "--type" else text.partition("=")
         if not equal or not name.strip():
-            raise SettingError(f"{option} wants {form}. Got {text!r} instead.")
+            raise SettingError(f"{option} must be {form}. Got {text!r} instead.")
         pairs[name.strip()] = value.strip()
     return pairs
 
@@ -92,7 +92,7 @@ def read_settings(path: Path) -> dict[str, Any]:
         content = json.loads(text) if form == "JSON" else tomllib.loads(text)
     except OSError as error:
         raise SettingError(f"--config {path} cannot be read: {error.strerror or error}. Check the path.") from error
-    except ValueError as error:  # what both parsers and the decoder raise
+    except ValueError as error:  # of both parsers and the decoder
         raise SettingError(f"--config {path} is not valid {form}: {error}. Correct it.") from error
     if not isinstance(content, dict) or not isinstance(content.get("config", {}), dict):
         raise SettingError(f"--config {path}: 'config' must hold settings, such as [config.local_reconstruction].")
@@ -107,7 +107,7 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def gather_settings(file: Path | None, pairs: dict[str, str], options: dict[str, Any]) -> dict[str, Any]:
-    """Put the file, ``--set`` and the other options together; the command line wins over the file."""
+    """Merge the file, ``--set`` and the other options; the command line wins over the file."""
     from ptad.config import make_config
 
     settings = read_settings(file) if file is not None else {}
@@ -124,7 +124,7 @@ def gather_settings(file: Path | None, pairs: dict[str, str], options: dict[str,
 
 
 def _flat(config: dict[str, Any]) -> dict[str, Any]:
-    """Return settings by dotted name, whether they were written so or group by group."""
+    """Return settings by dotted name, from either form: dotted names or groups."""
     return {
         f"{group}.{name}" if isinstance(values, dict) else group: value
         for group, values in config.items()
@@ -133,7 +133,7 @@ def _flat(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_none(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings with None in place of the word none, where a setting may be None: TOML has no null."""
+    """Replace the word none by None in settings that may be None: TOML has no null."""
     from dataclasses import fields
 
     from ptad.config import PRESETS

@@ -17,12 +17,12 @@ COLUMNS = ("row", "column", "value", "reason")
 
 
 class BadCellList:
-    """Writes cells to a file, or nowhere; made by :func:`bad_cell_list`."""
+    """Writes cells to a CSV file, or does nothing without one; made by :func:`bad_cell_list`."""
 
     def __init__(self, places: Places, file: Any = None, name: str = "") -> None:
-        self._places, self._several, self._name = places, len(places.files) > 1, name
+        self._places, self._has_file_column, self._name = places, len(places.files) > 1, name
         self._writer = None if file is None else csv.writer(file)
-        self._row((*COLUMNS, "file"))
+        self._write_row((*COLUMNS, "file"))
 
     def add(self, cells: Iterable[BadCell], start: int = 0, places: Places | None = None) -> None:
         """List cells of a batch that begins at row ``start`` of the table, or whose rows are at these places."""
@@ -31,30 +31,30 @@ class BadCellList:
         places = places or self._places.after(start)
         for cell in cells:
             place = places.of(cell.row)
-            self._row((place.number, cell.column, cell.value, cell.reason, place.file))
+            self._write_row((place.number, cell.column, cell.value, cell.reason, place.file))
 
-    def _row(self, cells: tuple[Any, ...]) -> None:
+    def _write_row(self, values: tuple[Any, ...]) -> None:
         if self._writer is not None:
             with write_errors(self._name, DataError):
-                self._writer.writerow(cells if self._several else cells[:-1])
+                self._writer.writerow(values if self._has_file_column else values[:-1])
 
 
 def check_list(path: Path | None, places: Places, out: Any = None) -> None:
-    """Refuse a list that would take the place of the table, of the output ``out`` or of something that is no file."""
+    """Refuse a list that would replace the table, the output ``out`` or something that is not a file."""
     if path is None:
         return
     if str(path).startswith("/dev/") or (path.exists() and not path.resolve().is_file()):
-        # a file takes the place of what is there: a folder or a device such as /dev/stdout must stay what it is
+        # the list replaces what is there: a folder or a device such as /dev/stdout must not be replaced
         raise SettingError(f"The list of bad cells, {path}, is not a file. Name a CSV file to write to.")
-    taken = {} if out is None else {Path(out).resolve(): "the output"}
-    taken |= {Path(label).resolve(): "the table" for label, _, _ in places.files if label}
-    if what := taken.get(path.resolve()):
-        raise SettingError(f"The list of bad cells, {path}, is {what} itself. Name another file to write to.")
+    others = {} if out is None else {Path(out).resolve(): "the output"}
+    others |= {Path(label).resolve(): "the table" for label, _, _ in places.files if label}
+    if other := others.get(path.resolve()):
+        raise SettingError(f"The list of bad cells, {path}, is {other} itself. Name another file to write to.")
 
 
 @contextmanager
 def bad_cell_list(path: Path | None, places: Places, out: Any = None) -> Iterator[BadCellList]:
-    """A list in the file ``path``, which is there when it is complete; without a path nothing is listed.
+    """Yield a list in the file ``path``, which appears when it is complete; without a path nothing is listed.
 
     Rows are numbered as people count them in the file; a table of several files has one more column, ``file``. A list
     in place of the table or of the output ``out`` is refused.
@@ -63,11 +63,11 @@ def bad_cell_list(path: Path | None, places: Places, out: Any = None) -> Iterato
         yield BadCellList(places)
         return
     check_list(path, places, out)
-    target, name = path.resolve(), f"The list of bad cells, {path},"  # of a link, what it points to is replaced
+    target, name = path.resolve(), f"The list of bad cells, {path},"  # of a link, the target is replaced
     new = NewFile(target)
     with write_errors(name, DataError):
         lock = OutputLock(target)
-    with lock:
+    with lock:  # only errors of the list itself are reported as such, not those of the job
         try:
             with write_errors(name, DataError):
                 file = new.temporary.open("w", encoding="utf-8", errors="replace", newline="")
@@ -76,7 +76,7 @@ def bad_cell_list(path: Path | None, places: Places, out: Any = None) -> Iterato
                 with write_errors(name, DataError):
                     file.flush()
             finally:
-                with suppress(OSError):  # of a full disk, which was told
+                with suppress(OSError):  # the disk is full, which was reported
                     file.close()
             with write_errors(name, DataError):
                 new.finish()

@@ -1,17 +1,19 @@
-"""A saved model and a table that is open for it: what every job that scores begins with, and its batches."""
+"""A saved model and an open table: what every job that scores a table begins with, and the batches that it scores."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Sequence
+import os
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from ptad.errors import Message, Option
+from ptad.jobs import Progress
 from ptad.jobs.bad_cell_list import bad_cell_list
 from ptad.jobs.resume import PartStore
 from ptad.jobs.scored_batch import ScoredBatch, score_batch
@@ -21,54 +23,30 @@ from ptad.tables import Query, scan_table
 from ptad.tables.places import located
 from ptad.tables.reading import TableSource, as_source
 
-if TYPE_CHECKING:
-    from ptad.estimator import PTAD
-
 logger = logging.getLogger("ptad")
 
-_CELLS_PER_BATCH = 2**19  # a batch takes seconds, not minutes: that much work is lost by a kill
+_CELLS_PER_BATCH = 2**19  # a batch takes seconds, not minutes: that much work is lost when a job is killed
 _MOST_ROWS = 16384
 
 AnyModel = TypeVar("AnyModel", bound=TableModel)
-Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions:
-    """How a table is scored with a model, whatever comes of it.
+    """Options of every job that scores a table with a saved model."""
 
-    Parameters
-    ----------
-    false_alarm_rate : float or "auto", optional
-        Another target rate than the model's.
-    device : str
-        Where the model runs.
-    encoding : str
-        Encoding of text files.
-    missing : sequence of str
-        Text that counts as missing, beside that of the model.
-    strict : bool
-        Whether a cell that cannot be read is an error; otherwise it counts as missing.
-    bad_cells : path, optional
-        A CSV file that lists such cells.
-    batch_rows : int, optional
-        Rows scored and kept at a time; by default few enough for constant memory on wide tables.
-    progress : callable(rows_done, rows_in_all or None), optional
-        Called after every batch.
-    """
-
-    false_alarm_rate: float | str | None = None
-    device: str = "auto"
-    encoding: str = "utf-8"
-    missing: Sequence[str] = ()
-    strict: bool = False
-    bad_cells: Path | None = None
-    batch_rows: int | None = None
+    false_alarm_rate: float | str | None = None  # another target rate than the model's, or "auto"
+    device: str = "auto"  # where the model runs
+    encoding: str = "utf-8"  # of text files
+    missing: Sequence[str] = ()  # text that counts as missing, beside that of the model
+    strict: bool = False  # whether a cell that cannot be read is an error; otherwise it counts as missing
+    bad_cells: Path | None = None  # a CSV file that lists such cells
+    batch_rows: int | None = None  # rows scored and stored at a time; by default few enough for constant memory
     progress: Progress | None = None
 
 
 class TableJob:
-    """A model, and a table that is open for it.
+    """A saved model and an open table.
 
     Parameters
     ----------
@@ -77,121 +55,110 @@ class TableJob:
     source : path, folder, glob, "-", TableSource or Query
         The table, as for :func:`ptad.tables.scan_table`.
     options : JobOptions
-    device : str, optional
-        Where the model runs in this process, if not where the options say.
     label : str, optional
         The label column, which the model need not know.
+
+    Attributes
+    ----------
+    batch_rows : int
+        Rows scored at a time.
+    known_names : list of str
+        The columns that the model uses.
     """
 
-    def __init__(
-        self,
-        model_folder: str | Path,
-        source: Any,
-        options: JobOptions,
-        *,
-        device: str | None = None,
-        label: str | None = None,
-    ) -> None:
-        self.wish, self._options = as_source(source), options
-        self.model = model_for(self.wish, model_folder, options, device)
-        self.step = options.batch_rows or rows_per_batch(self.model)
-        self.scan = scan_table(source, batch_rows=self.step, encoding=options.encoding, schema=self.model.schema_)
-        # a model of an array takes columns by place
-        self.known_names = known_names(self.model, self.scan.schema.names, label)
-        self._warned = {label}  # columns of which no more is said
+    def __init__(self, model_folder: str | Path, source: Any, options: JobOptions, *, label: str | None = None) -> None:
+        self.source, self._options = as_source(source), options
+        self.model = load_model(model_folder, self.source, options)
+        self.batch_rows = options.batch_rows or rows_per_batch(self.model)
+        self.scan = scan_table(source, batch_rows=self.batch_rows, encoding=options.encoding, schema=self.model.schema_)
+        self.known_names, ignored = known_columns(self.model, self.scan.schema.names, label)
+        warn_of_ignored(ignored)
+        self._warned = {label}  # columns that need no further warning
 
     def scored(
-        self, explain: int = 0, *, store: PartStore | None = None, keep: bool = False, out: Any = None
+        self, explain: int = 0, *, store: PartStore | None = None, out: Any = None
     ) -> Generator[tuple[int, pa.RecordBatch, ScoredBatch], None, None]:
-        """Yield (number of the first row, batch, what scoring says of it), and list the cells that cannot be read.
+        """Yield (number of the first row, batch, scores) of every batch, and list the cells that cannot be read.
 
-        ``explain`` columns are named per row. What an interrupted run has left in the ``store`` is not scored again;
-        ``keep`` says whether new results go there. The list of cells must not take the place of ``out``.
+        ``explain`` columns are named per row. Batches that an interrupted run has left in the ``store`` are not scored
+        again, new ones are put there. The list of cells must not take the place of ``out``.
         """
         model, scan, options, start = self.model, self.scan, self._options, 0
-        with bad_cell_list(options.bad_cells, scan.places, out) as listed:
+        with bad_cell_list(options.bad_cells, scan.places, out) as bad_cells:
             for batch in scan:
-                self._say_changed_constants(batch)
-                kept = None if store is None else store.get(start, batch.num_rows)
-                if kept is None:
+                self._warn_of_changed_constants(batch)
+                stored = None if store is None else store.get(start, batch.num_rows)
+                if stored is None:
                     with located(scan.places.after(start)):
                         scored = score_batch(model, batch.select(self.known_names), explain, strict=options.strict)
-                    if store is not None and keep:
+                    if store is not None:
                         store.put(start, scored.to_batch())
                 else:
-                    scored = ScoredBatch.from_batch(kept, model.schema_)
-                listed.add(scored.bad, start)
+                    scored = ScoredBatch.from_batch(stored, model.schema_)
+                bad_cells.add(scored.bad, start)
                 yield start, batch, scored
                 start += batch.num_rows
                 if options.progress is not None:
                     options.progress(start, scan.n_rows)
 
-    def _say_changed_constants(self, batch: pa.RecordBatch) -> None:
-        """Warn once of each column that is excluded since it never varied, and now does."""
+    def _warn_of_changed_constants(self, batch: pa.RecordBatch) -> None:
+        """Warn once of each column that is excluded because it was constant in training, and no longer is."""
         schema = self.model.schema_
         for name, value in schema.changed_constants(batch).items():
             if name not in self._warned:
                 self._warned.add(name)
-                found = f"column {name!r} is excluded ({schema.excluded[name]}) but now holds {value!r}."
-                logger.warning(Message(found, "To use it, fit again with {}.", (Option("types", (name, "TYPE")),)))
+                problem = f"column {name!r} is excluded ({schema.excluded[name]}) but now holds {value!r}."
+                logger.warning(Message(problem, "To use it, fit again with {}.", (Option("types", (name, "TYPE")),)))
 
 
-def model_for(wish: TableSource, folder: str | Path, options: JobOptions, device: str | None = None) -> Model:
-    """Load a model for a table; it reads numbers with the signs that the source names, if any."""
-    changes = {"false_alarm_rate": options.false_alarm_rate, "missing": options.missing}
-    model = load_light(folder, device=device or options.device, **changes)
-    model.schema_ = model.schema_.with_signs(wish.decimal, wish.thousands)
-    return model
+def load_model(folder: str | os.PathLike[str], source: TableSource, options: JobOptions) -> Model:
+    """Load a model with the options of a job and the number signs of its table, if they are given."""
+    return with_options(Model.load(folder, device=options.device), source, options)
 
 
-def load_model(folder: str | Path, *, device: str = "auto", **changes: Any) -> PTAD:
-    """Load a model as an estimator; ``changes`` are another ``false_alarm_rate``, and further ``missing`` text."""
-    from ptad.estimator import PTAD
-
-    return _changed(PTAD.load(folder, device=device), **changes)
-
-
-def load_light(folder: str | Path, *, device: str = "auto", **changes: Any) -> Model:
-    """Load a model for scoring and explaining only, as :func:`load_model` does; scikit-learn is not imported."""
-    return _changed(Model.load(folder, device=device), **changes)
+def with_options(model: AnyModel, source: TableSource, options: JobOptions) -> AnyModel:
+    """Give a model the target rate and the missing text of a job, and the number signs of its table."""
+    model.schema_ = model.schema_.with_missing(options.missing).with_signs(source.decimal, source.thousands)
+    rate = options.false_alarm_rate
+    return model if rate is None else model.set_false_alarm_rate(rate)
 
 
-def _changed(model: AnyModel, false_alarm_rate: float | str | None = None, missing: Sequence[str] = ()) -> AnyModel:
-    model.schema_ = model.schema_.with_missing(missing)
-    return model if false_alarm_rate is None else model.set_false_alarm_rate(false_alarm_rate)
-
-
-def is_read_again(source: Any) -> bool:
-    """Whether a table is the same when it is read again: standard input is gone, a database may have other rows."""
-    found = as_source(source).source
-    parts = found if isinstance(found, list | tuple) else [found]
+def is_repeatable(source: Any) -> bool:
+    """Whether a table can be read again: standard input cannot, and a database may have other rows by then."""
+    paths = as_source(source).source
+    parts = paths if isinstance(paths, list | tuple) else [paths]
     return not any(isinstance(part, Query) or str(part) == "-" for part in parts)
 
 
-def decision_of(model: TableModel) -> tuple[float, float]:
-    """Return (threshold, false-alarm rate): rows with a score above the threshold are flagged."""
+def operating_point(model: TableModel) -> tuple[float, float]:
+    """Return (threshold, target false-alarm rate); a model without a threshold is refused."""
     if model.detector_.calibration is None:
         raise no_threshold()
     return -model.offset_, model.false_alarm_rate_
 
 
 def rows_per_batch(model: TableModel) -> int:
-    """Return how many rows are scored at a time; whole batches where a model scores rows together."""
-    size = int(np.clip(_CELLS_PER_BATCH // len(model.schema_.features), 256, _MOST_ROWS))
-    together = model.detector_.batch_size
-    return size if together is None else -(-size // together) * together
+    """Return how many rows are scored at a time; a multiple of the batch size where a model scores rows together."""
+    n_rows = int(np.clip(_CELLS_PER_BATCH // len(model.schema_.features), 256, _MOST_ROWS))
+    batch_size = model.detector_.batch_size
+    return n_rows if batch_size is None else -(-n_rows // batch_size) * batch_size
 
 
-def known_names(model: TableModel, names: list[str], label: str | None = None) -> list[str]:
-    """Return those of the columns that the model knows, and name in the log those that it does not but for a label.
+def known_columns(model: TableModel, names: Sequence[str], label: str | None) -> tuple[list[str], list[str]]:
+    """Return the columns of a table that the model uses, and those that it does not know; the label is neither.
 
-    A column that it needs and the table does not have is an error.
+    A column that the model uses and the table does not have is an error.
     """
-    model.schema_.check_columns(names)
-    if model.schema_.from_array:
-        return names
-    inputs = set(model.schema_.inputs)
-    extra = [n for n in names if n not in inputs and n != label]
-    if extra:
-        logger.warning("columns that were not there in training are ignored: %s", ", ".join(map(repr, extra)))
-    return [n for n in names if n in inputs]
+    schema = model.schema_
+    if schema.from_array:  # columns are known by their position: all but the label, unless it was a column in training
+        is_input = len(names) == len(schema.inputs)
+        return [name for name in names if is_input or name != label], []
+    schema.check_columns(list(names))
+    inputs = set(schema.inputs)
+    return [name for name in names if name in inputs], [n for n in names if n not in inputs and n != label]
+
+
+def warn_of_ignored(names: Sequence[str]) -> None:
+    """Warn of columns that the model does not know."""
+    if names:
+        logger.warning("columns that were not there in training are ignored: %s", ", ".join(map(repr, names)))

@@ -1,8 +1,8 @@
-"""Scores written back to a database: scored at constant memory first, then stored in one transaction.
+"""Scores into a table of a database: scored at constant memory first, then written in one transaction.
 
-The scored rows wait in a temporary file, so no transaction stays open and no table stays locked while the model works,
-and reading has ended before writing begins. The new table is filled under another name and takes its own name as the
-last act of the transaction: a reader sees the old state or the new one, whatever dies in between.
+The scored rows are stored in a temporary file, so no transaction stays open and no table stays locked while the model
+runs, and reading has ended before writing begins. The new table is filled under a temporary name and renamed as the
+last step of the transaction: a reader sees the old state or the new one, wherever the job stops.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ptad.errors import DataError, Option, SettingError
 from ptad.jobs.score import ScoreSummary, score_table
 from ptad.tables.database import Database, quoted
 
-_UNTOUCHED = "The database is unchanged. Remove the cause and run the command again."
+_UNCHANGED = "The database is unchanged. Remove the cause and run the command again."
 _IS_TABLE = {
     "sqlite": "SELECT type = 'table' FROM sqlite_master WHERE lower(name) = lower(?)",
     "duckdb": "SELECT table_type = 'BASE TABLE' FROM information_schema.tables WHERE lower(table_name) = lower(?) "
@@ -54,9 +54,9 @@ def score_into(
     target = Target.parse(Database.parse(uri), table)
     target.check(replace=replace)
     with tempfile.TemporaryDirectory(prefix="ptad-") as folder:
-        waiting = Path(folder) / "scored.arrow"
-        summary = score_table(model_folder, source, waiting, **options)
-        with pa.OSFile(str(waiting)) as file:
+        scored = Path(folder) / "scored.arrow"
+        summary = score_table(model_folder, source, scored, **options)
+        with pa.OSFile(str(scored)) as file:
             reader = pa.ipc.open_file(file)
             batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
             target.write(reader.schema, batches, replace=replace)
@@ -65,7 +65,7 @@ def score_into(
 
 @dataclass(frozen=True)
 class Target:
-    """A table to be written; without a ``schema`` the database chooses it."""
+    """A table to be written; without a ``schema`` it is the default one of the database."""
 
     database: Database
     schema: str | None
@@ -74,13 +74,13 @@ class Target:
     @classmethod
     def parse(cls, database: Database, text: str) -> Target:
         """Read ``table`` or ``schema.table``."""
-        names, place = [], 0
-        while match := _NAME.match(text, place):
+        names, position = [], 0
+        while match := _NAME.match(text, position):
             names.append((match[1] or match[2]).replace('""', '"'))
-            place = match.end() + 1
-            if text[match.end() : place] != ".":
+            position = match.end() + 1
+            if text[match.end() : position] != ".":
                 break
-        if place != len(text) + 1 or len(names) > 2 or "\0" in text:
+        if position != len(text) + 1 or len(names) > 2 or "\0" in text:
             raise SettingError(
                 f"{text!r} names no table of a database. Give NAME or SCHEMA.NAME; a name with a dot or a quote is put "
                 "in double quotes, such as '\"my.table\"'."
@@ -99,10 +99,10 @@ class Target:
             Session(self.database) as session,
             self.database.errors("the tables cannot be listed", "Check your rights."),
         ):
-            found = self._kind(session)
-        if found is not None and not found:
+            is_table = self._is_table(session)
+        if is_table is False:
             raise SettingError(f"{self.name!r} is a view or the like, not a table. Name another table.")
-        if found and not replace:
+        if is_table and not replace:
             raise SettingError(
                 f"{self.database.label} has a table {self.name!r} already.",
                 "Name another one, or let it be replaced with {}.",
@@ -114,20 +114,20 @@ class Target:
         stored = pa.schema([(f.name, _storable(f.type, self.database.kind)) for f in schema])
         rows = pa.RecordBatchReader.from_batches(stored, (_cast(batch, stored) for batch in batches))
         staging = f"ptad_{secrets.token_hex(6)}"
-        refused = f"the table {self.name!r} cannot be written"
-        with Session(self.database) as session, self.database.errors(refused, _UNTOUCHED):
+        problem = f"the table {self.name!r} cannot be written"
+        with Session(self.database) as session, self.database.errors(problem, _UNCHANGED):
             session.fill(self.schema, staging, rows)
             if replace:
-                session.run(f"DROP TABLE IF EXISTS {path_of(self.schema, self.name)}")
-            session.run(f"ALTER TABLE {path_of(self.schema, staging)} RENAME TO {path_of(None, self.name)}")
+                session.run(f"DROP TABLE IF EXISTS {quoted_path(self.schema, self.name)}")
+            session.run(f"ALTER TABLE {quoted_path(self.schema, staging)} RENAME TO {quoted_path(None, self.name)}")
             session.commit()
 
-    def _kind(self, session: Session) -> bool | None:
-        """True for a table, False for anything else of that name, None if the name is free."""
+    def _is_table(self, session: Session) -> bool | None:
+        """Return True for a table, False for anything else of that name, None if the name is free."""
         kind = self.database.kind
         names = {"sqlite": (self.name,), "duckdb": (self.name, self.schema or "main")}
-        found = session.run(_IS_TABLE[kind], names.get(kind, (path_of(self.schema, self.name),)))
-        return bool(found[0][0]) if found else None
+        rows = session.run(_IS_TABLE[kind], names.get(kind, (quoted_path(self.schema, self.name),)))
+        return bool(rows[0][0]) if rows else None
 
 
 class Session:
@@ -149,36 +149,36 @@ class Session:
         return list(self._cursor.fetchall()) if sql.startswith("SELECT") else []
 
     def fill(self, schema: str | None, table: str, rows: pa.RecordBatchReader) -> None:
-        """Make a table and put all rows in it."""
+        """Create a table with these rows."""
         if self.database.kind == "duckdb":
             self._connection.register("ptad_incoming", rows)
-            self.run(f"CREATE TABLE {path_of(schema, table)} AS SELECT * FROM ptad_incoming")
+            self.run(f"CREATE TABLE {quoted_path(schema, table)} AS SELECT * FROM ptad_incoming")
             self._connection.unregister("ptad_incoming")
         else:
             extra = {} if schema is None else {"db_schema_name": schema}
             self._cursor.adbc_ingest(table, rows, mode="create", **extra)
 
     def commit(self) -> None:
-        """Make everything visible at once."""
+        """Commit the transaction."""
         self._connection.commit()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # a transaction that was not committed ends with its connection; one that is lost cannot be closed either
+        # without a commit, closing rolls back; a connection that was lost cannot be closed
         for close in (self._cursor.close, self._connection.close):
             with contextlib.suppress(Exception):
                 close()
 
 
-def path_of(schema: str | None, table: str) -> str:
-    """The quoted name of a table."""
+def quoted_path(schema: str | None, table: str) -> str:
+    """Return the quoted name of a table."""
     return quoted(table) if schema is None else f"{quoted(schema)}.{quoted(table)}"
 
 
 def _storable(kind: pa.DataType, database: str) -> pa.DataType:
-    """The type in which the driver stores a column; SQLite has numbers and text only."""
+    """Return the type in which the driver stores a column; SQLite has numbers and text only."""
     if pa.types.is_dictionary(kind):
         return _storable(kind.value_type, database)
     if pa.types.is_float16(kind):

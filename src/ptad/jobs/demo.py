@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from ptad.estimator import PTAD
-from ptad.jobs.batches import decision_of
+from ptad.jobs.batches import operating_point
 from ptad.jobs.evaluate import Evaluation, compare
-from ptad.jobs.top_rows import explained_rows
+from ptad.jobs.explain import explained_rows
 
 
-@dataclass(frozen=True)
-class Demo:
-    """What the demonstration found.
-
-    Attributes
-    ----------
-    training_rows, n_columns : int
-        What the model was fitted on.
-    evaluation : Evaluation
-        On the other rows.
-    top_rows : list of dict
-        Rows with the highest scores, as in :func:`ptad.jobs.top_rows.top_rows`, with their true ``label``.
-    """
+class Demo(NamedTuple):
+    """The result of the demonstration; ``top_rows`` are those of :func:`explained_rows`, with their true ``label``."""
 
     training_rows: int
     n_columns: int
@@ -48,7 +36,7 @@ def run_demo(*, seed: int = 0, verbose: int = 1, top: int = 5, columns: int = 3,
 
     new_rows = table.take(new)
     scores = model.anomaly_score(new_rows)
-    evaluation = compare(scores, malignant[new], *decision_of(model))
+    evaluation = compare(scores, malignant[new], *operating_point(model))
     order = np.argsort(-scores, kind="stable")[:top]
     top_rows = explained_rows(model, new_rows.take(order), new[order].tolist(), columns)
     for entry in top_rows:

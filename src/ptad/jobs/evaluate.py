@@ -1,4 +1,4 @@
-"""How good a model is on labelled rows: ranking, flagged rows, and the observed false-alarm rate."""
+"""Metrics of a model on labelled rows: ranking, flagged rows, and the observed false-alarm rate."""
 
 from __future__ import annotations
 
@@ -13,100 +13,71 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ptad.jobs.batches import JobOptions, TableJob, decision_of
+from ptad.jobs.batches import JobOptions, TableJob, operating_point
 from ptad.jobs.labels import check_label, check_named, is_anomaly
 from ptad.jobs.scored_batch import CellCounts
 from ptad.jobs.training_table import TrainingTable
 
 logger = logging.getLogger("ptad")
 
-CONFIDENCE = 0.95
-
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Figures of a model on labelled rows; None where they are not defined.
-
-    Attributes
-    ----------
-    rows, normal_rows, anomalies : int
-        Counts by the label.
-    prevalence : float
-        Share of anomalies: what AUC-PR is for scores that know nothing.
-    auc_roc, auc_pr : float or None
-        Ranking; None when all rows have the same label.
-    flagged, found, false_alarms : int
-        Rows above the threshold, those of them that are anomalies, and those that are normal.
-    precision, recall : float or None
-        At the threshold; precision is None when nothing is flagged, recall when there are no anomalies.
-    target_false_alarm_rate, observed_false_alarm_rate : float or None
-        The rate that the model was calibrated for, and the share of normal rows that were flagged.
-    false_alarm_interval : (float, float) or None
-        Exact (Clopper-Pearson) 95 % confidence interval of the observed rate.
-    training_table : bool
-        Whether the model was fitted on these rows, or on some of them: the figures are then too good.
-    bad_cells, columns_with_bad_cells : int, dict
-        Cells that could not be read and count as missing, and how many of them each column has.
-    """
+    """Metrics of a model on labelled rows; None where they are not defined."""
 
     rows: int
     normal_rows: int
     anomalies: int
-    prevalence: float
+    prevalence: float  # share of anomalies: the AUC-PR of random scores
     auc_roc: float | None
     auc_pr: float | None
     flagged: int
-    found: int
-    false_alarms: int
+    found: int  # flagged rows that are anomalies
+    false_alarms: int  # flagged rows that are normal
     precision: float | None
     recall: float | None
-    target_false_alarm_rate: float
-    observed_false_alarm_rate: float | None
-    false_alarm_interval: tuple[float, float] | None
-    training_table: bool = False
-    bad_cells: int = 0
+    target_false_alarm_rate: float  # of the calibration
+    observed_false_alarm_rate: float | None  # share of normal rows that are flagged
+    false_alarm_interval: tuple[float, float] | None  # exact (Clopper-Pearson) 95 % interval of the observed rate
+    training_table: bool = False  # whether the model was fitted on some of these rows: the metrics are then too good
+    bad_cells: int = 0  # cells that could not be read and count as missing
     columns_with_bad_cells: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain types."""
+        """Return plain types."""
         return asdict(self)
 
 
 def compare(scores: NDArray[np.float64], anomaly: NDArray[np.bool_], threshold: float, target: float) -> Evaluation:
     """Compare scores with labels; a row is flagged when its score is above the threshold."""
-    from sklearn.metrics import average_precision_score, roc_auc_score  # takes half a second to import
+    from scipy.stats import binomtest
+    from sklearn.metrics import average_precision_score, roc_auc_score
 
     flagged = scores > threshold
     n, n_anomalies = len(scores), int(anomaly.sum())
     n_normal, n_flagged = n - n_anomalies, int(flagged.sum())
-    hits, alarms = int((flagged & anomaly).sum()), int((flagged & ~anomaly).sum())
-    both = bool(n_anomalies and n_normal)
+    n_found, n_false = int((flagged & anomaly).sum()), int((flagged & ~anomaly).sum())
+    has_both = bool(n_anomalies and n_normal)
+    interval = None
+    if n_normal:
+        exact = binomtest(n_false, n_normal).proportion_ci()  # 95 %, by Clopper and Pearson
+        interval = float(exact.low), float(exact.high)
     return Evaluation(
         rows=n,
         normal_rows=n_normal,
         anomalies=n_anomalies,
         prevalence=n_anomalies / n,
-        auc_roc=float(roc_auc_score(anomaly, scores)) if both else None,
-        auc_pr=float(average_precision_score(anomaly, scores)) if both else None,
+        auc_roc=float(roc_auc_score(anomaly, scores)) if has_both else None,
+        auc_pr=float(average_precision_score(anomaly, scores)) if has_both else None,
         flagged=n_flagged,
-        found=hits,
-        false_alarms=alarms,
-        precision=hits / n_flagged if n_flagged else None,
-        recall=hits / n_anomalies if n_anomalies else None,
+        found=n_found,
+        false_alarms=n_false,
+        precision=n_found / n_flagged if n_flagged else None,
+        recall=n_found / n_anomalies if n_anomalies else None,
         target_false_alarm_rate=target,
-        observed_false_alarm_rate=alarms / n_normal if n_normal else None,
-        false_alarm_interval=exact_interval(alarms, n_normal) if n_normal else None,
+        observed_false_alarm_rate=n_false / n_normal if n_normal else None,
+        false_alarm_interval=interval,
     )
-
-
-def exact_interval(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Clopper-Pearson interval of a share: it covers the true one at least as often as it says."""
-    from scipy.special import betaincinv
-
-    tail = (1.0 - confidence) / 2.0
-    low = float(betaincinv(hits, n - hits + 1, tail)) if hits else 0.0
-    high = float(betaincinv(hits + 1, n - hits, 1.0 - tail)) if hits < n else 1.0
-    return low, high
 
 
 def evaluate_table(
@@ -124,24 +95,24 @@ def evaluate_table(
     are those of :class:`ptad.jobs.batches.JobOptions`.
     """
     job = TableJob(model_folder, source, JobOptions(**options), label=label)
-    model, decision = job.model, decision_of(job.model)
+    model, point = job.model, operating_point(job.model)
     check_label(label, job.scan.schema.names, job.scan.label)
-    scores, marks, labels = [], [], []
+    scores, truth, labels = [], [], []
     training, cells = TrainingTable(model.detector_.reference), CellCounts.none(model.schema_)
     for _, batch, scored in job.scored():
-        marks.append(is_anomaly(batch.column(label), normal, anomaly, label))
+        truth.append(is_anomaly(batch.column(label), normal, anomaly, label))
         labels.append(pc.unique(batch.column(label)))
         scores.append(scored.columns["score"].to_numpy())
         training.add(scored.encoded)
         cells += scored.cells
     for message in cells.unread(model.schema_):
         logger.warning(message)
-    found = pa.chunked_array(labels).combine_chunks()
-    check_named(found, normal, label, "normal")
-    check_named(found, anomaly, label, "anomaly")
+    values = pa.chunked_array(labels).combine_chunks()
+    check_named(values, normal, label, "normal")
+    check_named(values, anomaly, label, "anomaly")
     return replace(
-        compare(np.concatenate(scores), np.concatenate(marks), *decision),
-        training_table=training.is_it,
+        compare(np.concatenate(scores), np.concatenate(truth), *point),
+        training_table=training.detected,
         bad_cells=int(cells.bad.sum()),
         columns_with_bad_cells=cells.bad_columns,
     )

@@ -1,109 +1,87 @@
-"""The columns that contribute most to the scores of rows: why they do, and what was expected there."""
+"""The rows of a table with the highest scores, and the columns that contribute most to them."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ptad.explanation import Explanation, strongest_places
-from ptad.tables.conversion import as_frame
-
-_WHOLE = 2.0**53  # beyond it, a float is whole because it cannot be otherwise
-
-
-def why_fields(k: int) -> list[tuple[str, pa.DataType]]:
-    """Return names and types of what is said about the k-th strongest column, k = 1, 2, ..."""
-    return [
-        (f"why_{k}", pa.string()),
-        (f"why_{k}_reason", pa.string()),
-        (f"why_{k}_expected", pa.string()),
-        (f"why_{k}_contribution", pa.float64()),
-        (f"why_{k}_percentage", pa.float64()),
-    ]
+from ptad.errors import Option, SettingError
+from ptad.explanation import make_explanation
+from ptad.jobs.batches import JobOptions, TableJob
+from ptad.jobs.reasons import row_reasons
+from ptad.jobs.scored_batch import CellCounts, decisions
+from ptad.table_model import TableModel
+from ptad.tables import BadCells
+from ptad.tables.places import Places
 
 
-def why_columns(explanation: Explanation, n: int) -> dict[str, pa.Array]:
-    """Return for k = 1..n the columns of :func:`why_fields`.
+class TopRows:
+    """The rows with the highest scores of all batches so far, the highest first; equal scores in the order of rows.
 
-    A percentage is the share of the row's positive contributions; a column without one has no reason. A table with
-    fewer than ``n`` columns leaves the last ones empty.
+    Attributes
+    ----------
+    rows : pyarrow.Table or None
+        The rows; None before the first batch.
+    scores, numbers, labels : ndarray
+        Their scores, their numbers in the table (counted from 0), and whether they are labelled as anomalies.
     """
-    places = strongest_places(explanation.contribution_values, n)
-    n_rows, names = len(explanation.score), explanation.names
-    used = np.unique(places).tolist()
-    expected = {j: as_text(explanation.expected.column(names[j])) for j in used}
-    reasons = {j: np.array(explanation.reasons.column(names[j]).to_pylist(), dtype=object) for j in used}
-    percentages = explanation.percentage_values
-    found: dict[str, pa.Array] = {}
-    for k in range(1, n + 1):
-        said: list[Any] = [[None] * n_rows] * 5
-        if k <= places.shape[1]:
-            place = places[:, k - 1]
-            added = _rounded(explanation.contribution_values, place)
-            said = [
-                np.array(names, dtype=object)[place],
-                pc.if_else(added > 0.0, pa.array(_picked(reasons, place), pa.string()), None),
-                _picked(expected, place),
-                added,
-                _rounded(percentages, place),
-            ]
-        for (name, kind), values in zip(why_fields(k), said, strict=True):
-            found[name] = pa.array(values, kind)
-    return found
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.rows: pa.Table | None = None
+        self.scores = np.empty(0)
+        self.numbers = np.empty(0, dtype=np.int64)
+        self.labels = np.empty(0, dtype=bool)
+
+    def add(
+        self, batch: pa.RecordBatch, start: int, scores: NDArray[np.float64], labels: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Compare the rows of a batch, which begins at row ``start`` of the table, with those so far."""
+        best = np.argsort(-scores, kind="stable")[: self.size]
+        labels = np.zeros(len(scores), dtype=bool) if labels is None else labels
+        rows = pa.Table.from_batches([batch]).take(pa.array(best))
+        all_rows = rows if self.rows is None else pa.concat_tables([self.rows, rows])
+        all_scores = np.concatenate([self.scores, scores[best]])
+        order = np.argsort(-all_scores, kind="stable")[: self.size]
+        self.rows = all_rows.take(pa.array(order)).combine_chunks()  # a copy: the batches can be freed
+        self.scores = all_scores[order]
+        self.numbers = np.concatenate([self.numbers, start + best])[order]
+        self.labels = np.concatenate([self.labels, labels[best]])[order]
 
 
-def row_reasons(explanation: Explanation, n: int, rows: slice = slice(None)) -> list[list[dict[str, Any]]]:
-    """Return per row its ``n`` strongest columns as plain values; of all rows, or of some.
+def explain_table(
+    model_folder: str | Path, source: Any, *, top: int = 10, columns: int = 3, **options: Any
+) -> tuple[list[dict[str, Any]], Places, dict[str, int]]:
+    """Explain the ``top`` rows with the highest scores by their ``columns`` strongest columns.
 
-    Every entry has ``column``, ``reason``, ``observed``, ``expected``, ``contribution`` and ``percentage``, the share
-    of the row's positive contributions; a column without one has no reason. Meant for a few rows that a person reads.
+    The table is read batch by batch; the options are those of :class:`ptad.jobs.batches.JobOptions`. Returned are the
+    entries of :func:`explained_rows`, the places of the rows of the table, and its bad cells by column.
     """
-    tables = (explanation.observed, explanation.expected, explanation.reasons)
-    observed, expected, reasons = (as_frame(table)[rows].to_pydict() for table in tables)
-    contributions, percentages = explanation.contribution_values[rows], explanation.percentage_values[rows]
-    return [
-        [
-            {
-                "column": name,
-                "reason": reasons[name][row] if contributions[row, j] > 0.0 else None,
-                "observed": observed[name][row],
-                "expected": expected[name][row],
-                "contribution": float(contributions[row, j]),
-                "percentage": float(percentages[row, j]),
-            }
-            for j, name in ((j, explanation.names[j]) for j in places)
-        ]
-        for row, places in enumerate(strongest_places(contributions, n))
-    ]
+    for name, value in (("top", top), ("columns", columns)):
+        if value < 1:
+            raise SettingError(f"There is nothing to show: {name} is {value}.", "Give {} at least 1.", (Option(name),))
+    job = TableJob(model_folder, source, JobOptions(**options))
+    highest, cells = TopRows(top), CellCounts.none(job.model.schema_)
+    for start, batch, scored in job.scored():
+        cells += scored.cells
+        highest.add(batch.select(job.known_names), start, scored.columns["score"].to_numpy())
+    entries = explained_rows(job.model, highest.rows, highest.numbers.tolist(), columns)
+    return entries, job.scan.places, cells.bad_columns
 
 
-def as_text(column: pa.Array | pa.ChunkedArray) -> NDArray[np.object_]:
-    """Return the cells of a column as text, floats with six digits; None where missing."""
-    if pa.types.is_floating(column.type):
-        values = column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
-        whole = (np.rint(values) == values) & (np.abs(values) < _WHOLE)
-        text = np.char.mod("%.6g", values).astype(object)
-        text[whole] = np.char.mod("%d", values[whole]).astype(object)
-        text[np.isnan(values)] = None
-        return np.asarray(text)
-    try:
-        return np.array(column.cast(pa.string()).to_pylist(), dtype=object)
-    except pa.ArrowException:  # durations and integers beyond 64 bits have no cast to text
-        return np.array([None if v is None else str(v) for v in column.to_pylist()], dtype=object)
+def explained_rows(
+    model: TableModel, rows: Any, numbers: list[int], columns: int, bad: BadCells | None = None
+) -> list[dict[str, Any]]:
+    """Return one entry per row: ``row`` (its number), ``score``, ``p_value``, ``anomaly`` and ``columns``.
 
-
-def _picked(columns: dict[int, NDArray[np.object_]], place: NDArray[np.int64]) -> NDArray[np.object_]:
-    """Return for every row the cell of its column."""
-    found = np.empty(len(place), dtype=object)
-    for j in np.unique(place).tolist():
-        found[place == j] = columns[j][place == j]
-    return found
-
-
-def _rounded(values: NDArray[np.float64], place: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return for every row the number of its column, rounded as scores are: no order of additions shows."""
-    return np.take_along_axis(values, place[:, None], axis=1)[:, 0].astype(np.float32).astype(np.float64)
+    ``columns`` are the strongest ones, as of :func:`ptad.jobs.reasons.row_reasons`; ``bad`` collects the cells that
+    cannot be read.
+    """
+    explanation = make_explanation(rows, model.schema_, model.detector_, bad)
+    scores = pa.table(decisions(model, explanation.score_values)).to_pylist()
+    reasons = row_reasons(explanation, columns)
+    return [{"row": number, **scores[i], "columns": reasons[i]} for i, number in enumerate(numbers)]

@@ -1,4 +1,4 @@
-"""Models from files: read or sample the rows, fit, update or recalibrate, save, say what was done."""
+"""Models from files: read or sample the rows, fit, update or recalibrate, save, and return a summary."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from ptad.config import make_config
 from ptad.devices import resolve_device
 from ptad.errors import BundleError, DataError, SettingError
 from ptad.estimator import PTAD
+from ptad.jobs import Progress
 from ptad.jobs.bad_cell_list import bad_cell_list, check_list
-from ptad.jobs.batches import known_names
-from ptad.jobs.sampling import Progress, Sample, training_rows
+from ptad.jobs.batches import known_columns, warn_of_ignored
+from ptad.jobs.info import describe_fit
+from ptad.jobs.sampling import Sample, training_rows
 from ptad.jobs.training_table import TrainingTable
 from ptad.paper.settings import NetworkSettings
 from ptad.sklearn_detector import check_parameters
@@ -33,7 +35,7 @@ from ptad.tables.reading import as_source
 logger = logging.getLogger("ptad")
 
 Learn = Callable[[PTAD, pa.Table, Path | None], PTAD]
-CHECKPOINT = "network.safetensors"  # the one file of a training run
+CHECKPOINT = "network.safetensors"  # the only file of a checkpoint
 Reading = Callable[[], AbstractContextManager[Progress | None]]
 
 
@@ -49,14 +51,31 @@ def fit_table(
     learn: Learn | None = None,
     **rows: Any,
 ) -> dict[str, Any]:
-    """Fit a model on the (normal) rows of a table, save it as a folder, and return a summary as plain JSON.
+    """Fit a model on the normal rows of a table, and save it as a folder.
 
-    ``parameters`` are those of :class:`ptad.PTAD`. The checkpoint, if any, is removed once the model is saved.
-    ``bad_cells`` is a CSV file that lists the cells that could not be read and count as missing. ``label`` and ``rows``
-    (``normal``, ``max_rows`` and ``encoding``) are those of :func:`ptad.jobs.sampling.training_rows`. ``reading`` opens
-    the display of the rows read, which is closed before training shows its own. ``learn`` takes an unfitted detector,
-    the rows and the checkpoint, and returns a fitted one: it is for terms that are trained, and without such a term, as
-    without ``learn``, the model is fitted on this machine.
+    Parameters
+    ----------
+    source
+        The table, as for :func:`ptad.tables.scan_table`.
+    out : path
+        The folder of the model.
+    parameters : mapping
+        Those of :class:`ptad.PTAD`.
+    checkpoint : path, optional
+        A folder from which an interrupted training resumes; it is removed once the model is saved.
+    bad_cells : path, optional
+        A CSV file that lists the cells that could not be read and count as missing.
+    reading : callable
+        Opens the display of the rows read, which is closed before training shows its own.
+    learn : callable(detector, rows, checkpoint), optional
+        Returns the detector fitted elsewhere, where one of its terms is trained; otherwise it is fitted here.
+    label, **rows
+        ``label``, ``normal``, ``max_rows`` and ``encoding`` of :func:`ptad.jobs.sampling.training_rows`.
+
+    Returns
+    -------
+    dict
+        A summary as plain JSON.
     """
     target = Path(out)
     check_target(target)
@@ -64,7 +83,7 @@ def fit_table(
     source = replace(as_source(source), decimal=detector.decimal, thousands=detector.thousands)
     seed = detector.random_state if isinstance(detector.random_state, int) else 0
     sample = _read(source, reading, bad_cells, label=label, seed=seed, missing=tuple(detector.missing), **rows)
-    if label is not None:  # it is no feature: it is dropped, so that tables that carry it are scored without a word
+    if label is not None:  # it is not a feature; tables that have it are scored without a warning
         only = None if detector.only is None else tuple(name for name in detector.only if name != label)
         detector.set_params(drop=(*detector.drop, label), only=only)
     if learn is not None and not is_trained(detector):
@@ -77,10 +96,10 @@ def fit_table(
             detector = learn(detector, sample.table, checkpoint)
     if label is not None:
         detector.schema_.excluded[label] = "label column"
-    found = _saved(detector, detector.schema_, target, sample, sample.table, bad_cells)
+    summary = _save(detector, detector.schema_, target, sample, sample.table, bad_cells)
     if checkpoint is not None:
         _remove_checkpoint(checkpoint)
-    return found
+    return summary
 
 
 def renew_table(
@@ -99,15 +118,15 @@ def renew_table(
     reading: Reading = nullcontext,
     **rows: Any,
 ) -> dict[str, Any]:
-    """Let a saved model take in the (normal) rows of a table, or take its threshold from them; save it.
+    """Update a saved model with the normal rows of a table, or recalibrate it on them, and save it.
 
     Parameters
     ----------
     change : "update" or "recalibrate"
         The method of :class:`ptad.PTAD`.
     model, out : path
-        The model, and where it is saved: another folder, or the same one, which is replaced as a whole once the new
-        one is complete.
+        The model, and the folder to save it in: another one, or the same, which is replaced when the new model is
+        complete.
     source
         The table, as for :func:`ptad.tables.scan_table`.
     false_alarm_rate : float or "auto", optional
@@ -129,33 +148,34 @@ def renew_table(
     detector = PTAD.load(model, device=device)
     detector.set_params(verbose=verbose, strict=strict)
     if false_alarm_rate is not None:
-        # the rate that is wanted of the new rows: the old calibration rows may be too few for it
-        wanted: Any = false_alarm_rate
-        detector.set_params(false_alarm_rate=wanted)
+        # without set_false_alarm_rate: the new rows may support a rate for which the old calibration rows are too few
+        rate: Any = false_alarm_rate
+        detector.set_params(false_alarm_rate=rate)
         check_parameters(detector)
-        detector.false_alarm_rate_ = wanted
-    wish, own = as_source(source), detector.schema_
-    detector.schema_ = own.with_signs(wish.decimal, wish.thousands)
-    known = detector.schema_.with_missing(missing)
-    sample = _read(source, reading, bad_cells, label=label, missing=known.missing, schema=known, **rows)
-    table = sample.table
-    if label is not None and label not in own.names:
-        table = table.drop_columns([label])  # it has done its work: no word about an unknown column
-    table = table.select(known_names(detector, table.column_names))
+        detector.false_alarm_rate_ = rate
+    table_source, schema = as_source(source), detector.schema_
+    detector.schema_ = schema.with_signs(table_source.decimal, table_source.thousands)
+    reading_schema = detector.schema_.with_missing(missing)
+    sample = _read(
+        source, reading, bad_cells, label=label, missing=reading_schema.missing, schema=reading_schema, **rows
+    )
+    columns, ignored = known_columns(detector, sample.table.column_names, None if label in schema.names else label)
+    warn_of_ignored(ignored)
+    table = sample.table.select(columns)
     with _located(sample.places):
-        seen = TrainingTable(detector.detector_.reference)
-        seen.add(detector.schema_.encode(table, BadCells(strict=strict)))
-        if seen.is_it:
+        training = TrainingTable(detector.detector_.reference)
+        training.add(detector.schema_.encode(table, BadCells(strict=strict)))
+        if training.detected:
             raise DataError(
                 f"The model was fitted on these rows, or on a part of them: a threshold from rows that it knows would "
                 f"be too low. To {change} it, give rows that it was not fitted on."
             )
         getattr(detector, change)(table)
-    return _saved(detector, own, target, sample, table, bad_cells)  # other signs are those of these rows
+    return _save(detector, schema, target, sample, table, bad_cells)  # without the signs, which are those of this table
 
 
 def _read(source: Any, reading: Reading, bad_cells: Path | None, **options: Any) -> Sample:
-    """Read the training rows while their number is shown; a list that would take their place is refused."""
+    """Read the training rows and show how many; a list of bad cells that would replace the table is refused."""
     with reading() as progress:
         sample = training_rows(source, progress=progress, **options)
     check_list(bad_cells, sample.places)
@@ -164,27 +184,26 @@ def _read(source: Any, reading: Reading, bad_cells: Path | None, **options: Any)
 
 @contextmanager
 def _located(places: Places) -> Iterator[None]:
-    """Errors inside name the rows of the files; what cannot be read is listed and summed up, not warned of."""
+    """Let errors name the rows of the files; without the warning about bad cells, which the summary counts."""
     with located(places), warnings.catch_warnings():
         warnings.simplefilter("ignore", BadCellsWarning)
         yield
 
 
 def is_trained(detector: PTAD) -> bool:
-    """Whether a term of the detector is trained step by step, which is what a cluster can share."""
+    """Whether a term of the detector is trained in steps, which a cluster can share."""
     return any(isinstance(term, NetworkSettings) for term in make_config(detector.preset, detector.config).terms)
 
 
-def _saved(
+def _save(
     detector: PTAD, schema: Schema, target: Path, sample: Sample, table: pa.Table, bad_cells: Path | None
 ) -> dict[str, Any]:
-    """List the cells that could not be read, save the model with this schema, and return what came of it."""
+    """List the cells that could not be read, save the model with this schema, and return the summary."""
     bad = detector.schema_.bad_cells(table)
-    with bad_cell_list(bad_cells, sample.places) as listed:
-        listed.add(bad, places=sample.places)
+    with bad_cell_list(bad_cells, sample.places) as bad_cell_file:
+        bad_cell_file.add(bad, places=sample.places)
     detector.schema_ = schema
     detector.save(target)
-    calibration = detector.detector_.calibration
     return {
         "model": str(target),
         "rows_read": sample.rows_read,
@@ -194,20 +213,14 @@ def _saved(
         "columns_used": len(schema.names),
         "columns_by_type": dict(Counter(schema.types.values()).most_common()),
         "columns_dated": [name for name, type_ in schema.types.items() if type_ in ("datetime", "date")],
-        "features": len(schema.features),
-        "excluded": dict(schema.excluded),
-        "notes": [note.to_json() for note in schema.notes],
         "bad_cells": sum(bad.counts.values()),
         "columns_with_bad_cells": bad.counts,
-        "reference_rows": len(detector.detector_.reference),
-        "calibration_rows": 0 if calibration is None else len(calibration.scores),
-        "false_alarm_rate": None if calibration is None else detector.false_alarm_rate_,
-        "threshold": None if calibration is None else -detector.offset_,
+        **describe_fit(detector),
     }
 
 
 def checked_detector(parameters: Mapping[str, Any]) -> PTAD:
-    """Return an unfitted detector; a wrong parameter is refused before any row is read."""
+    """Return an unfitted detector; an invalid parameter is refused before any row is read."""
     known = sorted(PTAD().get_params(deep=False))
     unknown = sorted(set(parameters) - set(known))
     if unknown:
@@ -219,7 +232,7 @@ def checked_detector(parameters: Mapping[str, Any]) -> PTAD:
 
 
 def check_target(target: Path) -> None:
-    """Raise now, not after the fit, if the model cannot be saved there."""
+    """Raise before the fit if the model cannot be saved there."""
     if target.exists() and not (target / MANIFEST).is_file():
         raise BundleError(f"'{target}' exists and is not a ptad model: it is left alone. Name another folder.")
     try:
@@ -232,9 +245,9 @@ def check_target(target: Path) -> None:
 
 
 def _remove_checkpoint(folder: Path) -> None:
-    """Only what a fit writes there: the user may have named a folder with other things in it."""
-    for place in (*folder.glob("final"), *folder.glob("fold-*"), folder):
-        for left in (place / CHECKPOINT, *place.glob(f".{CHECKPOINT}.*.part")):  # and what a kill has left of it
-            left.unlink(missing_ok=True)
-        if place.is_dir() and not any(place.iterdir()):
-            place.rmdir()
+    """Remove the files that a fit writes there, also partial ones; the user's folder may have other files in it."""
+    for part in (*folder.glob("final"), *folder.glob("fold-*"), folder):
+        for file in (part / CHECKPOINT, *part.glob(f".{CHECKPOINT}.*.part")):
+            file.unlink(missing_ok=True)
+        if part.is_dir() and not any(part.iterdir()):
+            part.rmdir()

@@ -1,4 +1,4 @@
-"""Which rows a label column calls normal or anomalous."""
+"""Label columns: which rows are normal, and which are anomalies."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ def check_label(label: str, names: Sequence[str], where: str) -> None:
         )
 
 
-def equals(column: pa.Array, wanted: Sequence[str]) -> Mask:
-    """Per row: whether the label is one of ``wanted``, given as text; a missing label never is.
+def equals(column: pa.Array, values: Sequence[str]) -> Mask:
+    """Return for every row whether its label is one of ``values``, given as text; a missing label is not.
 
-    Numbers are compared as numbers ("1" is 1.0), truth values by the words true and false, text once stripped.
+    Numbers are compared as numbers ("1" is 1.0), truth values by the words true and false, text without spaces around.
     """
     column = decoded(column)
-    kind = column.type
-    if pa.types.is_null(kind):
+    type_ = column.type
+    if pa.types.is_null(type_):
         return np.zeros(len(column), dtype=bool)
-    if pa.types.is_boolean(kind):
-        text, values = pc.cast(column, pa.string()), [_WORDS.get(w.strip().lower(), w) for w in wanted]
-    elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+    if pa.types.is_boolean(type_):
+        text, texts = pc.cast(column, pa.string()), [_WORDS.get(v.strip().lower(), v) for v in values]
+    elif pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_):
         numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        return np.isin(numbers, [n for n in map(_number, wanted) if n is not None])
+        return np.isin(numbers, [n for n in map(_number, values) if n is not None])
     else:
-        text = pc.utf8_trim_whitespace(column if is_text(kind) else pc.cast(column, pa.string()))
-        values = [w.strip() for w in wanted]
-    return np.asarray(pc.is_in(text, value_set=pa.array(values, text.type)).fill_null(False))
+        text = pc.utf8_trim_whitespace(column if is_text(type_) else pc.cast(column, pa.string()))
+        texts = [v.strip() for v in values]
+    return np.asarray(pc.is_in(text, value_set=pa.array(texts, text.type)).fill_null(False))
 
 
 def is_anomaly(column: pa.Array, normal: Sequence[str], anomaly: Sequence[str], label: str) -> Mask:
-    """Per row: whether it is an anomaly, by the normal values, the anomalous ones, or 0/1 and false/true."""
+    """Return for every row whether it is an anomaly, by the normal or the anomalous values, or 0/1 and false/true."""
     if normal and anomaly:
         raise SettingError(
             "Normal values and anomalous values of the label are both given.",
@@ -62,19 +62,19 @@ def is_anomaly(column: pa.Array, normal: Sequence[str], anomaly: Sequence[str], 
         return ~equals(column, normal)
     if anomaly:
         return equals(column, anomaly)
-    yes, no = equals(column, ["1", "true", "True"]), equals(column, ["0", "false", "False"])
-    if not (yes | no).all():
+    true, false = equals(column, ["1", "true", "True"]), equals(column, ["0", "false", "False"])
+    if not (true | false).all():
         raise SettingError(
             f"The label column {label!r} holds other values than 0 and 1: {values_of(column)}.",
             "Say which one is normal with {}, or which one is not with {}.",
             (Option("normal"), Option("anomaly")),
             "Say which one is normal.",
         )
-    return yes
+    return true
 
 
 def check_named(labels: pa.Array, named: Sequence[str], label: str, option: str) -> None:
-    """Raise if none of the named values is among the ``labels`` that a table has: most likely a typing error."""
+    """Raise if none of the named values is among the ``labels`` of a table: most likely a typing error."""
     if named and not equals(labels, named).any():
         raise DataError(
             f"No value of the label column {label!r} is {' or '.join(map(repr, named))}. Its values are: "
@@ -85,7 +85,7 @@ def check_named(labels: pa.Array, named: Sequence[str], label: str, option: str)
 
 
 def values_of(column: pa.Array | pa.ChunkedArray) -> str:
-    """The first different values of a column, for a message."""
+    """Return the first distinct values of a column, for a message."""
     return listed(pc.unique(column).to_pylist())
 
 

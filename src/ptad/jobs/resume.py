@@ -1,9 +1,9 @@
-"""Results of finished batches, kept beside the output so that a killed job goes on where it stopped.
+"""Stores the results of finished batches beside the output, so that a killed job resumes.
 
-The hidden folder ``.OUT.partial`` holds a journal that says what the results belong to, one file per scored batch, and
-the output while it is being written. A file there gets its name only when its bytes are on the disk: killed at
-any moment, the folder holds whole results or none. The output moves to its final name as the last act. One job at a
-time has an output: a second one is refused.
+The hidden folder ``.OUT.partial`` holds a journal with everything that the results depend on, one file per scored
+batch, and the output while it is being written. A file there gets its name only when its bytes are on the disk, so the
+folder holds complete results whenever a job is killed. The output is moved to its final name as the last step. A second
+job with the same output is refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class PartStore:
     out : Path
         Where the finished output goes.
     belongs_to : dict
-        Everything that the results depend on, as plain JSON; results of anything else are thrown away.
+        Everything that the results depend on, as plain JSON; results of anything else are deleted.
     """
 
     def __init__(self, out: Path, belongs_to: dict[str, Any]) -> None:
@@ -52,8 +52,8 @@ class PartStore:
         journal = self.folder / _JOURNAL
         if self.folder.exists():
             if read_json(journal) == belongs_to:
-                for left_over in self.folder.glob(".*.part"):
-                    left_over.unlink()
+                for partial in self.folder.glob(".*.part"):
+                    partial.unlink()
                 return
             logger.info("earlier results for %s belong to another model, table or setting: starting anew", self.out)
             shutil.rmtree(self.folder)
@@ -70,12 +70,12 @@ class PartStore:
         try:
             with pa.OSFile(str(path)) as file:
                 batch = pa.ipc.open_file(file).get_batch(0)
-        except (OSError, pa.ArrowException):  # absent, or damaged by a failing disk: computing it again is safe
+        except (OSError, pa.ArrowException):  # missing or damaged: computing it again is safe
             return None
         return batch if batch.num_rows == n_rows else None
 
     def put(self, start: int, batch: pa.RecordBatch) -> None:
-        """Keep the result of the batch that begins at row ``start``."""
+        """Store the result of the batch that begins at row ``start``."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, batch.schema) as writer:
             writer.write_batch(batch)
@@ -83,22 +83,22 @@ class PartStore:
             write_atomic(self._path(start), sink.getvalue().to_pybytes())
 
     def finish(self) -> None:
-        """Give the output its final name and clear up."""
+        """Give the output its final name and delete the stored results."""
         with write_errors(self.out, DataError):
             self.staging.replace(self.out)
         self.discard()
 
     def close(self) -> None:
-        """Let another job have the output; what is kept stays."""
+        """Release the lock on the output; stored results stay."""
         self._lock.release()
 
     def discard(self) -> None:
-        """Throw the partial results away, and let another job have the output."""
+        """Delete the stored results and release the lock on the output."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.close()
 
     def is_empty(self) -> bool:
-        """Whether no batch is finished yet."""
+        """Whether no result is stored."""
         return not any(self.folder.glob("*.arrow"))
 
     def _path(self, start: int) -> Path:

@@ -1,9 +1,9 @@
-"""Training rows from files of any size: all of them, or a uniform sample that fits into memory."""
+"""Reads training rows from files of any size: all of them, or a uniform sample that fits into memory."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ptad.errors import DataError, Message, Option, SettingError
+from ptad.jobs import Progress
 from ptad.jobs.labels import check_label, equals, values_of
 from ptad.tables import Schema, scan_table
 from ptad.tables.places import Places
@@ -19,33 +20,20 @@ from ptad.tables.places import Places
 logger = logging.getLogger("ptad")
 
 MAX_ROWS = 1_000_000
-Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows to fit on.
+    """Rows to fit on."""
 
-    Attributes
-    ----------
-    table : pyarrow.Table
-        The rows, in the order of the files.
-    places : Places
-        Where they are in the files.
-    rows_read : int
-        Rows in the files.
-    rows_normal : int
-        Rows that the label calls normal; all rows without a label.
-    """
-
-    table: pa.Table
-    places: Places
+    table: pa.Table  # the rows, in the order of the files
+    places: Places  # where they are in the files
     rows_read: int
-    rows_normal: int
+    rows_normal: int  # rows that are normal by their label; all rows without a label
 
     @property
     def is_partial(self) -> bool:
-        """Whether the limit kept some rows away."""
+        """Whether there were more normal rows than the limit allows."""
         return bool(self.table.num_rows < self.rows_normal)
 
 
@@ -61,15 +49,15 @@ def training_rows(
     encoding: str = "utf-8",
     progress: Progress | None = None,
 ) -> Sample:
-    """Read the normal rows of a table, at most ``max_rows`` of them, every row with the same chance.
+    """Read the normal rows of a table, or a uniform sample of ``max_rows`` of them.
 
     The files are read batch by batch, so memory is bounded by about twice the sample. The same seed and files give the
     same sample. The label column stays in the table: drop it when fitting. ``schema`` is that of a model, for rows that
     it takes in.
     """
     if max_rows < 2:
-        found = f"At least 2 rows are needed to fit on; the limit is {max_rows:,}."
-        raise SettingError(found, "Give {} at least 2.", (Option("max_rows"),))
+        problem = f"At least 2 rows are needed to fit on; the limit is {max_rows:,}."
+        raise SettingError(problem, "Give {} at least 2.", (Option("max_rows"),))
     if (label is None) != (not normal):
         raise SettingError(
             "A label column and its normal values belong together.",
@@ -80,19 +68,19 @@ def training_rows(
     if label is not None:
         check_label(label, scan.schema.names, scan.label)
     reservoir = Reservoir(max_rows, seed)
-    read = 0
+    n_read = 0
     labels = pa.nulls(0)  # of the first rows, for the error that no row is normal
     for batch in scan:
-        numbers = np.arange(read, read + batch.num_rows)
-        read += batch.num_rows
+        numbers = np.arange(n_read, n_read + batch.num_rows)
+        n_read += batch.num_rows
         if label is not None:
             labels = labels if len(labels) else batch.column(label).unique()[:1000]
             is_normal = equals(batch.column(label), normal)
             batch, numbers = batch.filter(pa.array(is_normal)), numbers[is_normal]
         reservoir.add(batch, numbers)
         if progress is not None:
-            progress(read, scan.n_rows)
-    if label is not None and not reservoir.offered:
+            progress(n_read, scan.n_rows)
+    if label is not None and not reservoir.n_seen:
         raise DataError(
             f"{scan.label} has no normal rows: no value of the label column {label!r} is "
             f"{' or '.join(map(repr, normal))}. Its values are: {values_of(labels)}.",
@@ -100,10 +88,10 @@ def training_rows(
             (Option("normal"),),
         )
     table, numbers = reservoir.rows(scan.schema)
-    sample = Sample(table, scan.places.picked(numbers), read, reservoir.offered)
+    sample = Sample(table, scan.places.picked(numbers), n_read, reservoir.n_seen)
     if sample.is_partial:
-        found = f"training on a uniform sample of {sample.table.num_rows:,} of {sample.rows_normal:,} rows."
-        logger.warning(Message(found, "Raise {} to use more.", (Option("max_rows"),)))
+        problem = f"training on a uniform sample of {sample.table.num_rows:,} of {sample.rows_normal:,} rows."
+        logger.warning(Message(problem, "Raise {} to use more.", (Option("max_rows"),)))
     return sample
 
 
@@ -112,37 +100,38 @@ class Reservoir:
 
     Attributes
     ----------
-    offered : int
+    n_seen : int
         Rows of the stream so far.
     """
 
     def __init__(self, size: int, seed: int) -> None:
-        self.size, self.offered = size, 0
+        self.size, self.n_seen = size, 0
         self._rng, self._limit = np.random.default_rng(seed), 1.0
         self._keys: list[NDArray[np.float64]] = []
         self._numbers: list[NDArray[np.int64]] = []
         self._batches: list[pa.RecordBatch] = []
 
     def add(self, batch: pa.RecordBatch, numbers: NDArray[np.int64]) -> None:
-        """Offer rows with their numbers."""
+        """Add rows of the stream with their numbers."""
         keys = self._rng.random(batch.num_rows)
-        self.offered += batch.num_rows
-        stays = keys < self._limit
-        if not stays.all():
-            batch, keys, numbers = batch.filter(pa.array(stays)), keys[stays], numbers[stays]
+        self.n_seen += batch.num_rows
+        candidates = keys < self._limit
+        if not candidates.all():
+            batch, keys, numbers = batch.filter(pa.array(candidates)), keys[candidates], numbers[candidates]
         self._keys.append(keys)
         self._numbers.append(numbers)
         self._batches.append(batch)
         self._shrink(2 * self.size)
 
     def rows(self, schema: pa.Schema) -> tuple[pa.Table, NDArray[np.int64]]:
-        """Return the rows that stay, in the order of the stream, and their numbers."""
+        """Return the sample, in the order of the stream, and the numbers of its rows."""
         self._shrink(self.size)
         numbers = np.concatenate([*self._numbers, np.empty(0, dtype=np.int64)])
         return pa.Table.from_batches(self._batches, schema=schema), numbers
 
-    def _shrink(self, most: int) -> None:
-        if sum(map(len, self._keys)) <= most:
+    def _shrink(self, max_rows: int) -> None:
+        """Reduce the rows to the sample if there are more than ``max_rows``."""
+        if sum(map(len, self._keys)) <= max_rows:
             return
         keys, numbers = np.concatenate(self._keys), np.concatenate(self._numbers)
         chosen = np.sort(np.argpartition(keys, self.size - 1)[: self.size])  # sorted: the order of the stream

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from ptad._version import __version__
 from ptad.errors import BusyError, DataError, Option, SettingError, UserError
-from ptad.jobs.batches import JobOptions, TableJob, is_read_again
-from ptad.jobs.explain import why_fields
+from ptad.jobs.batches import JobOptions, TableJob, is_repeatable
+from ptad.jobs.reasons import why_fields
 from ptad.jobs.resume import PartStore
 from ptad.jobs.scored_batch import CellCounts
 from ptad.jobs.training_table import TrainingTable
@@ -28,12 +28,12 @@ MOST_EXPLAINED = 1000  # columns named per row: each adds five to the output
 
 @dataclass(frozen=True)
 class ScoreSummary:
-    """What a scoring job did."""
+    """The result of a scoring job; ``anomalies`` and ``false_alarm_rate`` are None for a model without a threshold."""
 
     rows: int
-    anomalies: int | None  # None: the model has no threshold
+    anomalies: int | None
     false_alarm_rate: float | None
-    rows_resumed: int  # rows whose scores an interrupted run had left
+    rows_resumed: int  # rows whose scores were left by an interrupted run
     out: str
     cells: CellCounts
     training_table: bool  # whether the model was fitted on this table
@@ -42,7 +42,7 @@ class ScoreSummary:
     def of(
         cls, model: TableModel, cells: CellCounts, anomalies: int, resumed: int, out: Any, *, training_table: bool
     ) -> ScoreSummary:
-        """Return the summary of all rows that were counted, and warn of columns in which nothing could be read."""
+        """Return the summary of all rows that were counted, and warn of columns in which no cell could be read."""
         for message in cells.unread(model.schema_):
             logger.warning(message)
         calibrated = model.detector_.calibration is not None
@@ -51,48 +51,34 @@ class ScoreSummary:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain types."""
-        own = {name: value for name, value in vars(self).items() if name != "cells"}
-        return {**own, **self.cells.to_json()}
+        return {name: value for name, value in vars(self).items() if name != "cells"} | self.cells.to_json()
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions(JobOptions):
-    """How a table is scored, on this machine, on a cluster or into a database.
+    """Options of scoring, on this machine, on a cluster or into a database."""
 
-    Parameters
-    ----------
-    explain : int
-        Adds the columns of :func:`ptad.jobs.explain.why_columns` for k = 1..explain: name, reason, expected value,
-        contribution and percentage.
-    append : bool
-        Whether the table's own columns come along.
-    prefix : str
-        Put before the names of the added columns ``score``, ``p_value``, ``anomaly`` and ``why_...``.
-    """
-
-    explain: int = 0
-    append: bool = True
-    prefix: str = ""
+    explain: int = 0  # adds the columns of ptad.jobs.reasons.why_columns for the strongest columns of every row
+    append: bool = True  # whether the output has the columns of the table too
+    prefix: str = ""  # put before the names of the added columns
 
 
 class ScoreJob(TableJob):
-    """A model, a table that is open for it, and the columns of the output."""
+    """A saved model, an open table, and the ``schema`` of the output."""
 
-    def __init__(
-        self, model_folder: str | Path, source: Any, options: ScoreOptions, *, device: str | None = None
-    ) -> None:
+    def __init__(self, model_folder: str | Path, source: Any, options: ScoreOptions) -> None:
         if not 0 <= options.explain <= MOST_EXPLAINED:
             raise SettingError(
                 f"{options.explain:,} columns cannot be explained in every row.",
                 f"Give {{}} a number from 0 to {MOST_EXPLAINED:,}.",
                 (Option("explain"),),
             )
-        super().__init__(model_folder, source, options, device=device)
+        super().__init__(model_folder, source, options)
         self.options, self.added = options, added_schema(options.explain, options.prefix)
-        twice = [n for n in self.added.names if n in self.scan.schema.names] if options.append else []
-        if twice:
+        duplicates = [n for n in self.added.names if n in self.scan.schema.names] if options.append else []
+        if duplicates:
             raise DataError(
-                f"{self.scan.label} already has a column {', '.join(map(repr, twice))}.",
+                f"{self.scan.label} already has a column {', '.join(map(repr, duplicates))}.",
                 "Give the added columns other names with {}, or leave the table's own columns out with {}.",
                 (Option("prefix"), Option("append", False)),
             )
@@ -108,9 +94,9 @@ class ScoreJob(TableJob):
             "device": model.detector_.pipeline.reference.device,
             "false_alarm_rate": None if model.detector_.calibration is None else model.false_alarm_rate_,
             "columns": self.added.names,
-            "batch_rows": self.step,
+            "batch_rows": self.batch_rows,
             "encoding": options.encoding,
-            "reading": [self.wish.sheet, self.wish.decimal, self.wish.thousands],
+            "reading": [self.source.sheet, self.source.decimal, self.source.thousands],
             "missing": list(model.schema_.missing),
             "strict": options.strict,
         }
@@ -125,46 +111,46 @@ def score_table(model_folder: str | Path, source: Any, out: str | Path, **option
         As for :class:`ptad.jobs.batches.TableJob`.
     out : path or "-"
         The output; its suffix decides the format. It appears under its name when it is complete. A job that was
-        killed goes on where it stopped when it is called again with the same arguments.
+        killed resumes when it is called again with the same arguments.
     **options
         Those of :class:`ScoreOptions`.
     """
-    chosen = ScoreOptions(**options)
-    job = ScoreJob(model_folder, source, chosen)
+    score_options = ScoreOptions(**options)
+    job = ScoreJob(model_folder, source, score_options)
     model, to_stdout = job.model, str(out) == "-"
-    keep = is_read_again(source) and not to_stdout  # otherwise there is nothing to go on with
     if not to_stdout and any(Path(out).resolve() == s.path.resolve() for s in job.scan.sources):
         raise SettingError(f"{out} is the table itself. Name another file to write to.")
     store = None if to_stdout else PartStore(Path(out), job.belongs_to())
+    resumable = store if is_repeatable(source) else None
     anomalies = resumed = 0
     cells, training = CellCounts.none(model.schema_), TrainingTable(model.detector_.reference)
     with (
-        _output(store, job.schema, keep=keep) as writer,
-        closing(job.scored(chosen.explain, store=store, keep=keep, out=out)) as batches,
+        _output(store, job.schema) as writer,
+        closing(job.scored(score_options.explain, store=resumable, out=out)) as batches,
     ):
         for _, batch, scored in batches:
-            own = batch.columns if chosen.append else []
-            writer.write(pa.RecordBatch.from_arrays([*own, *scored.columns.values()], schema=job.schema))
+            table_columns = batch.columns if score_options.append else []
+            writer.write(pa.RecordBatch.from_arrays([*table_columns, *scored.columns.values()], schema=job.schema))
             cells += scored.cells
             anomalies += scored.anomalies
             training.add(scored.encoded)
             resumed += batch.num_rows if scored.encoded is None else 0
-    return ScoreSummary.of(model, cells, anomalies, resumed, out, training_table=training.is_it)
+    return ScoreSummary.of(model, cells, anomalies, resumed, out, training_table=training.detected)
 
 
 def added_schema(explain: int, prefix: str = "") -> pa.Schema:
-    """The columns that scoring adds."""
+    """Return the columns that scoring adds."""
     fields = [("score", pa.float64()), ("p_value", pa.float64()), ("anomaly", pa.bool_())]
-    fields += [(name, kind) for k in range(1, explain + 1) for name, kind in why_fields(k)]
-    return pa.schema([(prefix + name, kind) for name, kind in fields])
+    fields += [field for k in range(1, explain + 1) for field in why_fields(k)]
+    return pa.schema([(prefix + name, type_) for name, type_ in fields])
 
 
 @contextmanager
-def _output(store: PartStore | None, schema: pa.Schema, *, keep: bool) -> Iterator[TableWriter]:
-    """A writer to standard output or to the store's output, which is whole or not there at all.
+def _output(store: PartStore | None, schema: pa.Schema) -> Iterator[TableWriter]:
+    """Yield a writer to standard output, or to a file that appears when it is complete.
 
-    An interruption keeps what was scored, if it can be used again; a mistake of the user throws it away, since the
-    table or the setting has to change anyway.
+    After an interruption, the scores of finished batches stay in the store; after a user error they are deleted, since
+    the table or a setting has to change.
     """
     if store is None:
         with TableWriter("-", schema) as writer:
@@ -175,8 +161,8 @@ def _output(store: PartStore | None, schema: pa.Schema, *, keep: bool) -> Iterat
             yield writer
         store.finish()
     except BaseException as error:
-        # while another job has the list of bad cells, what was scored before stays of use
-        if store.is_empty() or not keep or (isinstance(error, UserError) and not isinstance(error, BusyError)):
+        # BusyError: another job writes the list of bad cells, but the scores are still valid
+        if store.is_empty() or (isinstance(error, UserError) and not isinstance(error, BusyError)):
             store.discard()
         else:
             store.close()

@@ -1,4 +1,4 @@
-"""Some rows scored: what every engine and the service do with a batch, and what they count in it."""
+"""Scoring a batch of rows, and counting its missing, unseen and bad cells: for every engine and the service."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ptad.errors import DataError, Message
 from ptad.explanation import make_explanation
-from ptad.jobs.explain import why_columns
+from ptad.jobs.reasons import why_columns
 from ptad.table_model import TableModel
 from ptad.tables import BadCells, Schema
 from ptad.tables.bad_cells import BadCell
@@ -21,34 +21,20 @@ from ptad.tables.notes import unread_column
 from ptad.terms.base import cell_states
 
 Counts = NDArray[np.int64]
-CELLS, LIST = b"ptad.cells", b"ptad.bad_cells"  # what the result of a batch carries in the metadata of its schema
+CELLS, LIST = b"ptad.cells", b"ptad.bad_cells"  # metadata of the schema of a stored batch
 
 
 @dataclass(frozen=True)
 class CellCounts:
-    """Counts over some rows; ``+`` puts two batches together.
+    """Counts of missing, unseen and bad cells; ``+`` adds up two batches."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The columns that the model uses.
-    rows : int
-        Rows looked at.
-    rows_missing, rows_unseen : int
-        Rows with at least one missing value, and with at least one unseen category.
-    missing, unseen : ndarray of shape (n_columns,)
-        The same per column.
-    bad : ndarray of shape (n_columns,)
-        Cells of each column that cannot be read; they are among the missing ones.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # the columns that the model uses
     rows: int
-    rows_missing: int
-    rows_unseen: int
-    missing: Counts
+    rows_missing: int  # rows with at least one missing value
+    rows_unseen: int  # rows with at least one unseen category
+    missing: Counts  # per column
     unseen: Counts
-    bad: Counts
+    bad: Counts  # cells that cannot be read, which are among the missing ones
 
     @classmethod
     def of(cls, encoded: NDArray[np.float64], schema: Schema, bad: BadCells | None = None) -> Self:
@@ -89,9 +75,9 @@ class CellCounts:
         return {self.names[j]: int(counts[j]) for j in np.argsort(-counts, kind="stable") if counts[j]}
 
     def unread(self, schema: Schema) -> list[Message]:
-        """Return a warning for each column in which no cell at all could be read: it says nothing about any row."""
-        found = np.flatnonzero((self.bad > 1) & (self.missing == self.rows))
-        return [unread_column(self.names[j], schema.types[self.names[j]], int(self.bad[j])) for j in found]
+        """Return a warning for each column in which no cell could be read."""
+        columns = np.flatnonzero((self.bad > 1) & (self.missing == self.rows))
+        return [unread_column(self.names[j], schema.types[self.names[j]], int(self.bad[j])) for j in columns]
 
     def to_json(self) -> dict[str, Any]:
         """Return plain types for people: columns without such cells are not listed."""
@@ -105,81 +91,71 @@ class CellCounts:
         }
 
     def to_bytes(self) -> bytes:
-        """Return a compact form, to be kept beside the scores of a batch."""
+        """Return a compact form, which is stored with the scores of a batch."""
         return json.dumps([np.asarray(figure).tolist() for figure in self._figures()]).encode()
 
     @classmethod
     def from_bytes(cls, blob: bytes, schema: Schema) -> Self:
-        """Read back what :meth:`to_bytes` wrote."""
+        """Read back what :meth:`to_bytes` returned."""
         try:
             figures = json.loads(blob)
             return cls(schema.names, *figures[:3], *map(np.array, figures[3:]))
         except (ValueError, TypeError) as error:
-            raise DataError(f"The counts kept beside the scores are damaged: {error}. Delete the output.") from error
+            raise DataError(
+                f"The counts that are stored with the scores are damaged: {error}. Delete the output."
+            ) from error
 
 
 @dataclass(frozen=True)
 class ScoredBatch:
-    """What scoring says of some rows.
+    """The scores of a batch of rows."""
 
-    Attributes
-    ----------
-    columns : dict of str to pyarrow.Array
-        Score, p-value and flag, and the strongest columns if asked for.
-    cells : CellCounts
-        What is missing or unseen.
-    bad : iterable of BadCell
-        The cells that cannot be read.
-    encoded : ndarray of shape (n_rows, n_features), optional
-        The rows as the model sees them; None for results of an earlier run.
-    """
-
-    columns: dict[str, pa.Array]
+    columns: dict[str, pa.Array]  # score, p-value, flag, and those of why_columns, if any
     cells: CellCounts
-    bad: Iterable[BadCell]
-    encoded: NDArray[np.float64] | None
+    bad: Iterable[BadCell]  # the cells that cannot be read
+    encoded: NDArray[np.float64] | None  # (n_rows, n_features); None for scores of an earlier run
 
     @property
     def anomalies(self) -> int:
         """How many rows are flagged."""
         return int(self.columns["anomaly"].true_count)
 
-    def notes(self) -> dict[bytes, bytes]:
-        """Return counts and bad cells in a compact form, to be kept beside the scores."""
-        listed = json.dumps([[c.row, c.column, c.value, c.quoted, c.expected] for c in self.bad]).encode()
-        return {CELLS: self.cells.to_bytes(), LIST: listed}
+    def metadata(self) -> dict[bytes, bytes]:
+        """Return counts and bad cells in a compact form, which is stored with the scores."""
+        bad_cells = json.dumps([[c.row, c.column, c.value, c.quoted, c.expected] for c in self.bad]).encode()
+        return {CELLS: self.cells.to_bytes(), LIST: bad_cells}
 
     def to_batch(self) -> pa.RecordBatch:
-        """Return everything but the encoded rows as one batch, to be kept."""
-        return pa.RecordBatch.from_pydict(self.columns, metadata=self.notes())
+        """Return everything but the encoded rows as one record batch."""
+        return pa.RecordBatch.from_pydict(self.columns, metadata=self.metadata())
 
     @classmethod
-    def from_batch(cls, kept: pa.RecordBatch, schema: Schema) -> Self:
-        """Read back what :meth:`to_batch` wrote."""
-        notes = kept.schema.metadata
-        columns = dict(zip(kept.schema.names, kept.columns, strict=True))
-        return cls(columns, CellCounts.from_bytes(notes[CELLS], schema), bad_cells_in(notes), None)
+    def from_batch(cls, batch: pa.RecordBatch, schema: Schema) -> Self:
+        """Read back what :meth:`to_batch` returned."""
+        metadata = batch.schema.metadata
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        return cls(columns, CellCounts.from_bytes(metadata[CELLS], schema), bad_cells_in(metadata), None)
 
 
-def bad_cells_in(notes: dict[bytes, bytes]) -> list[BadCell]:
-    """Return the cells that :meth:`ScoredBatch.notes` names."""
-    return [BadCell(*cell) for cell in json.loads(notes[LIST])]
+def bad_cells_in(metadata: dict[bytes, bytes]) -> list[BadCell]:
+    """Return the bad cells in the metadata of :meth:`ScoredBatch.metadata`."""
+    return [BadCell(*cell) for cell in json.loads(metadata[LIST])]
 
 
 def score_batch(model: TableModel, rows: Any, explain: int = 0, *, strict: bool = False) -> ScoredBatch:
-    """Score rows and name their ``explain`` strongest columns; ``strict`` refuses a cell that cannot be read."""
+    """Score rows and find their ``explain`` strongest columns; ``strict`` refuses a cell that cannot be read."""
     bad = BadCells(strict=strict)
     encoded = model.schema_.encode(rows, bad)
     explanation = make_explanation(rows, model.schema_, model.detector_, bad, encoded) if explain else None
     scores = model.detector_.scores(encoded) if explanation is None else explanation.score_values
-    found = decisions(model, scores) | ({} if explanation is None else why_columns(explanation, explain))
-    return ScoredBatch(found, CellCounts.of(encoded, model.schema_, bad), bad, encoded)
+    columns = decisions(model, scores) | ({} if explanation is None else why_columns(explanation, explain))
+    return ScoredBatch(columns, CellCounts.of(encoded, model.schema_, bad), bad, encoded)
 
 
 def decisions(model: TableModel, scores: NDArray[np.float64]) -> dict[str, pa.Array]:
-    """Return scores with their p-values and whether they are flagged; nulls where the model has no threshold."""
-    calibration = model.detector_.calibration
-    found = {"score": pa.array(scores, pa.float64())}
-    if calibration is None:
-        return found | {"p_value": pa.nulls(len(scores), pa.float64()), "anomaly": pa.nulls(len(scores), pa.bool_())}
-    return found | {"p_value": pa.array(calibration.p_value(scores)), "anomaly": pa.array(scores > -model.offset_)}
+    """Return scores, p-values and flags; the latter two are null for a model without a threshold."""
+    calibration, n = model.detector_.calibration, len(scores)
+    p_values, flags = pa.nulls(n, pa.float64()), pa.nulls(n, pa.bool_())
+    if calibration is not None:
+        p_values, flags = pa.array(calibration.p_value(scores)), pa.array(scores > -model.offset_)
+    return {"score": pa.array(scores, pa.float64()), "p_value": p_values, "anomaly": flags}

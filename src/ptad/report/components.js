@@ -3,13 +3,13 @@
 import { count } from './text.js';
 import { html, useLayoutEffect, useRef, useState } from './vendor/preact.js';
 
-// A name that breaks between its words only, never inside one unless it has to; kPa is no two words.
+// A name with line breaks allowed between its words only; kPa is one word.
 export function named(text) {
   const words = text.split(/(?<=[_\-./:,;)])(?=.)|(?<=[a-z0-9]{3})(?=[A-Z])/);
   return words.flatMap((word, i) => (i ? [html`<wbr />`, word] : [word]));
 }
 
-// A value of the table; a date does not break at its hyphens.
+// A value of the table, without line breaks at the hyphens of a date.
 export const valued = (text) =>
   /^\d{4}-\d\d-\d\d/.test(text)
     ? text.split(' ').flatMap((word, i) => [i ? ' ' : null, html`<span class="whole">${word}</span>`])
@@ -18,7 +18,7 @@ export const valued = (text) =>
 export const Sheet = ({ title, children }) =>
   html`<section class="sheet" aria-label=${title}><h2>${title}</h2>${children}</section>`;
 
-// Figures with their meaning: [value, text, tone].
+// Numbers with their captions: [value, text, tone].
 export const Cards = ({ id, entries }) =>
   html`
     <div id=${id} class="cards grid">
@@ -28,7 +28,7 @@ export const Cards = ({ id, entries }) =>
     </div>
   `;
 
-// A bar whose length is a share of the room, with its text behind it.
+// A bar with a text behind it; ``share`` is its part of the available width.
 export function Bar({ share, text, tone = 'anomaly' }) {
   const size = { '--size': `${Math.max(0, Math.min(100, 100 * share))}%` };
   return html`
@@ -37,7 +37,7 @@ export function Bar({ share, text, tone = 'anomaly' }) {
   `;
 }
 
-// [name, bar or words in its place].
+// Names with bars, or with texts in place of bars.
 export const Bars = ({ id, entries }) =>
   html`<div id=${id} class="bars">${entries.map(([name, bar]) => html`<div>${named(name)}</div>${bar}`)}</div>`;
 
@@ -70,12 +70,12 @@ export const Legend = ({ entries }) =>
     entries.map(([kind, text]) => html`<li>${kind && html`<i class=${kind} />`}${text}</li>`)
   }</ul>`;
 
-// A wide table scrolls by itself, also with the keyboard, and never the page.
+// A container that scrolls a wide table, also with the keyboard, so that the page itself does not scroll.
 export const Scroller = ({ id, label, place, children }) =>
   html`<div id=${id} class="scroll" role="region" aria-label=${label} tabindex="0" ref=${place}>${children}</div>`;
 
-// ``columns`` are [heading, class]; ``rows`` are lists of cells, the first of which names its row. Of more than ``few``
-// rows one button shows the rest. ``children`` are rows that are made elsewhere.
+// ``columns`` are [heading, class]; ``rows`` are lists of cells, the first of which names the row. Of more than ``few``
+// rows, a button shows the others. ``children`` are rows that were rendered elsewhere.
 export function Table({ id, label, kind, columns, rows = [], few = rows.length, what = 'rows', children }) {
   const place = useRef(null);
   const [n, more] = useLimit(rows.length, few, place);
@@ -111,7 +111,7 @@ export function useWidth(place) {
   return width;
 }
 
-// Long tables start short; one button shows the rest, and the keyboard goes on where the button was.
+// The number of rows to show of a long table, and a button for the others, which moves the focus to the table.
 export function useLimit(n, few, place) {
   const [all, setAll] = useState(n <= few);
   const show = () => {

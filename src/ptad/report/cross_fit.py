@@ -1,8 +1,8 @@
-"""Scores for the table that a model was fitted on.
+"""Held-out scores for the table that a model was fitted on.
 
-A model that compares rows with reference rows finds a training row among them, and its score is far too low. So the
-table is cut into folds, and each is scored and explained by a detector that was fitted without its rows; threshold and
-p-values stay those of the model.
+A training row is one of the reference rows that it is compared with, so its score is far too low. Therefore the table
+is split into folds, and each is scored and explained by a detector that was fitted without its rows; threshold and
+p-values are those of the model.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ptad.detector import Detector
-from ptad.devices import resolve_device
-from ptad.estimator import PTAD
 from ptad.explanation import Explanation, make_explanation
 from ptad.jobs.sampling import Reservoir
 from ptad.jobs.training_table import row_hashes
+from ptad.table_model import TableModel
 from ptad.tables import BadCells, Schema
 
 Array = NDArray[np.float64]
@@ -31,13 +30,13 @@ N_FOLDS = 5
 
 
 class RowScorer:
-    """Scores and explains rows of a table, which are known by their numbers, with one model."""
+    """Scores and explains rows of a table by one model; ``numbers`` are their positions in the table."""
 
-    def __init__(self, model: PTAD) -> None:
+    def __init__(self, model: TableModel) -> None:
         self.model = model
 
     def scores(self, rows: Rows, encoded: Array, numbers: Numbers) -> Array:
-        """Return the scores of rows, which the schema of the model has encoded."""
+        """Return the scores of rows; ``encoded`` are the same rows, encoded by the schema of the model."""
         return self.model.detector_.scores(encoded)
 
     def explain(self, rows: Rows, numbers: Numbers) -> Explanation:
@@ -48,55 +47,55 @@ class RowScorer:
 class CrossFit(RowScorer):
     """Scores and explains the rows of a training table; row i belongs to fold i modulo the number of folds."""
 
-    def __init__(self, model: PTAD, schemas: list[Schema], detectors: list[Detector]) -> None:
+    def __init__(self, model: TableModel, schemas: list[Schema], detectors: list[Detector]) -> None:
         super().__init__(model)
         self.schemas, self.detectors = schemas, detectors
 
     @classmethod
-    def fit(cls, model: PTAD, parts: Iterable[tuple[pa.RecordBatch, Numbers]], *, n_folds: int = N_FOLDS) -> RowScorer:
+    def fit(cls, model: TableModel, parts: Iterable[tuple[pa.RecordBatch, Numbers]]) -> RowScorer:
         """Fit a detector without each fold, on rows that are encoded without its texts.
 
         Parameters
         ----------
-        model : PTAD
+        model : TableModel
             The model, whose settings and units are used.
         parts : iterable of (rows, numbers)
-            Training rows and their numbers in the table, batch by batch. Of many, a sample is kept: about as many for
-            each detector as the model keeps as reference rows.
+            Training rows and their numbers in the table, batch by batch. Of many, a sample is used: about as many for
+            each detector as the model has reference rows.
         """
-        schemas = [model.schema_] * n_folds
-        sample = Reservoir(model.config_.reference.rows * n_folds // (n_folds - 1), seed=0)
+        schemas = [model.schema_] * N_FOLDS
+        sample = Reservoir(model.config_.reference.rows * N_FOLDS // (N_FOLDS - 1), seed=0)
         for rows, numbers in parts:
             sample.add(rows, numbers)
-            schemas = [_without(schema, rows, numbers % n_folds == k) for k, schema in enumerate(schemas)]
-        if model.history_ or sample.offered < 2 * n_folds:
-            return RowScorer(model)  # what is trained for minutes is not trained five times over
+            schemas = [_without(schema, rows, numbers % N_FOLDS == k) for k, schema in enumerate(schemas)]
+        if model.history_ or sample.n_seen < 2 * N_FOLDS:
+            return RowScorer(model)  # training takes minutes and is not repeated for every fold
         table, numbers = sample.rows(rows.schema)
-        kept = [table.take(pa.array(np.flatnonzero(numbers % n_folds != k))) for k in range(n_folds)]
-        encoded = [schema.encode(part, BadCells()) for schema, part in zip(schemas, kept, strict=True)]
+        parts_to_fit = [table.take(pa.array(np.flatnonzero(numbers % N_FOLDS != k))) for k in range(N_FOLDS)]
+        encoded = [schema.encode(part, BadCells()) for schema, part in zip(schemas, parts_to_fit, strict=True)]
         return cls(model, schemas, [refitted(model, part, seed=k) for k, part in enumerate(encoded)])
 
     def _folds(self, numbers: Numbers) -> Iterator[tuple[Numbers, Schema, Detector]]:
-        """Yield, of every fold that these rows are in, which of them, and what was fitted without them."""
+        """Yield for every fold the indices of its rows, and schema and detector that were fitted without them."""
         for k, (schema, detector) in enumerate(zip(self.schemas, self.detectors, strict=True)):
-            own = np.flatnonzero(numbers % len(self.detectors) == k)
-            if len(own):
-                yield own, schema, detector
+            index = np.flatnonzero(numbers % len(self.detectors) == k)
+            if len(index):
+                yield index, schema, detector
 
     def scores(self, rows: Rows, encoded: Array, numbers: Numbers) -> Array:
         """Return the scores of rows, each by the detector that was fitted without it."""
-        found = np.empty(len(encoded))
-        for own, schema, detector in self._folds(numbers):
-            counted = schema is not self.model.schema_
-            part = schema.encode(rows.take(pa.array(own)), BadCells()) if counted else encoded[own]
-            found[own] = detector.scores(part)
-        return found
+        scores = np.empty(len(encoded))
+        for index, schema, detector in self._folds(numbers):
+            has_own_texts = schema is not self.model.schema_
+            part = schema.encode(rows.take(pa.array(index)), BadCells()) if has_own_texts else encoded[index]
+            scores[index] = detector.scores(part)
+        return scores
 
     def explain(self, rows: Rows, numbers: Numbers) -> Explanation:
         """Return the explanation of rows, each by the detector that was fitted without it."""
         folds = list(self._folds(numbers))
-        parts = [make_explanation(rows.take(pa.array(own)), schema, detector) for own, schema, detector in folds]
-        order = np.argsort(np.concatenate([own for own, _, _ in folds]))
+        parts = [make_explanation(rows.take(pa.array(index)), schema, detector) for index, schema, detector in folds]
+        order = np.argsort(np.concatenate([index for index, _, _ in folds]))
 
         def tables(name: str) -> Any:
             return pa.concat_tables([getattr(part, name) for part in parts], promote_options="permissive").take(order)
@@ -109,42 +108,42 @@ class CrossFit(RowScorer):
         )
 
 
-def refitted(model: PTAD, rows: Array, *, seed: int) -> Detector:
+def refitted(model: TableModel, rows: Array, *, seed: int) -> Detector:
     """Return a detector with the settings and units of a model, fitted on other encoded rows."""
     detector = model.detector_
     config = detector.config.replace({"calibration.method": "none"})
-    found = Detector.fit(rows, detector.features, config, seed=seed, device=resolve_device(model.device))
-    # without calibration the units would come from rows that were fitted on, where terms look too good
-    return replace(found, units=detector.units)
+    again = Detector.fit(rows, detector.features, config, seed=seed, device=detector.pipeline.reference.device)
+    # without calibration the units would be those of training rows, whose terms are too low
+    return replace(again, units=detector.units)
 
 
 def training_parts(
-    model: PTAD, batches: Iterable[pa.RecordBatch], known: Callable[[pa.RecordBatch], pa.RecordBatch]
+    model: TableModel, batches: Iterable[pa.RecordBatch], known: Callable[[pa.RecordBatch], pa.RecordBatch]
 ) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
-    """Yield the training rows among those of a table that holds them, and their numbers.
+    """Yield the training rows in a table, and their numbers.
 
     Parameters
     ----------
-    model : PTAD
+    model : TableModel
         The model, which was fitted on them.
     batches : iterable of RecordBatch
         The table.
     known : callable
-        Drops the columns that are not for the model.
+        Returns the columns that the model uses.
     """
     reference = model.detector_.reference
-    # of many training rows a model keeps some only: the others cannot be told from new ones
-    hashes = row_hashes(reference) if len(reference) == len(model.held_out_scores_) else None
+    # a model has a sample of many training rows only: the others cannot be distinguished from new rows
+    hashes = row_hashes(reference) if len(reference) == len(model.detector_.held_out_scores) else None
     start = 0
     for batch in batches:
-        rows, own = known(batch), np.arange(batch.num_rows)
+        rows, index = known(batch), np.arange(batch.num_rows)
         if hashes is not None:
-            own = np.flatnonzero(np.isin(row_hashes(model.schema_.encode(rows, BadCells())), hashes))
-        yield rows.take(pa.array(own)), start + own
+            index = np.flatnonzero(np.isin(row_hashes(model.schema_.encode(rows, BadCells())), hashes))
+        yield rows.take(pa.array(index)), start + index
         start += batch.num_rows
 
 
-def _without(schema: Schema, rows: pa.RecordBatch, held: NDArray[np.bool_]) -> Schema:
-    """Return the schema as fitted without some of these rows: it remembers which texts repeat."""
+def _without(schema: Schema, rows: pa.RecordBatch, left_out: NDArray[np.bool_]) -> Schema:
+    """Return the schema as fitted without some of these rows: its text columns count how often a text occurs."""
     text = schema.counted(rows)
-    return schema if text is None else text.without(schema.encode(rows, BadCells()), np.flatnonzero(held))
+    return schema if text is None else text.without(schema.encode(rows, BadCells()), np.flatnonzero(left_out))

@@ -1,21 +1,21 @@
-"""How far a new table has moved from the training rows, column by column, from binned values.
+"""Drift of a new table from the training rows, column by column, from binned values.
 
-Each column is reduced to one or two of its features. A number is binned by the deciles of the reference rows, in the
-units of the table; a category has one bin per known value and one for unseen ones. The population stability index
-(PSI) of a column is sum((q - p) * ln(q / p)) over its bins. Without drift, PSI * n * m / (n + m) is close to a
-chi-squared variable with (bins - 1) degrees of freedom for n and m rows, so a small table is not called drifted for
-chance alone; and where even strong drift would mostly be taken for chance, no verdict is given.
+Each column is represented by one or two of its features. A number is binned by the deciles of the reference rows; a
+category has one bin per known value and one for unseen ones. The population stability index (PSI) of a column is
+sum((q - p) * ln(q / p)) over its bins. Without drift, PSI * n * m / (n + m) is approximately chi-squared with
+(bins - 1) degrees of freedom for n and m rows, so chance alone is not reported as drift; if even strong drift would
+mostly look like chance, there is no verdict.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from ptad.report.numbers import different_texts, integer_text, value_text
 from ptad.tables import Schema
@@ -34,24 +34,20 @@ _ORDER: dict[Verdict, int] = {"strong": 0, "some": 1, "none": 2, "too few rows":
 
 @dataclass
 class Feature:
-    """One binned feature of a column; ``place`` says where it is in an encoded row."""
+    """One binned feature of a column; ``place`` is its position in an encoded row."""
 
     place: int
     edges: Rows  # upper ends of all bins but the last; empty for a category, whose codes are its bins
     n_bins: int
-    reference: NDArray[np.int64] = field(init=False)
-    counts: NDArray[np.int64] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.reference = np.zeros(self.n_bins, dtype=np.int64)
-        self.counts = np.zeros(self.n_bins, dtype=np.int64)
+    reference: Any = 0  # rows in each bin: of the training rows and of the table
+    counts: Any = 0
 
     @property
     def is_category(self) -> bool:
         return not len(self.edges)
 
     def bin(self, rows: Rows) -> NDArray[np.int64]:
-        """Return how many of the encoded rows fall into each bin; missing cells fall into none."""
+        """Return the number of encoded rows in each bin; missing cells are in none."""
         cells = rows[:, self.place]
         cells = cells[~np.isnan(cells)]
         places = cells.astype(np.int64) if self.is_category else np.searchsorted(self.edges, cells, side="left")
@@ -60,26 +56,26 @@ class Feature:
     @property
     def psi(self) -> float:
         """Population stability index of the counts against the reference."""
-        # half a row in every bin keeps empty bins finite
+        # half a row more in every bin: without it, an empty bin would have an infinite index
         p = (self.reference + 0.5) / (self.reference + 0.5).sum()
         q = (self.counts + 0.5) / (self.counts + 0.5).sum()
         return float(np.sum((q - p) * np.log(q / p)))
 
     @property
     def verdict(self) -> Verdict:
-        """What can be said with this number of rows."""
+        """The verdict on drift; "too few rows" where chance and drift cannot be distinguished."""
         n, m = float(self.reference.sum()), float(self.counts.sum())
         freedom = max(int(np.count_nonzero(self.reference + self.counts)) - 1, 1)
         noise = (n + m) / max(n * m, 1.0)
-        chance = float(chi2.isf(CHANCE, freedom) * noise)
+        chance = float(chdtri(freedom, CHANCE) * noise)  # the upper quantile of chi-squared
         if self.psi >= max(SOME, chance):
             return "strong" if self.psi >= STRONG else "some"
-        # Strong drift shows an index of about STRONG + freedom * noise: below chance, it would mostly go unseen.
+        # the index under strong drift is about STRONG + freedom * noise: below ``chance`` it would not be detected
         return "none" if chance <= STRONG + freedom * noise else "too few rows"
 
 
 class DriftTally:
-    """Collects what is needed to compare a table with the training rows, batch by batch."""
+    """Counts binned values of a table, batch by batch, and compares them with the training rows."""
 
     def __init__(self, schema: Schema, reference: Rows) -> None:
         """``reference`` are encoded training rows, (n_reference, n_features)."""
@@ -90,33 +86,33 @@ class DriftTally:
         self.features = [
             _features(column, int(start), reference) for column, start in zip(schema.columns, self.starts, strict=True)
         ]
-        for feature in self._each():
-            feature.reference = feature.bin(reference)
         for column, features in zip(schema.columns, self.features, strict=True):
+            for feature in features:
+                feature.reference = feature.bin(reference)
             if isinstance(column, TextColumn):
-                features[0].reference = _left_out_news(column, int(features[0].reference.sum()))
+                features[0].reference = _known_and_new(column, int(features[0].reference.sum()))
 
     def add(self, rows: Rows) -> None:
         """Count some encoded rows."""
         self.n_rows += len(rows)
         self.missing += np.isnan(rows[:, self.starts]).sum(axis=0)
-        for feature in self._each():
-            feature.counts += feature.bin(rows)
+        for feature in chain.from_iterable(self.features):
+            feature.counts = feature.counts + feature.bin(rows)
 
     def columns(self, *, labels: bool) -> list[dict[str, Any]]:
         """Return one entry per column, the most drifted first; without ``labels`` no value of the table is named."""
         entries = [self._column(j, labels) for j in range(len(self.features))]
         return sorted(entries, key=lambda entry: (_ORDER[entry["verdict"]], -entry["psi"]))
 
-    def _each(self) -> list[Feature]:
-        return [feature for features in self.features for feature in features]
-
     def _column(self, j: int, labels: bool) -> dict[str, Any]:
         column = self.schema.columns[j]
         shown = max(self.features[j], key=lambda f: f.psi)
         before = float(self.schema.missing_rate[j])
-        # presence is a feature of its own with two bins
-        presence = _presence(round(before * self.n_reference), self.n_reference, int(self.missing[j]), self.n_rows)
+        n_missing, n_before = int(self.missing[j]), round(before * self.n_reference)
+        # whether a cell is missing is another feature, with two bins
+        presence = Feature(0, np.zeros(1), 2)
+        presence.reference = np.array([n_before, self.n_reference - n_before])
+        presence.counts = np.array([n_missing, self.n_rows - n_missing])
         drifted = presence.verdict in ("some", "strong") and _ORDER[presence.verdict] <= _ORDER[shown.verdict]
         worst = presence if drifted else shown
         order = _shown_bins(shown)
@@ -125,7 +121,7 @@ class DriftTally:
             "type": column.type,
             "psi": round(worst.psi, 4),
             "verdict": worst.verdict,
-            "missing": [round(before, 4), round(float(self.missing[j]) / max(self.n_rows, 1), 4)],
+            "missing": [round(before, 4), round(n_missing / max(self.n_rows, 1), 4)],
             "before": _shares(shown.reference, order),
             "now": _shares(shown.counts, order),
             "labels": _bin_labels(column, shown, order) if labels else None,
@@ -135,47 +131,40 @@ class DriftTally:
 def _features(column: Any, start: int, reference: Rows) -> list[Feature]:
     if column.type == "categorical":
         return [Feature(start, np.empty(0), column.n_categories + 1)]
-    if column.type == "text":  # whether the value is a new one, and how long it is
-        return [_halved(start + 1), _deciles(start + 2, reference)]
-    return [_halved(start) if column.type == "boolean" else _deciles(start, reference)]
+    if column.type == "text":  # whether the text is new, and its length
+        return [_binary(start + 1), _deciles(start + 2, reference)]
+    return [_binary(start) if column.type == "boolean" else _deciles(start, reference)]
 
 
-def _halved(place: int) -> Feature:
-    """A feature that is 0 or 1."""
+def _binary(place: int) -> Feature:
+    """Return a feature that is 0 or 1."""
     return Feature(place, np.array([0.5]), 2)
 
 
-def _left_out_news(column: TextColumn, n_rows: int) -> NDArray[np.int64]:
-    """How many of so many rows would hold a known and a new text, had each not been trained on itself.
+def _known_and_new(column: TextColumn, n_rows: int) -> NDArray[np.int64]:
+    """Return how many of ``n_rows`` training rows have a known and a new text, if a row itself is not counted.
 
-    A text is known if it occurred twice: for a row that does not count itself, that is three times with its own.
+    A text is known if it occurs twice without the row itself, so three times in all.
     """
-    known = sum(n for n in column.counts.values() if n > 2) / max(column.n_rows, 1)
-    return np.array([round(known * n_rows), n_rows - round(known * n_rows)])
+    known = round(n_rows * sum(n for n in column.counts.values() if n > 2) / max(column.n_rows, 1))
+    return np.array([known, n_rows - known])
 
 
 def _deciles(place: int, reference: Rows) -> Feature:
-    """Bins that hold a tenth of the reference rows each, one below all of them and one above."""
+    """Return bins with a tenth of the reference rows each, one below all of them and one above."""
     values = reference[:, place]
     values = values[~np.isnan(values)]
     if not len(values):
         return Feature(place, np.zeros(1), 2)
     inner = np.quantile(values, np.linspace(0, 1, N_QUANTILES + 1), method="inverted_cdf")
-    # bins are (low, high]: the lowest edge lies a hair below the smallest value, which then counts as inside
+    # bins are (low, high]: the lowest edge is just below the smallest value, which is then inside
     inner[0] = np.nextafter(inner[0], -np.inf)
     edges = np.unique(inner)
     return Feature(place, edges, len(edges) + 1)
 
 
-def _presence(missing_before: int, n_before: int, missing_now: int, n_now: int) -> Feature:
-    feature = Feature(0, np.zeros(1), 2)
-    feature.reference = np.array([missing_before, n_before - missing_before])
-    feature.counts = np.array([missing_now, n_now - missing_now])
-    return feature
-
-
 def _shown_bins(feature: Feature) -> NDArray[np.int64]:
-    """The bins that the page shows: of many categories the most frequent ones, by share; the others are summed up."""
+    """Return the bins that the page shows; of many categories, the most frequent ones."""
     if not feature.is_category:
         return np.arange(feature.n_bins)
     both = feature.reference / max(feature.reference.sum(), 1) + feature.counts / max(feature.counts.sum(), 1)
@@ -189,16 +178,12 @@ def _shares(counts: NDArray[np.int64], order: NDArray[np.int64]) -> list[float]:
     return shown if len(order) == len(counts) else [*shown, round(rest / total, 4)]
 
 
-# what the bins of a column are called ---------------------------------------------------------------------------------
-
-
 def _bin_labels(column: Any, feature: Feature, order: NDArray[np.int64]) -> list[str]:
-    """Return a name for every bin that is shown, and one for all others where some are not."""
+    """Return the names of the shown bins, and one for all others if there are any."""
     n_bins = feature.n_bins
     if isinstance(column, CategoricalColumn):
         values = [_cut(value) for value in column.values] + ["unseen category"]
-        names = [values[i] for i in order]
-        return names if len(order) == n_bins else [*names, "all others"]
+        return [values[i] for i in order] + ([] if len(order) == n_bins else ["all others"])
     if column.type == "boolean":
         return ["false", "true"]
     if column.type == "text":
@@ -209,11 +194,11 @@ def _bin_labels(column: Any, feature: Feature, order: NDArray[np.int64]) -> list
 def _ranges(column: Any, edges: NDArray[np.float64]) -> list[str]:
     raw = np.zeros((len(edges), len(column.labels)))
     raw[:, 0] = edges
-    raw[0, 0] = np.nextafter(edges[0], np.inf)  # the lowest edge lies a hair below the smallest value: back to it
+    raw[0, 0] = np.nextafter(edges[0], np.inf)  # the smallest value, which is just above the lowest edge
     values = column.decode(raw).tolist()
     starts = values
     if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
-        # a bin begins after the end of the one before, and one that holds a single number is just it
+        # a bin begins after the end of the previous one; a bin of a single number has its name
         starts = [values[0], *(min(a + 1, b) for a, b in pairwise(values[1:]))]
         names = {value: integer_text(value) for value in (*starts, *values)}
     elif isinstance(values[0], float):

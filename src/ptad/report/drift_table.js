@@ -18,7 +18,7 @@ const COLUMNS = [
   ['Missing', 'number missing'],
   ['PSI', 'number index'],
 ];
-const FIRST_COLUMNS = 12; // shown before one asks for more
+const FIRST_COLUMNS = 12; // before the button for more
 const WIDTH = 144;
 const HEIGHT = 36;
 
@@ -47,11 +47,11 @@ const missingText = ([before, now]) => (before || now ? `${percent(before)} → 
 const difference = (column, i) =>
   `${column.labels[i]}: ${percent(column.before[i])} → ${percent(column.now[i])} of rows`;
 
-// Of a handful of rows, shares would say more than is known.
+// Nothing where the table has too few rows for shares.
 function largestDifference(column) {
   if (!column.labels || column.verdict === 'too few rows') return '';
   const size = (i) => Math.abs(column.now[i] - column.before[i]);
-  const best = column.now.reduce((found, _, i) => (size(i) > size(found) ? i : found), 0);
+  const best = column.now.reduce((largest, _, i) => (size(i) > size(largest) ? i : largest), 0);
   return size(best) < 0.001 ? 'none' : difference(column, best);
 }
 

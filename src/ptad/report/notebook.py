@@ -1,4 +1,4 @@
-"""What a model and an explanation look like as text and in a notebook. Whatever a cell holds is shown as text."""
+"""Models and explanations as plain text and as HTML in a notebook; cells are always escaped."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from html import escape
 from typing import Any
 
 from ptad.explanation import Explanation
-from ptad.jobs.explain import row_reasons
+from ptad.jobs.reasons import row_reasons
 from ptad.report.numbers import count_text, number_text, value_text
 from ptad.table_model import TableModel
 from ptad.tables.names import listed
 
 SHOWN_ROWS, SHOWN_COLUMNS = 5, 5  # of an explanation; more is for the report
 TEXT_COLUMNS = 3
-SHORT = 24  # characters of a cell that is never broken
+SHORT = 24  # characters of a cell that is not wrapped
 
 # Only opacity and the page's own colours: a notebook may be light or dark.
 _STYLE = """<style>
@@ -36,28 +36,28 @@ _STYLE = """<style>
 
 @dataclass(frozen=True)
 class RowReason:
-    """One column of one row, written for people."""
+    """One column of one row, as formatted text."""
 
     column: str
     observed: str
-    expected: str  # empty where no term expects anything else than what was observed
+    expected: str  # empty where the expected value is the observed one
     contribution: float
     percentage: float
-    reason: str  # empty where the column does not make the row more anomalous
+    reason: str  # empty where the contribution is not positive
 
 
 def written_reasons(explanation: Explanation, row: int, n: int) -> list[RowReason]:
     """Return the ``n`` columns of a row with the largest contributions, the largest first."""
     return [
         RowReason(
-            _printable(found["column"]),
-            _printable(value_text(found["observed"]) or "missing"),
-            _expected_text(found["observed"], found["expected"]),
-            found["contribution"],
-            found["percentage"],
-            _printable(found["reason"] or ""),
+            _printable(entry["column"]),
+            _printable(value_text(entry["observed"]) or "missing"),
+            _expected_text(entry["observed"], entry["expected"]),
+            entry["contribution"],
+            entry["percentage"],
+            _printable(entry["reason"] or ""),
         )
-        for found in row_reasons(explanation, n, slice(row, row + 1))[0]
+        for entry in row_reasons(explanation, n, slice(row, row + 1))[0]
     ]
 
 
@@ -93,7 +93,7 @@ def explanation_html(explanation: Explanation) -> str:
 
 
 def model_pairs(model: TableModel) -> list[tuple[str, str]]:
-    """Return what there is to know about a fitted model at a glance, as names and values."""
+    """Return an overview of a fitted model as names and values."""
     schema, detector = model.schema_, model.detector_
     calibration = detector.calibration
     types = Counter(schema.types.values()).most_common()
@@ -115,14 +115,14 @@ def model_pairs(model: TableModel) -> list[tuple[str, str]]:
 
 
 def model_text(model: TableModel) -> str:
-    """Return a fitted model on one line per fact."""
+    """Return the overview of a fitted model as text, one line per entry."""
     pairs = [*model_pairs(model), ("terms", ", ".join(f"{name} {weight}" for name, weight in _weights(model)))]
     width = max(len(name) for name, _ in pairs) + 2
     return "\n".join([f"Fitted {type(model).__name__}", *(f"  {name:<{width}}{value}" for name, value in pairs)])
 
 
 def model_html(model: TableModel) -> str:
-    """Return a fitted model as two small tables: the facts, and the terms with their weights."""
+    """Return a fitted model as two small tables: the overview, and the terms with their weights."""
     facts = [[f"<b>{escape(name)}</b>", escape(value)] for name, value in model_pairs(model)]
     terms = [[escape(name), escape(weight)] for name, weight in _weights(model)]
     title = f'<div class="title">Fitted {escape(type(model).__name__)}</div>'
@@ -134,7 +134,7 @@ def _weights(model: TableModel) -> list[tuple[str, str]]:
 
 
 def _expected_text(observed: Any, expected: Any) -> str:
-    """Write an expected value no more exactly than people read it: four digits, and a day where days were observed."""
+    """Return an expected value with four digits, or as a day where days were observed; nothing if it was observed."""
     if isinstance(expected, dt.datetime) and len(value_text(observed) or "") == len("2024-12-31"):
         expected = expected.date()
     text = value_text(expected, digits=4) or ""
@@ -142,7 +142,7 @@ def _expected_text(observed: Any, expected: Any) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return text that neither breaks a line nor commands a terminal."""
+    """Return text without line breaks and control characters."""
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
@@ -151,7 +151,7 @@ def _percentage_text(percentage: float) -> str:
 
 
 def row_text(explanation: Explanation, row: int) -> str:
-    """Name a row by its number, and by the index of a pandas table where that says something else."""
+    """Return the number of a row, with its label in the index of a pandas table if that differs."""
     index = getattr(explanation.contributions, "index", None)
     label = row if index is None or callable(index) else index[row]
     return f"row {row}" if label == row else f"row {row} (index {_printable(str(label))})"
@@ -163,7 +163,7 @@ def _rest(explanation: Explanation) -> list[str]:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
-    """Return a table of cells that are HTML already."""
+    """Return a table; its cells are HTML."""
     top = f"<caption>{caption}</caption>" if caption else ""
     if head:
         top += f"<thead><tr>{''.join(f'<th>{name}</th>' for name in head)}</tr></thead>"

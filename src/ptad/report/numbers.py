@@ -1,4 +1,4 @@
-"""Values of a table, written for people."""
+"""Formats numbers and values of a table for people."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 TEXT_LENGTH = 80
-LARGEST, SMALLEST = 1e15, 1e-5  # beyond them a number has more zeros than anyone counts
+LARGEST, SMALLEST = 1e15, 1e-5  # beyond, numbers are in scientific notation
 
 
 def number_text(value: float, digits: int = 6) -> str:
-    """Write a number with so many significant digits at most: 50,930 and 0.0012, hardly ever 5.093e+04."""
+    """Return a number with at most this many significant digits: 50,930 and 0.0012, not 5.093e+04."""
     if value != value:
         return "missing"
     if math.isinf(value) or (value and not SMALLEST <= abs(value) < LARGEST):
@@ -25,18 +25,18 @@ def number_text(value: float, digits: int = 6) -> str:
 
 
 def integer_text(value: int) -> str:
-    """Write a whole number: 50,930; four digits stay together, since they may well be a year."""
+    """Return a whole number: 50,930, but 2024, since four digits may be a year."""
     return f"{value:,}" if abs(value) >= 10_000 else str(value)
 
 
 def count_text(n: int, noun: str) -> str:
-    """Write how many of something there are: 1 row, 50,930 rows."""
+    """Return a number with its noun: 1 row, 50,930 rows."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-def different_texts(values: Sequence[float], digits: int = 4, most: int = 12) -> list[str]:
-    """Write ascending numbers with as few digits as keep them apart."""
-    for n in range(digits, most):
+def different_texts(values: Sequence[float]) -> list[str]:
+    """Return ascending numbers with as few digits as make them different."""
+    for n in range(4, 12):
         texts = [number_text(value, n) for value in values]
         if len(set(texts)) == len(texts):
             break
@@ -44,7 +44,7 @@ def different_texts(values: Sequence[float], digits: int = 4, most: int = 12) ->
 
 
 def value_text(value: Any, digits: int = 6, length: int = TEXT_LENGTH) -> str | None:
-    """Write one cell: short numbers, ISO dates, no more than a line of text; None where it is missing."""
+    """Return the text of a cell: short numbers, ISO dates, at most ``length`` characters; None where it is missing."""
     if value is None or value != value:
         return None
     if isinstance(value, float):
@@ -56,7 +56,7 @@ def value_text(value: Any, digits: int = 6, length: int = TEXT_LENGTH) -> str | 
 
 
 def _moment_text(moment: dt.datetime) -> str:
-    """Write a day as a day, and the seconds of a time only where there are some."""
+    """Return midnight as a date, and seconds only where they are not 0."""
     if moment.tzinfo is None and moment.time() == dt.time():
         return moment.date().isoformat()
     exact = "minutes" if not moment.second and not moment.microsecond else "seconds"

@@ -6,7 +6,7 @@ import { chosen, count, percent, plural, short, sum } from './text.js';
 import { html } from './vendor/preact.js';
 import uPlot from './vendor/uplot.js';
 
-const FEW_ROWS = 20; // of fewer, a rate says little
+const FEW_ROWS = 20; // the fewest for which a rate is shown
 
 export function timeWriter(options, timeZone = 'UTC') {
   const format = new Intl.DateTimeFormat('en-GB', { timeZone, ...options });
@@ -18,25 +18,25 @@ const month = timeWriter({ month: 'short', year: 'numeric' });
 const year = timeWriter({ year: 'numeric' });
 const quarter = (seconds) => `Q${Math.floor(new Date(1000 * seconds).getUTCMonth() / 3) + 1} ${year(seconds)}`;
 const week = (seconds) => `week of ${day(seconds)}`;
-// What a period is called; shorter ones than a day by the clock.
+// The name of a period; of periods shorter than a day, its time.
 const NAMES = { day, week, month, quarter, year };
 
-// On the axis: short, since the sentence above has the year.
+// Short names for the axis; the summary above has the year.
 const hour = timeWriter({ hour: '2-digit', minute: '2-digit' });
 const shortDay = timeWriter({ day: 'numeric', month: 'short' });
 const hourOrDay = (seconds) => (seconds % 86400 ? hour(seconds) : shortDay(seconds));
 const TICKS = { day: shortDay, week: shortDay, month, quarter: month, year };
 
-// Of a few rows there is none.
 const rateOf = ({ rows, flagged }) => (rows < FEW_ROWS ? null : flagged / rows);
-export const rateText = (found) => (found.rows < FEW_ROWS ? 'few rows' : percent(rateOf(found)));
+export const rateText = (bucket) => (bucket.rows < FEW_ROWS ? 'few rows' : percent(rateOf(bucket)));
 
-// Flag rate and scores side by side. ``found``: {time, rows, flagged}; ``scores``: {label, data, series, legend};
-// ``full`` and ``tick`` write a time.
-export function TimeCharts({ found, rate, title = '', label, scores, full, tick }) {
+// Flag rate and scores side by side. ``buckets``: {time, rows, flagged}; ``scores``: {label, data, series,
+// legend}; ``full`` and ``tick`` format a time.
+export function TimeCharts({ buckets, rate, title = '', label, scores, full, tick }) {
   const { legend, data, ...drawn } = scores;
-  const times = found.map(({ time }) => time);
+  const times = buckets.map(({ time }) => time);
   const shared = {
+    padding: [null, 24, null, null], // for half of the last name on the axis
     first: { label: 'period', value: (_, at) => (at === null ? 'point at the chart' : full(at)) },
     x: { text: tick, grid: false, size: 30, space: 80 },
     cursor: { sync: { key: 'ptad' }, drag: { x: false, y: false } },
@@ -52,7 +52,7 @@ export function TimeCharts({ found, rate, title = '', label, scores, full, tick 
       <div>
         <h3>Flag rate${title}</h3>
         <${Legend} entries=${[['anomaly', 'flagged'], ['line', 'target false-alarm rate']]} />
-        <${Plot} ...${shared} label=${label} data=${[times, found.map(rateOf), times.map(() => rate)]} series=${lines}
+        <${Plot} ...${shared} label=${label} data=${[times, buckets.map(rateOf), times.map(() => rate)]} series=${lines}
           y=${{ text: percent }} scales=${{ y: { range: (_, __, high) => [0, 1.1 * high] } }} />
       </div>
       <div>
@@ -113,7 +113,7 @@ export function OverTime({ data: { over_time: over, rate } }) {
   return html`
     <${Sheet} title="Scores over time">
       <p id="over-time">${summary(over, name, rate)}</p>
-      <${TimeCharts} found=${buckets} rate=${rate} scores=${scores} full=${name} tick=${TICKS[period] ?? hourOrDay}
+      <${TimeCharts} buckets=${buckets} rate=${rate} scores=${scores} full=${name} tick=${TICKS[period] ?? hourOrDay}
         title=${` (${plural(flagged, 'flagged row')})`}
         label=${`Flag rate by ${period}: at most ${percent(highest)}, target ${percent(rate)}`} />
       <${Folded} summary=${`Figures by ${period}`}>

@@ -1,4 +1,4 @@
-// The report: every part of it, from the data that stands in the page itself.
+// The report: all sections, from the data that is embedded in the page.
 
 import { Drift } from './drift_table.js';
 import { OverTime } from './over_time.js';
@@ -13,7 +13,7 @@ const about = html`
 `;
 const parts = [Summary, Threshold, OverTime, Drivers, Drift, Model, Health, Settings];
 const quoted = data.values_shown
-  ? 'It quotes rows of the table: treat it as you treat the table.'
+  ? 'It quotes rows of the table: treat it as confidentially as the table.'
   : 'It quotes no values of the table.';
 
 render(about, document.querySelector('header'));

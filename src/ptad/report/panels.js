@@ -1,4 +1,4 @@
-// The quiet parts: the summary, the model, missing values and unseen categories, drivers, the health of the model.
+// The sections without controls: summary, model, contributions by column, health of the model, settings.
 
 import { Bar, Bars, Cards, Excluded, Folded, named, Pairs, Sheet } from './components.js';
 import { LossChart } from './plot.js';
@@ -34,23 +34,23 @@ function Cells({ data }) {
     listed(columns.map(([name, rows]) => `${name} (${plural(rows, 'row')})`)) +
     (n > columns.length ? ` of ${count(n)} columns` : '');
   const entries = [['Unseen categories', data.unseen], ['Missing values', data.missing]];
-  const filled = entries.filter(([, found]) => found.rows);
+  const filled = entries.filter(([, cells]) => cells.rows);
   return filled.length > 0 && html`
     <ul id="cells" class="notes">
-      ${filled.map(([title, found]) => html`<li><b>${title}: </b>${named(where(found))}</li>`)}
+      ${filled.map(([title, cells]) => html`<li><b>${title}: </b>${named(where(cells))}</li>`)}
     </ul>
   `;
 }
 
-// What the reader has to know before the rest: what was said about the table, and cells that could not be read.
+// Notes at the top of the page, and the cells that could not be read.
 function Notes({ data: { notes = [], bad = { cells: 0, columns: [] } } }) {
   const where = listed(bad.columns.map(([name, n]) => `${name} (${count(n)})`));
   const unread = `${plural(bad.cells, 'cell')} could not be read and ${
     chosen(bad.cells, 'counts', 'count')
   } as missing`;
-  const said = bad.cells ? [...notes, { id: 'bad-cells', text: `${unread}: ${where}.` }] : notes;
-  return said.length > 0 && html`
-    <ul id="notes" class="warnings" aria-label="Notes">${said.map(({ id, text }) =>
+  const all = bad.cells ? [...notes, { id: 'bad-cells', text: `${unread}: ${where}.` }] : notes;
+  return all.length > 0 && html`
+    <ul id="notes" class="warnings" aria-label="Notes">${all.map(({ id, text }) =>
       html`<li id=${id}>${text}</li>`
     )}</ul>
   `;

@@ -8,7 +8,7 @@ import uPlot from './vendor/uplot.js';
 const FONT = '12px system-ui, "Liberation Sans", Arial, sans-serif';
 export const DASH = [5, 3];
 
-// A colour of the style as it is now: light, dark or on paper.
+// A colour of the current style: light, dark or print.
 export function colour(plot, name, opacity = 1) {
   plot.root.style.color = `color-mix(in srgb, var(--${name}) ${100 * opacity}%, transparent)`;
   return getComputedStyle(plot.root).color;
@@ -29,15 +29,15 @@ const axisOf = ({ text = short, grid = true, ...options }) => ({
   ...options,
 });
 
-// Without a ``tone`` it is not drawn.
+// A series without a ``tone`` is not drawn.
 function seriesOf({ tone, text = short, points, ...options }) {
   const stroke = (plot) => (tone ? colour(plot, tone) : 'transparent');
   const value = (_, at) => (at === null || at === undefined ? '–' : text(at));
   return { stroke, value, points: { show: false, fill: stroke, ...points }, ...options };
 }
 
-// ``data``: places on the axis, then the values of every series. Axes ``x`` and ``y`` and ``series`` are those of uPlot
-// with a ``text`` that writes a value, and the name of a colour as ``tone``. All but data and label are read once.
+// ``data``: positions on the x axis, then the values of every series. ``x``, ``y`` and ``series`` are options of uPlot,
+// with a ``text`` that formats a value and the name of a colour as ``tone``. Only data and label may change later.
 export function Plot({ id, label, data, x, y, first = {}, series, height = 220, ...options }) {
   const place = useRef(null);
   const plot = useRef(null);
@@ -67,8 +67,8 @@ export function Plot({ id, label, data, x, y, first = {}, series, height = 220, 
   return html`<div id=${id} class="plot" ref=${place} />`;
 }
 
-// The loss over the steps of a training, on a logarithmic axis: curves of {step, total, held_out or none}, one per
-// training. While it goes on (``live``), a dot is where it is now.
+// The training loss over the steps, on a logarithmic axis: one curve of {step, total, held_out or none} per training.
+// During training (``live``), a dot marks the current step.
 export function LossChart({ id, curves, last, live = false }) {
   const logs = (values) => values.map((value) => (value > 0 ? Math.log(value) : null));
   const area = { fill: (plot) => colour(plot, 'normal', 0.12), fillTo: (plot) => plot.scales.y.min };

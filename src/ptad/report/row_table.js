@@ -1,21 +1,74 @@
-// The rows with the highest scores: a table that sorts by any heading and opens an explanation under a row. It has as
-// many columns of values as there is room for. Where the page is narrow the styles make a card of every row, with the
-// row's own strongest cells in place of the columns.
+// The rows with the highest scores: a table that sorts by any heading and shows explanations below rows, with as many
+// columns of values as fit. On a narrow page every row is a card with its strongest cells in place of the columns.
 
-import { named, Scroller, useLimit, useWidth, valued } from './components.js';
-import { Explanation, observedText, reasonText, rowName, rowNumber } from './row_explanation.js';
-import { count, percent, pText, short } from './text.js';
+import { Bar, named, Scroller, useLimit, useWidth, valued } from './components.js';
+import { count, percent, plural, pText, short, spaced, sum } from './text.js';
 import { html, useMemo, useRef, useState } from './vendor/preact.js';
 
-const FIRST_ROWS = 20; // shown before one asks for more
-const CARD_CELLS = 4; // on a card, those that make up a tenth of the positive contributions or more
+const FIRST_ROWS = 20; // before the button for more
+const CARD_CELLS = 4; // at most, each with a tenth of the positive contributions or more
+const REASONS = 10; // columns in an explanation
 const FIXED_WIDTH = 470; // of the columns that are always there, and of one with values
 const LABEL_WIDTH = 90;
 const CELL_WIDTH = 140;
-const LONG_NAME = 40; // letters; names beyond get more room in fewer columns
+const LONG_NAME = 40; // letters; with longer names, there are fewer and wider columns
 const LONG_NAME_WIDTH = 210;
 
-// A column of the table may be called as one of ours: its id is its number.
+// The number of a row in its file, and the file if there are several; older reports have only the position.
+const rowNumber = (row) => row.number ?? row.row;
+const rowName = (row) => count(rowNumber(row)) + (row.file ? ` of ${row.file}` : '');
+const observedText = (value) => (value === null ? 'missing' : value);
+const reasonText = (cell) => (cell.contribution > 0 ? cell.reason : 'lowers the score');
+
+function introduction(data, row) {
+  const { threshold } = data.scores;
+  const n = data.fitted.n_calibration;
+  const least = row.p <= 1 / (n + 0.5) ? `, the smallest that ${plural(n, 'calibration row')} can give` : '';
+  const side = row.score > threshold ? 'above' : 'not above';
+  return (
+    `Row ${rowName(row)} has a score of ${short(row.score)}, ${side} the threshold of ${short(threshold)}. ` +
+    `Its p-value is ${pText(row.p)}${least}.`
+  );
+}
+
+function remainder(data, row) {
+  const others = row.rest + sum(row.cells.slice(REASONS).map((c) => c.contribution));
+  const n = data.fitted.n_columns - Math.min(REASONS, row.cells.length);
+  const columns = n === 1 ? 'column contributes' : `${count(n)} columns contribute`;
+  const rest = n > 0 ? `The other ${columns} ${short(others)}. ` : '';
+  const terms = Object.entries(row.terms).map(([name, amount]) => `${spaced(name)} ${short(amount)}`);
+  return `${rest}Percentages are of all positive contributions. Terms of the score: ${terms.join(', ')}.`;
+}
+
+function Explanation({ data, row }) {
+  const shown = data.values_shown;
+  const heads = ['Column', 'Reason', ...(shown ? ['Observed', 'Expected'] : []), 'Contribution'];
+  const largest = Math.max(...row.cells.map((c) => c.percentage), 1e-30);
+  const reason = (cell) => {
+    const share = cell.contribution > 0 ? cell.percentage : 0;
+    const text = short(cell.contribution) + (cell.contribution > 0 ? ` (${percent(share / 100)})` : '');
+    return html`
+      <div class="column">${named(data.top.names[cell.column])}</div>
+      <div class="quiet">${named(reasonText(cell))}</div>
+      ${shown && html`
+        <div class="observed">${valued(observedText(cell.observed))}</div>
+        <div class="expected">${valued(cell.expected ?? 'a new value')}</div>
+      `}
+      <${Bar} share=${(share / largest) * 0.6} text=${text} />
+    `;
+  };
+  return html`
+    <div role="region" aria-label=${`Explanation of row ${rowName(row)}`}>
+      <p>${introduction(data, row)}</p>
+      <div class=${shown ? 'reasons' : 'reasons valueless'}>
+        ${heads.map((text) => html`<b class="head">${text}</b>`)} ${row.cells.slice(0, REASONS).map(reason)}
+      </div>
+      <p class="quiet">${remainder(data, row)}</p>
+    </div>
+  `;
+}
+
+// The id of a column of the table is its number, since its name may be that of another heading.
 function headingsOf({ top, scores }, n) {
   const values = (j, i) => ({
     id: j,
@@ -40,10 +93,10 @@ function sorted(rows, { key }, direction) {
   return [...rows].sort((a, b) => sign * compared(key(a), key(b)));
 }
 
-// How a cell is coloured and what it says.
+// Colour, tooltip and text of a cell.
 function cellOf({ scores, top, values_shown: shown }, row, cell) {
-  // The main reason of a row is as red as it gets, unless it is less than half of what lies between a typical normal
-  // row and the threshold.
+  // The main reason of a row has the full colour, unless it is less than half of the distance from a typical normal row
+  // to the threshold.
   const full = Math.max((scores.threshold - scores.scale[0]) / 2, 1e-30);
   const heat = Math.max(0, cell.contribution) / Math.max(row.cells[0].contribution, full);
   const part = percent(cell.percentage / 100);
@@ -61,16 +114,16 @@ function cellsOf(data, row, n, open) {
   const strongest = row.cells.slice(0, CARD_CELLS).filter((cell, i) => i === 0 || cell.percentage >= 10);
   const observed = data.values_shown && first.observed !== null && html`<i>${first.observed} · </i>`;
   const cell = (shown) => {
-    const { text, ...given } = cellOf(data, row, shown);
+    const { text, ...attributes } = cellOf(data, row, shown);
     return html`
-      <td ...${given} class=${`${given.class} cell`}>
+      <td ...${attributes} class=${`${attributes.class} cell`}>
         <div>${text}</div>
       </td>
     `;
   };
   const chip = (shown) => {
-    const { text, ...given } = cellOf(data, row, shown);
-    return html`<span ...${given}>${named(names[shown.column])}: ${text}</span>`;
+    const { text, ...attributes } = cellOf(data, row, shown);
+    return html`<span ...${attributes}>${named(names[shown.column])}: ${text}</span>`;
   };
   return html`
     <td class="number which">
@@ -89,10 +142,10 @@ function cellsOf(data, row, n, open) {
 }
 
 function Line({ data, row, n, below, open, span, onToggle }) {
-  // what does not depend on the threshold is made once: the slider moves over a thousand rows
+  // memoised, since they do not depend on the threshold and the slider renders up to a thousand rows
   const cells = useMemo(() => cellsOf(data, row, n, open), [row, n, open]);
   const why = useMemo(() => open && html`<${Explanation} data=${data} row=${row} />`, [row, open]);
-  // the whole row takes a click, the button in it the keyboard
+  // the whole row reacts to clicks, the button in it to the keyboard
   return html`
     <tr class=${below ? 'row below' : 'row'} onClick=${onToggle}>${cells}</tr>
     ${why && html`
@@ -120,7 +173,7 @@ export function RowTable({ data, threshold }) {
 
   const shown = useMemo(() => sorted(rows, used, direction).slice(0, few), [by, direction, few]);
   const sort = (head) => {
-    // numbers are read from the top, names from A
+    // numbers start with the largest, names with A
     const first = typeof head.key(rows[0]) === 'string' ? 'ascending' : 'descending';
     const other = direction === 'ascending' ? 'descending' : 'ascending';
     setOrder({ by: head.id, direction: head === used ? other : first });
@@ -132,7 +185,7 @@ export function RowTable({ data, threshold }) {
         <button type="button" title=${head.title} onClick=${() => sort(head)}>${head.text}</button>
       </th>
     `;
-  // an explanation is as wide as what is seen of the table, however far that is scrolled
+  // an explanation is as wide as the visible part of the table
   return html`
     <${Scroller} id="top" label="Table of the rows with the highest scores" place=${place}>
       <table style=${{ '--visible': `${width}px`, '--cell': `${cell}px` }}>

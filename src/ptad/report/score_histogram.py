@@ -1,4 +1,4 @@
-"""A histogram of scores that is filled batch by batch, fine enough to move a threshold over it afterwards."""
+"""A histogram of scores, filled batch by batch, with bins that are fine enough to choose another threshold later."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 STEP = 0.01  # between neighbouring edges: a hundredth of the spread of normal scores, far out 1 % of the score
-REACH = 35.0  # the farthest edge, 1e15 spreads away; whatever lies outside falls into the first or last bin
-MOST_BINS = 1500  # sent to the page
+REACH = 35.0  # the outermost edges, 1e15 spreads away; scores outside fall into the first or last bin
+MOST_BINS = 1500  # in the page
 
 
 @dataclass(frozen=True)
@@ -27,17 +27,17 @@ class ScoreScale:
 
     @classmethod
     def of(cls, scores: Array) -> ScoreScale:
-        """Return the scale whose linear part are these scores of normal rows."""
+        """Return the scale that is linear around these scores of normal rows."""
         low, centre, high = np.quantile(scores, [0.25, 0.5, 0.75])
         unit = high - low
-        # Nine digits of a score are shown: a unit below them would be noise.
+        # the page has nine digits of a score: a smaller unit would be noise
         return cls(float(centre), float(max(unit, 1e-9 * max(abs(centre), 1.0))))
 
     def __call__(self, scores: Array) -> Array:
         return np.arcsinh((np.asarray(scores) - self.centre) / self.unit)
 
     def inverse(self, places: Array) -> Array:
-        """Return the scores at these places of the axis."""
+        """Return the scores at these positions of the axis."""
         return self.centre + self.unit * np.sinh(places)
 
 
@@ -65,10 +65,10 @@ class ScoreHistogram:
 
 
 def common_edges(histograms: list[ScoreHistogram]) -> tuple[Array, list[NDArray[np.int64]]]:
-    """Return few enough edges to embed in a page, and the counts of every histogram between them.
+    """Return at most ``MOST_BINS`` edges, and the counts of every histogram between them.
 
-    Empty bins at both ends are cut off and neighbours merged, but never across the threshold. There is one more
-    count than edges: the first is for scores up to the first edge.
+    Empty bins at both ends are removed and neighbours merged, but not across the threshold. There is one more count
+    than edges: the first is for scores up to the first edge.
     """
     edges, threshold = histograms[0].edges, histograms[0].threshold
     total = np.sum([h.counts for h in histograms], axis=0)
@@ -77,11 +77,11 @@ def common_edges(histograms: list[ScoreHistogram]) -> tuple[Array, list[NDArray[
     first = max(min(int(filled[0]), place) - 1, 0) if len(filled) else place
     last = min(max(int(filled[-1]), place + 1), len(edges) - 1) if len(filled) else place
     step = -(-(last - first + 1) // MOST_BINS)
-    # counted from the threshold outwards, so that it stays an edge
-    kept = np.unique(np.concatenate([np.arange(place, first - step, -step), np.arange(place, last + step, step)]))
-    kept = kept[(kept >= 0) & (kept < len(edges))]
-    starts = np.concatenate([[0], kept + 1])
-    return edges[kept], [np.add.reduceat(h.counts, starts) for h in histograms]
+    # from the threshold outwards, so that it stays an edge
+    index = np.unique(np.concatenate([np.arange(place, first - step, -step), np.arange(place, last + step, step)]))
+    index = index[(index >= 0) & (index < len(edges))]
+    starts = np.concatenate([[0], index + 1])
+    return edges[index], [np.add.reduceat(h.counts, starts) for h in histograms]
 
 
 def roc_auc(normal: NDArray[np.int64], anomalies: NDArray[np.int64]) -> float | None:

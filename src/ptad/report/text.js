@@ -1,4 +1,4 @@
-// Numbers and lists, as people read them.
+// Formats numbers and lists for people.
 
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const digits = (n) => new Intl.NumberFormat('en', { maximumSignificantDigits: n });
@@ -9,7 +9,7 @@ export const plural = (n, one, many = `${one}s`) => `${count(n)} ${chosen(n, one
 export const sum = (values) => values.reduce((a, b) => a + b, 0);
 export const pText = (p) => digits(2).format(p);
 
-// Three digits that matter, never in scientific notation unless it cannot be helped.
+// Three significant digits, in scientific notation only if very large or small.
 export function short(x) {
   const size = Math.abs(x);
   if (size !== 0 && (size >= 1e15 || size < 1e-9)) return x.toExponential(1);
@@ -24,13 +24,13 @@ export function percent(share) {
   return `${new Intl.NumberFormat('en', { maximumFractionDigits: decimals }).format(100 * share)}\u00a0%`;
 }
 
-// A part of a whole in brackets; of a handful of rows a percentage would say more than is known.
+// A percentage in brackets, unless there are too few rows for one.
 export const inPercent = (n, all) => (n && all >= 20 ? ` (${percent(n / all)})` : '');
 
-// Names of terms and settings, as words.
+// Names of terms and settings in words.
 export const spaced = (name) => name.replaceAll('_', ' ');
 
-// Some names, and how many more there are.
+// The first names, and how many more there are.
 export function listed(names, most = 8) {
   const more = names.length > most ? ` and ${count(names.length - most)} more` : '';
   return names.slice(0, most).join(', ') + more;

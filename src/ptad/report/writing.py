@@ -1,8 +1,7 @@
-"""From a model and a table to one self-contained HTML file.
+"""Writes the report of a table as one self-contained HTML file.
 
-Nothing in the page asks the network for anything, and a policy in its head forbids it. Values of the table travel as
-JSON inside a script element that is never executed, with every character that could end it escaped, and reach the
-screen as text only.
+The page makes no network request, and its content security policy forbids any. Values of the table are JSON inside a
+script element that is not executed, with every character that could end it escaped, and are shown as text only.
 """
 
 from __future__ import annotations
@@ -21,14 +20,15 @@ import narwhals as nw
 import pyarrow as pa
 
 from ptad.errors import DataError, Option
-from ptad.estimator import PTAD
 from ptad.files import OutputLock, write_atomic, write_errors
+from ptad.jobs import Progress
 from ptad.jobs.bad_cell_list import bad_cell_list
-from ptad.jobs.batches import is_read_again, rows_per_batch
+from ptad.jobs.batches import JobOptions, is_repeatable, load_model, operating_point, rows_per_batch, with_options
 from ptad.report.bundle import STYLE, asset, script
 from ptad.report.content import ReportSettings, make_content
 from ptad.report.cross_fit import CrossFit, training_parts
-from ptad.report.survey import Label, Progress, Survey
+from ptad.report.survey import Label, Survey
+from ptad.table_model import TableModel
 from ptad.tables import TableSource, scan_table
 from ptad.tables.conversion import as_frame
 from ptad.tables.places import IN_MEMORY
@@ -38,7 +38,7 @@ _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
 def write_report(
-    model: PTAD | str | os.PathLike[str],
+    model: TableModel | str | os.PathLike[str],
     table: Any,
     out: str | os.PathLike[str],
     settings: ReportSettings | None = None,
@@ -54,7 +54,7 @@ def write_report(
 
     Parameters
     ----------
-    model : PTAD or path
+    model : PTAD, Model or path
         A fitted detector, or the folder it was saved to.
     table : path, folder, glob, "-", list of those; TableSource; or a pandas, polars or Arrow table
         The rows to report on. Files are read in batches: memory does not grow with their length.
@@ -73,7 +73,7 @@ def write_report(
     device : str
         Where a model that is named by its folder runs.
     progress : callable, optional
-        Told the number of rows done, and of all rows where it is known, after every batch.
+        Called after every batch with the number of rows so far, and of all rows where it is known.
 
     Returns
     -------
@@ -81,28 +81,31 @@ def write_report(
         What the page shows, as plain JSON types.
     """
     settings = settings or ReportSettings()
+    options = JobOptions(
+        false_alarm_rate=settings.false_alarm_rate, device=device, encoding=encoding, missing=missing, strict=strict
+    )
     if Path(out).is_dir():
         raise DataError(f"{out} is a folder. Name a file to write to.")
     with write_errors(out, DataError):
         lock = OutputLock(Path(out))
     with lock:
-        detector = copy.copy(model) if isinstance(model, PTAD) else PTAD.load(model, device=device)
-        # also refuses a model without a threshold
-        wanted = detector.false_alarm_rate if settings.false_alarm_rate is None else settings.false_alarm_rate
-        detector.set_false_alarm_rate(wanted)
-        detector.schema_ = detector.schema_.with_missing(missing)
-        batches, name = _batches(table, detector, encoding)
-        label = None if settings.label is None else Label(settings.label, settings.normal)
+        source = as_source(table) if _is_path(table) else TableSource(None)
+        used: TableModel
+        if isinstance(model, TableModel):
+            model._check_fitted()
+            used, model_name = with_options(copy.copy(model), source, options), "a model in memory"
+        else:
+            used, model_name = load_model(model, source, options), Path(model).resolve().name
+        operating_point(used)  # refuses a model without a threshold
+        batches, name = _open_table(table, used, encoding)
         places = getattr(batches, "places", IN_MEMORY)
+        label = None if settings.label is None else Label(settings.label, settings.normal)
         with bad_cell_list(bad_cells, places, out) as listed:
-            survey = Survey(
-                detector, settings.top, label, time=settings.time, strict=strict, places=places, listed=listed
-            )
+            survey = Survey(used, settings.top, label, time=settings.time, strict=strict, places=places, listed=listed)
             survey.add_all(batches, progress)
-        if survey.training.is_it and _is_read_again(table):
-            survey = _held_out(survey, lambda: _batches(table, detector, encoding)[0], progress)
+        if survey.training.detected and (not _is_path(table) or is_repeatable(table)):
+            survey = _held_out(survey, lambda: _open_table(table, used, encoding)[0], progress)
         _check_survey(survey, name)
-        model_name = "a model in memory" if isinstance(model, PTAD) else Path(model).resolve().name
         content = make_content(survey, settings, name, model_name)
         with write_errors(out, DataError):
             write_atomic(Path(out), make_page(content).encode("utf-8", "replace"))
@@ -110,7 +113,7 @@ def write_report(
 
 
 def _check_survey(survey: Survey, name: str) -> None:
-    """Raise if there is nothing to report on."""
+    """Raise if the table has no rows, or no normal ones by its label."""
     if not survey.n_rows:
         raise DataError(f"{name} has no rows to report on. Give a table with rows.")
     label = survey.label
@@ -123,23 +126,18 @@ def _check_survey(survey: Survey, name: str) -> None:
         )
 
 
-def _is_read_again(table: Any) -> bool:
-    """Whether a table is still there after it was read: standard input is not."""
-    return not _is_path(table) or is_read_again(table)
-
-
 def _held_out(survey: Survey, batches: Callable[[], Iterable[pa.RecordBatch]], progress: Progress | None) -> Survey:
-    """Survey the training table once more with scores by detectors that were fitted without the row."""
+    """Survey the training table again, with scores by detectors that were fitted without the row."""
     scorer = CrossFit.fit(survey.model, training_parts(survey.model, batches(), survey.known))
-    if not isinstance(scorer, CrossFit):  # what is trained for minutes is not trained again
+    if not isinstance(scorer, CrossFit):  # the model is too expensive to fit again
         return survey
-    found = Survey(survey.model, survey.top, survey.label, scorer, time=survey.time, places=survey.places)
-    found.add_all(batches(), progress)
-    return found
+    again = Survey(survey.model, survey.highest.size, survey.label, scorer, time=survey.time, places=survey.places)
+    again.add_all(batches(), progress)
+    return again
 
 
 def make_page(content: dict[str, Any]) -> str:
-    """Return the whole page for this content."""
+    """Return the HTML of the page for this content."""
     style = asset(STYLE)
     code = script("page.js")
     data = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_ESCAPES)
@@ -155,25 +153,17 @@ def make_page(content: dict[str, Any]) -> str:
     )
     parts = {"policy": policy, "title": html.escape(content["title"]), "style": style, "script": code, "data": data}
     page = asset("page.html")
-    # split at the marks first: a part that looks like a mark stays what it is
+    # split before anything is filled in: a value that contains @@ is not a placeholder
     pieces = page.split("@@")
     return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))
 
 
-def _batches(table: Any, model: PTAD, encoding: str) -> tuple[Iterable[pa.RecordBatch], str]:
+def _open_table(table: Any, model: TableModel, encoding: str) -> tuple[Iterable[pa.RecordBatch], str]:
+    """Return the batches of a table and its name; files are named without their folder."""
     if _is_path(table):
-        wish = as_source(table)
-        model.schema_ = model.schema_.with_signs(wish.decimal, wish.thousands)
-        scan = scan_table(
-            table,
-            batch_rows=rows_per_batch(model),
-            encoding=encoding,
-            schema=model.schema_,
-        )
-        first = scan.sources[0].label
-        more = len(scan.sources) - 1
-        # the folder is nobody's business but the author's
-        return scan, Path(first).name + (f" and {more} more files" if more else "")
+        scan = scan_table(table, batch_rows=rows_per_batch(model), encoding=encoding, schema=model.schema_)
+        n_more = len(scan.sources) - 1
+        return scan, Path(scan.sources[0].label).name + (f" and {n_more} more files" if n_more else "")
     frame = nw.from_native(table, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         raise DataError(

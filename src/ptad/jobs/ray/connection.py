@@ -1,4 +1,4 @@
-"""A connection to a Ray cluster, or a cluster on this machine for the time of a job."""
+"""A connection to a Ray cluster, or a cluster on this machine for the duration of a job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TRIES = 3  # to start a cluster on this machine
 
 @contextmanager
 def connected(address: str | None = None, workers: int | None = None) -> Iterator[Any]:
-    """Yield the module ``ray``, connected; what was not connected before is disconnected at the end.
+    """Yield the module ``ray``, connected; a connection that was made here is closed at the end.
 
     Parameters
     ----------
@@ -38,16 +38,16 @@ def connected(address: str | None = None, workers: int | None = None) -> Iterato
         return
     address = address or os.environ.get("RAY_ADDRESS")
     _check_reachable(address)
-    own: dict[str, Any] = {"address": address}
-    if address is None:  # "local": without it Ray would wait for minutes for a cluster that was here once
-        own = {"address": "local", "num_cpus": workers, "include_dashboard": False}
-    for left in reversed(range(_TRIES if address is None else 1)):
+    arguments: dict[str, Any] = {"address": address}
+    if address is None:  # "local": otherwise Ray waits for minutes for a cluster that ran here before
+        arguments = {"address": "local", "num_cpus": workers, "include_dashboard": False}
+    for tries_left in reversed(range(_TRIES if address is None else 1)):
         try:
-            ray.init(**own, log_to_driver=False, logging_level=logging.ERROR)
+            ray.init(**arguments, log_to_driver=False, logging_level=logging.ERROR)
             break
-        except Exception as error:  # of any class: a machine with much to do does not start a cluster in Ray's time
+        except Exception as error:  # of any class: a busy machine may not start a cluster within Ray's time limit
             ray.shutdown()
-            if not left:
+            if not tries_left:
                 reason = str(error).splitlines()[0] if str(error) else type(error).__name__
                 raise _no_answer(address, reason) from error
     try:
@@ -57,7 +57,7 @@ def connected(address: str | None = None, workers: int | None = None) -> Iterato
 
 
 def _check_reachable(address: str | None) -> None:
-    """Raise at once if nobody listens there; Ray itself would wait for minutes."""
+    """Raise at once if nothing listens there; Ray itself would wait for minutes."""
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     if not host:
         return

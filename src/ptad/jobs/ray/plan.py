@@ -1,7 +1,7 @@
-"""The rows of a table cut into units of work, each a run of rows of the whole table.
+"""Splits the rows of a table into units of work, each a range of consecutive rows of the whole table.
 
-Units lie on the same grid as the local engine's batches, so that a row is scored in the same company. They are read
-from Parquet, of which any rows can be reached at once; other formats are first copied to Parquet beside the output.
+Units are the same as the batches of the local engine, so that a row is scored together with the same rows. They are
+read from Parquet, where any row can be accessed; other formats are first copied to Parquet beside the output.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Slice = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class Unit:
-    """Rows ``start`` to ``start + rows`` of the table, and where they are."""
+    """Rows ``start`` to ``start + rows`` of the table, and the files that they are in."""
 
     start: int
     rows: int
@@ -31,7 +31,7 @@ class Unit:
 
     @property
     def part(self) -> str:
-        """Name of its output; sorted names are the order of the rows."""
+        """Name of its output file; sorted by name, files are in the order of the rows."""
         return f"part-{self.start:015d}.parquet"
 
 
@@ -46,28 +46,28 @@ def parquet_files(scan: TableScan, copies: Path) -> Iterator[tuple[str, int]]:
     start = 0
     for batch in scan:
         path = copies / f"rows-{start:015d}.parquet"
-        if not path.exists():  # otherwise an interrupted run has left it, whole
+        if not path.exists():  # an interrupted run may have left it, complete
             write_table(pa.Table.from_batches([batch]), path)
         yield str(path.resolve()), batch.num_rows
         start += batch.num_rows
 
 
 def make_units(files: list[tuple[str, int]], step: int) -> list[Unit]:
-    """Cut the files, taken as one table, into units of ``step`` rows; only the last one is shorter."""
+    """Split the files, taken as one table, into units of ``step`` rows; only the last one is shorter."""
     units: list[Unit] = []
     slices: list[Slice] = []
-    start = held = 0
-    for path, n_rows in files:
-        place = 0
-        while place < n_rows:
-            count = min(step - held, n_rows - place)
-            slices.append((path, place, count))
-            place, held = place + count, held + count
-            if held == step:
-                units.append(Unit(start, held, tuple(slices)))
-                start, held, slices = start + held, 0, []
-    if held:
-        units.append(Unit(start, held, tuple(slices)))
+    start = n_rows = 0  # of the unit that is not complete yet
+    for path, file_rows in files:
+        first = 0
+        while first < file_rows:
+            count = min(step - n_rows, file_rows - first)
+            slices.append((path, first, count))
+            first, n_rows = first + count, n_rows + count
+            if n_rows == step:
+                units.append(Unit(start, n_rows, tuple(slices)))
+                start, n_rows, slices = start + n_rows, 0, []
+    if n_rows:
+        units.append(Unit(start, n_rows, tuple(slices)))
     return units
 
 
@@ -87,17 +87,17 @@ def read_unit(slices: tuple[Slice, ...], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _rows(file: pq.ParquetFile, first: int, count: int) -> pa.Table:
-    """Rows of a file; only the row groups that hold some of them are read."""
+    """Return rows of a file; only the row groups that contain some of them are read."""
     ends = np.cumsum([file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)])
     low, high = np.searchsorted(ends, [first, first + count - 1], side="right")
-    place = int(ends[low - 1]) if low else 0  # of the first row that is read
-    kept = []
+    position = int(ends[low - 1]) if low else 0  # of the first row of a batch
+    batches = []
     # batch by batch, since a row group may be much larger than a unit
     for batch in file.iter_batches(batch_size=count, row_groups=list(range(low, high + 1)), use_threads=False):
-        begin, end = max(first - place, 0), min(first + count - place, batch.num_rows)
+        begin, end = max(first - position, 0), min(first + count - position, batch.num_rows)
         if begin < end:
-            kept.append(batch.slice(begin, end - begin))
-        place += batch.num_rows
-        if place >= first + count:
+            batches.append(batch.slice(begin, end - begin))
+        position += batch.num_rows
+        if position >= first + count:
             break
-    return pa.Table.from_batches(kept, schema=file.schema_arrow)
+    return pa.Table.from_batches(batches, schema=file.schema_arrow)

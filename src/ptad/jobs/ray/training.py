@@ -2,8 +2,8 @@
 
 Every worker holds all training rows and draws its share of each batch from them, which is its own context for the
 attention between rows. Gradients are averaged, so the parameters agree in all workers; basis vectors and prototypes are
-among them. Reference rows, units and calibration follow from parameters, rows and seed; the first worker's are saved. A
-worker that dies brings all back to the last checkpoint, as often as it happens, as long as there is progress between.
+among them. Reference rows, units and calibration follow from parameters, rows and seed; the first worker's are saved.
+When a worker dies, all resume from the last checkpoint, as often as needed while new checkpoints are made.
 """
 
 from __future__ import annotations
@@ -31,14 +31,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ptad")
 
-#: Losses of a worker or a machine between two checkpoints after which training counts as failed.
-MOST_LOSSES = 10
+MAX_FAILURES = 10  # of a worker or a machine between two checkpoints, after which training has failed
 
 
 def cluster_learner(out: Path, address: str | None = None, workers: int | None = None) -> Learn:
-    """Return what :func:`ptad.jobs.fit.fit_table` learns with, for a cluster.
+    """Return the argument ``learn`` of :func:`ptad.jobs.fit.fit_table` for training on a cluster.
 
-    Rows, checkpoints and the model pass through a hidden folder beside ``out``, which all machines see.
+    Rows, checkpoints and the model are exchanged in a hidden folder beside ``out``, which all machines see.
     """
     return partial(_learn, out.resolve(), address, workers)
 
@@ -60,7 +59,7 @@ def _learn(
             n_workers, gpus = worker_share(ray, workers, detector.device)
             logger.info("training with %d workers", n_workers)
             _run(ray, job, home, n_workers, use_gpu=gpus > 0)
-        _raise_mistake(home)
+        _raise_error_of_worker(home)
         fitted = PTAD.load(home / "model", device=detector.device)
         fitted.set_params(**{n: v for n, v in detector.get_params(deep=False).items() if n != "config"})
         return fitted
@@ -72,46 +71,48 @@ def _run(ray: Any, job: dict[str, Any], home: Path, workers: int, *, use_gpu: bo
     from ray.train import FailureConfig, RunConfig, ScalingConfig, WorkerGroupError
     from ray.train.torch import TorchConfig, TorchTrainer
 
-    held, lost = _placement_groups(ray), 0
+    groups, failures = _placement_groups(ray), 0
     for attempt in itertools.count():
-        before = _reached(job)
+        before = _checkpoint_state(job)
         trainer = TorchTrainer(
-            _work,
+            _train_in_worker,
             train_loop_config=job,
             torch_config=TorchConfig(backend="nccl" if use_gpu else "gloo"),
             scaling_config=ScalingConfig(num_workers=workers, use_gpu=use_gpu),
             run_config=RunConfig(
                 name=f"fit-{attempt}",
                 storage_path=str(home / "ray"),
-                failure_config=FailureConfig(max_failures=MOST_LOSSES - 1),
+                failure_config=FailureConfig(max_failures=MAX_FAILURES - 1),
             ),
         )
         try:
             trainer.fit()
             return
         except Exception as error:
-            # a mistake of the user in one worker leaves the others alone, who then fail for want of it
-            _raise_mistake(home)
-            # a worker that dies while it is handed its work ends the run at once, any other one only after all tries
-            lost = lost + (MOST_LOSSES if isinstance(error, WorkerGroupError) else 1) if _reached(job) == before else 0
-            if lost >= MOST_LOSSES:
+            # after a user error in one worker the others fail too
+            _raise_error_of_worker(home)
+            if _checkpoint_state(job) != before:
+                failures = 0
+            else:  # Ray itself has tried again after a WorkerGroupError, not after a death while a worker starts
+                failures += MAX_FAILURES if isinstance(error, WorkerGroupError) else 1
+            if failures >= MAX_FAILURES:
                 reason = str(error).splitlines()[0]
                 raise errors.TrainingError(f"Training on the cluster failed: {reason}") from error
             logger.info("training lost its workers and goes on from its checkpoint")
-        for group in _placement_groups(ray) - held:  # such a run leaves its processors reserved
+        for group in _placement_groups(ray) - groups:  # a failed run leaves its processors reserved
             _remove_placement_group(group)
 
 
-def _reached(job: dict[str, Any]) -> list[tuple[str, int]]:
-    """What changes with every checkpoint."""
+def _checkpoint_state(job: dict[str, Any]) -> list[tuple[str, int]]:
+    """Return names and times of the files of the checkpoint, which change with every one."""
     return sorted((path.name, path.stat().st_mtime_ns) for path in Path(job["checkpoint"]).rglob("*.safetensors"))
 
 
 def _placement_groups(ray: Any) -> set[str]:
-    """The reservations of this program in the cluster; their names end in the number of the job that made them."""
-    own = ray.get_runtime_context().get_job_id()
-    known = ray.util.placement_group_table()
-    return {name for name, entry in known.items() if name.endswith(own) and entry["state"] != "REMOVED"}
+    """Return the placement groups of this program in the cluster; their names end in the id of its job."""
+    job = ray.get_runtime_context().get_job_id()
+    table = ray.util.placement_group_table()
+    return {name for name, entry in table.items() if name.endswith(job) and entry["state"] != "REMOVED"}
 
 
 def _remove_placement_group(name: str) -> None:
@@ -141,8 +142,8 @@ class TorchGroup:
             tensor.copy_(part.view_as(tensor))
 
 
-def _work(job: dict[str, Any]) -> None:
-    """The life of one worker."""
+def _train_in_worker(job: dict[str, Any]) -> None:
+    """Train in one worker."""
     import torch
 
     from ptad.paper.parallel import data_parallel
@@ -157,13 +158,13 @@ def _work(job: dict[str, Any]) -> None:
         if group.rank == 0:
             detector.save(home / "model")
     except errors.PtadError as error:
-        # told to the driver in words: trying again would not help
+        # for the driver: a second try would fail too
         kind = "UserError" if isinstance(error, errors.UserError) else "TrainingError"
-        (home / f"mistake-{group.rank}.json").write_text(json.dumps([kind, error.message.to_json()]))
+        (home / f"error-{group.rank}.json").write_text(json.dumps([kind, error.message.to_json()]))
 
 
-def _raise_mistake(home: Path) -> None:
-    for path in sorted(home.glob("mistake-*.json")):
+def _raise_error_of_worker(home: Path) -> None:
+    for path in sorted(home.glob("error-*.json")):
         kind, content = json.loads(path.read_text())
         message = Message.from_json(content)
         raise getattr(errors, kind)(message.problem, message.remedy, message.options, message.otherwise)

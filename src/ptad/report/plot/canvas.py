@@ -1,4 +1,4 @@
-"""What all figures share: the axes they are drawn on, and their colours."""
+"""Axes and colours of all figures."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from ptad.errors import DataError, MissingExtraError, SettingError
 
-# blue and red that colour-blind readers tell apart
+# blue and red that can be distinguished with colour blindness
 NORMAL, ANOMALY, QUIET, INK = "#2f6f9f", "#c8452f", "#b8c0c8", "#2b3138"
-MOST_NAMES = 40  # axis labels that can still be read
+MOST_NAMES = 40  # legible axis labels
 
 
 def pyplot() -> Any:
-    """Return ``matplotlib.pyplot``, or say how to install it."""
+    """Return ``matplotlib.pyplot``; the error without it says how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -40,7 +40,7 @@ def grid_of_axes(ax: Any, shape: tuple[int, int], size: tuple[float, float], **s
 
 
 def bare(ax: Any, grid: str | None = None) -> None:
-    """Take away the frame lines that say nothing; a ``grid`` along an axis, or both, lies behind what is drawn."""
+    """Remove the upper and right frame lines; draw a ``grid`` along an axis, or both, behind the data."""
     ax.spines[["top", "right"]].set_visible(False)
     if grid is not None:
         ax.grid(axis=grid, color=QUIET, alpha=0.4, linewidth=0.6)
@@ -48,27 +48,27 @@ def bare(ax: Any, grid: str | None = None) -> None:
 
 
 def name_ticks(axis: Any, names: Sequence[str], **text: Any) -> None:
-    """Label every position, or every few where there are too many to read."""
+    """Label every position, or every n-th where there are too many to read."""
     step = max(1, -(-len(names) // MOST_NAMES))
     places = range(0, len(names), step)
     axis.set_ticks(list(places), [shortened(names[i]) for i in places], **text)
 
 
 def shortened(name: str, length: int = 24) -> str:
-    """Cut a long column name; dollar signs would start a formula in matplotlib."""
+    """Shorten a long column name, and escape dollar signs, which start a formula in matplotlib."""
     cut = name if len(name) <= length else name[: length - 1] + "…"
     return cut.replace("$", r"\$")
 
 
 def known_anomalies(labels: Any, n_rows: int) -> NDArray[np.bool_]:
-    """Return labels as truth values; anything but 0, 1, true and false may mean something else and is refused."""
-    given = np.asarray(labels)
-    if given.shape != (n_rows,):
-        raise DataError(f"There are {given.size:,} labels for {n_rows:,} rows. Give one per row.")
-    found = given.astype(object)
-    if not np.isin(found, [0, 1]).all():
-        other = next(label for label in found if label not in (0, 1))
+    """Return labels as booleans; values other than 0, 1, true and false are refused."""
+    values = np.asarray(labels)
+    if values.shape != (n_rows,):
+        raise DataError(f"There are {values.size:,} labels for {n_rows:,} rows. Give one per row.")
+    values = values.astype(object)
+    if not np.isin(values, [0, 1]).all():
+        other = next(label for label in values if label not in (0, 1))
         raise DataError(
             f"A label must be 1 or true for an anomaly, 0 or false for a normal row. Got {other!r} instead."
         )
-    return found.astype(bool)
+    return values.astype(bool)

@@ -1,4 +1,4 @@
-"""Figures of the paper's network: its training, its masks, what it keeps of normal rows, and the P-space."""
+"""Figures of the paper's network: training losses, masks, prototypes and the P-space."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from ptad.report.plot.canvas import (
 )
 from ptad.table_model import TableModel
 
-# of Okabe and Ito: colour-blind readers tell them apart
+# of Okabe and Ito, for readers with colour blindness
 _COLOURS = {"reconstruction": "#0072b2", "basis": "#009e73", "prototype": "#e69f00", "orthogonality": "#cc79a7"}
 
 
 def network_of(model: TableModel, figure: str) -> Any:
-    """Return the network of a detector of the ``paper`` preset; other detectors have none to draw."""
+    """Return the network of a detector of the ``paper`` preset; other detectors have none."""
     model._check_fitted()
     for settings, term in zip(model.config_.terms, model.detector_.pipeline.terms, strict=True):
         if settings.title() == "network":
@@ -206,7 +206,7 @@ class NetworkPlots:
         reference = detector.pipeline.transform(detector.reference[term.reference_index])
         if min(reference.shape) < 2:
             raise DataError("A view of the P-space needs at least two reference rows and two dimensions.")
-        # PCA has a sign of its own choosing; it is fixed by the data, so the figure is the same every time
+        # the sign of PCA is arbitrary, but svd_solver="full" makes it the same every time
         plane = PCA(n_components=2, svd_solver="full").fit(reference.astype(np.float64))
         red = np.zeros(len(rows), dtype=bool)
         if labels is not None:

@@ -1,4 +1,4 @@
-"""Figures of rows, for any model: their scores, their cells, and why one of them has its score."""
+"""Figures of rows for any model: scores, cells, and the contributions to one score."""
 
 from __future__ import annotations
 
@@ -111,18 +111,18 @@ class RowPlots:
         explanation = model.explain(X)
         order = np.argsort(-explanation.score_values, kind="stable")[:top]
         cells = explanation.contribution_values[order]
-        kept = np.sort(np.argsort(-cells.sum(axis=0), kind="stable")[:n_columns])
-        cells = cells[:, kept]
+        columns = np.sort(np.argsort(-cells.sum(axis=0), kind="stable")[:n_columns])
+        cells = cells[:, columns]
         calibration = model.detector_.calibration
         full = float(cells.max(initial=0.0))
         if calibration is not None:
             full = -float(model.offset_ + np.median(calibration.scores)) / 2.0
-        ax = one_axes(ax, (min(3.0 + 0.26 * len(kept), 14.0), min(2.4 + 0.2 * len(order), 12.0)))
+        ax = one_axes(ax, (min(3.0 + 0.26 * len(columns), 14.0), min(2.4 + 0.2 * len(order), 12.0)))
         heat = np.clip(cells / full, 0.0, 1.0) if full > 0 else np.zeros_like(cells)
         image = ax.imshow(heat, aspect="auto", cmap=pyplot().get_cmap("Reds"), vmin=0.0, vmax=1.0)
-        name_ticks(ax.xaxis, [explanation.names[j] for j in kept], rotation=90, fontsize="small")
+        name_ticks(ax.xaxis, [explanation.names[j] for j in columns], rotation=90, fontsize="small")
         name_ticks(ax.yaxis, [str(row) for row in order], fontsize="small")
-        ax.set_xticks(np.arange(len(kept) + 1) - 0.5, minor=True)
+        ax.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)
         ax.set_yticks(np.arange(len(order) + 1) - 0.5, minor=True)
         ax.grid(which="minor", color="white", linewidth=0.8)
         ax.tick_params(which="both", length=0)
@@ -138,29 +138,29 @@ class RowPlots:
 def _edges(scores: NDArray[np.float64], threshold: float | None, scale: ScoreScale) -> NDArray[np.float64]:
     # Rice's rule: few rows in many bins look like a comb
     n_bins = int(np.clip(np.ceil(2.0 * np.cbrt(len(scores))), FEWEST_BINS, MOST_BINS))
-    known = [] if threshold is None else [threshold]
-    places = scale(np.concatenate([scores, known]))
+    thresholds = [] if threshold is None else [threshold]
+    places = scale(np.concatenate([scores, thresholds]))
     margin = max(0.02 * float(np.ptp(places)), 1e-3)
     grid = np.linspace(places.min() - margin, places.max() + margin, n_bins + 1)
     edges = scale.inverse(grid)
-    if known:  # one edge lies on the threshold, so that no bar has two meanings
-        edges[np.argmin(np.abs(grid[1:-1] - scale(np.array(known)))) + 1] = known[0]
+    if thresholds:  # one edge is the threshold, so that no bar has two colours
+        edges[np.argmin(np.abs(grid[1:-1] - scale(np.array(thresholds)))) + 1] = threshold
     return edges
 
 
-def axis_ticks(scale: ScoreScale, low: float, high: float, most: int = 9) -> list[float]:
-    """Return round numbers of the axis, evenly enough spread: 0, and 1, 2 and 5 times powers of ten on both sides."""
+def axis_ticks(scale: ScoreScale, low: float, high: float) -> list[float]:
+    """Return at most ten round numbers for the axis: 0, and 1, 2 and 5 times powers of ten on both sides."""
     powers = np.arange(-6, 16)
     steps = np.sort(np.concatenate([10.0**powers, 2.0 * 10.0**powers, 5.0 * 10.0**powers]))
     left, right = float(scale(np.array(low))), float(scale(np.array(high)))
-    apart = (right - left) / most
-    found: list[float] = []
-    # from the middle outwards: the round numbers nearest to normal rows are kept
+    distance = (right - left) / 9
+    ticks: dict[float, float] = {}  # value: position
+    # from the middle outwards: round numbers near the scores of normal rows come first
     for value in [0.0, *sorted([*steps, *-steps], key=lambda v: abs(float(scale(np.array(v)))))]:
         place = float(scale(np.array(value)))
-        if left <= place <= right and all(abs(place - float(scale(np.array(v)))) >= apart for v in found):
-            found.append(float(value))
-    return sorted(found)
+        if left <= place <= right and all(abs(place - other) >= distance for other in ticks.values()):
+            ticks[float(value)] = place
+    return sorted(ticks)
 
 
 def draw_contributions(explanation: Explanation, row: int, n: int, ax: Any) -> Any:
@@ -171,10 +171,10 @@ def draw_contributions(explanation: Explanation, row: int, n: int, ax: Any) -> A
     if n < 1:
         raise SettingError(f"'n' must be at least 1, the number of columns to draw. Got {n} instead.")
     row %= n_rows
-    found = written_reasons(explanation, row, n)
-    ax = one_axes(ax, (8.4, 1.3 + 0.46 * len(found)))
+    reasons = written_reasons(explanation, row, n)
+    ax = one_axes(ax, (8.4, 1.3 + 0.46 * len(reasons)))
     labels = []
-    for place, reason in enumerate(found):
+    for place, reason in enumerate(reasons):
         value = reason.contribution
         ax.barh(place, value, color=ANOMALY if value > 0.0 else NORMAL, height=0.62)
         beside = {"xytext": (4 if value >= 0.0 else -4, 0), "ha": "left" if value >= 0.0 else "right"}
@@ -182,18 +182,18 @@ def draw_contributions(explanation: Explanation, row: int, n: int, ax: Any) -> A
         ax.annotate(text, (value, place), textcoords="offset points", va="center", fontsize="small", **beside)
         values = f"{reason.observed}, expected {reason.expected}" if reason.expected else reason.observed
         labels.append(f"{shortened(reason.column)}\n{shortened(values, 44)}")
-    ax.set_yticks(range(len(found)), labels, fontsize="small")
+    ax.set_yticks(range(len(reasons)), labels, fontsize="small")
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
     ax.axvline(0.0, color=QUIET, linewidth=1.0)
-    rest = len(explanation.names) - len(found)
+    rest = len(explanation.names) - len(reasons)
     ax.set_xlabel(f"contribution to the score{f'; {rest:,} more not shown' if rest else ''}")
     score = number_text(float(explanation.score_values[row]), 4)
     title = f"R{shortened(row_text(explanation, row), 60)[1:]}: anomaly score {score}"
     ax.set_title(title, loc="left", fontsize="medium")
     ax.margins(x=0.16)
     right = ax.secondary_yaxis("right")
-    right.set_yticks(range(len(found)), [shortened(reason.reason, 48) for reason in found], fontsize="small")
+    right.set_yticks(range(len(reasons)), [shortened(reason.reason, 48) for reason in reasons], fontsize="small")
     right.tick_params(length=0)
     right.spines["right"].set_visible(False)
     bare(ax, grid="x")

@@ -16,14 +16,14 @@ import pyarrow as pa
 from ptad._version import __version__
 from ptad.devices import resolve_device
 from ptad.errors import DataError, UserError
-from ptad.estimator import PTAD
 from ptad.files import read_json, write_json
 from ptad.jobs.bad_cell_list import bad_cell_list
-from ptad.jobs.batches import load_model, rows_per_batch
-from ptad.jobs.explain import why_columns
+from ptad.jobs.batches import JobOptions, load_model, rows_per_batch
+from ptad.jobs.reasons import why_columns
 from ptad.jobs.resume import PartStore
 from ptad.jobs.score import added_schema
 from ptad.jobs.scored_batch import decisions
+from ptad.model import Model
 from ptad.report.content import ReportSettings, make_content
 from ptad.report.cross_fit import CrossFit, RowScorer
 from ptad.report.survey import BatchScores, Label, Survey
@@ -59,12 +59,10 @@ def score_upload(folder: Path, task: dict[str, Any], progress: ProgressFile) -> 
     if (folder / SCORED).exists():  # the worker before was killed after all was done
         (folder / LOCK).unlink(missing_ok=True)
         return _summary(read_json(folder / CONTENT))
-    model = load_model(
-        task["bundle"],
-        device=task["device"],
-        false_alarm_rate=task["false_alarm_rate"],
-        missing=task.get("missing", ()),
+    options = JobOptions(
+        device=task["device"], false_alarm_rate=task["false_alarm_rate"], missing=task.get("missing", ())
     )
+    model = load_model(task["bundle"], TableSource(task["source"]), options)
     if model.detector_.calibration is None:
         model.set_false_alarm_rate("auto")  # raises the error with the reason
     settings = ReportSettings(top=task["top"], label=task["label"], normal=tuple(task["normal"]))
@@ -96,10 +94,10 @@ def score_upload(folder: Path, task: dict[str, Any], progress: ProgressFile) -> 
                 raise DataError(
                     f"No row is normal by the label column {label.column!r}. Name the value of normal rows."
                 )
-        in_report = isinstance(survey.scorer, CrossFit) or survey.training.is_it  # which has a note of its own
-        notes = [IN_SAMPLE] if task["training_table"] and not in_report else []
+        known = isinstance(survey.scorer, CrossFit) or survey.training.detected  # the report says it by itself
+        notes = [IN_SAMPLE] if task["training_table"] and not known else []
         content = make_content(survey, settings, task["source_name"], task["model_name"], notes)
-        content["training_table"] = task["training_table"] or survey.training.is_it
+        content["training_table"] = task["training_table"] or survey.training.detected
         content["quantiles"] = dict(zip(map(str, QUANTILES), _quantiles(scores), strict=True))
     except UserError:
         store.discard()  # the table or the request has to change: these scores will not be used again
@@ -147,13 +145,13 @@ def _with_reasons(survey: Survey, batch: pa.RecordBatch, scores: BatchScores, st
     return pa.RecordBatch.from_arrays([*scored.columns, *(columns[field.name] for field in fields)], schema=schema)
 
 
-def _scan(task: dict[str, Any], model: PTAD, rows: int) -> TableScan:
-    """Return a pass over the table."""
+def _scan(task: dict[str, Any], model: Model, rows: int) -> TableScan:
+    """Open the table; it is read once."""
     return scan_table(TableSource(task["source"], label=task["source_name"]), batch_rows=rows, schema=model.schema_)
 
 
-def _scorer(task: dict[str, Any], model: PTAD, scan: TableScan) -> RowScorer:
-    """Return the model, or for the table that it was fitted on, detectors fitted without the rows to score."""
+def _scorer(task: dict[str, Any], model: Model, scan: TableScan) -> RowScorer:
+    """Return what scores the table: the model, or for the table that it was fitted on detectors without the rows."""
     if task["fitted_on"] is None:
         return RowScorer(model)
     column, normal = task["fitted_on"]["label"], tuple(task["fitted_on"]["normal"])
@@ -183,8 +181,8 @@ def _output_schema(scan: TableScan) -> pa.Schema:
     raise DataError(f"The table already has a column {clashes[0]!r}. Rename it.")
 
 
-def _fingerprint(task: dict[str, Any], model: PTAD, scan: TableScan, rows: int) -> dict[str, Any]:
-    """Return everything that scores depend on; batches that were stored for anything else are deleted."""
+def _belongs_to(task: dict[str, Any], model: Model, scan: TableScan, rows: int) -> dict[str, Any]:
+    """Everything that scores depend on; what was kept for anything else is deleted."""
     return {
         "ptad": __version__,
         "model": model.digest,

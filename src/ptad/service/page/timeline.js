@@ -47,7 +47,7 @@ function Charts({ scorings, rate }) {
     legend: [['normal', 'median'], ['usual', '95 % quantile']],
   };
   return html`
-    <${TimeCharts} found=${scorings.map((job) => ({ ...job.scores, time: job.created }))} rate=${rate}
+    <${TimeCharts} buckets=${scorings.map((job) => ({ ...job.scores, time: job.created }))} rate=${rate}
       label=${`Flag rate of ${count(scorings.length)} scored tables, target ${percent(rate)}`} scores=${scores}
       full=${moment} tick=${tickOf(scorings.at(-1).created - scorings[0].created)} />
   `;

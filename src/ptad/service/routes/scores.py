@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from starlette.responses import Response
 
 from ptad.estimator import PTAD
-from ptad.jobs.top_rows import explained_rows
+from ptad.jobs.explain import explained_rows
 from ptad.service import sandbox_tasks
 from ptad.service.api_types import ExplainAnswer, Identifier, Marker, ScoreAnswer, binary, problems
 from ptad.service.batching import BATCH_ROWS, Pace

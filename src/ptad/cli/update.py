@@ -1,4 +1,4 @@
-"""``ptad update`` and ``ptad recalibrate``: further normal rows for a model that is there."""
+"""``ptad update`` and ``ptad recalibrate``: new normal rows for a saved model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import print_json, print_pairs, safe
+from ptad.cli.console import print_json, print_pairs, printable
 from ptad.cli.fit import fit_lines
 
 UPDATE_EXAMPLES = """
@@ -24,8 +24,8 @@ ptad recalibrate model july.csv --false-alarm-rate 0.005
 """
 
 
-def _renewal(change: Literal["update", "recalibrate"], help_: str) -> Callable[..., None]:
-    """Return a command that saves a model after a change with new normal rows."""
+def _command(change: Literal["update", "recalibrate"], help_: str) -> Callable[..., None]:
+    """Return a command that changes a model with new normal rows and saves it."""
 
     def command(
         model: options.Model,
@@ -39,7 +39,7 @@ def _renewal(change: Literal["update", "recalibrate"], help_: str) -> Callable[.
         label: options.Label = None,
         normal: options.Normal = None,
         max_rows: options.MaxRows = 1_000_000,
-        job: options.Job = options.AS_IT_IS,
+        job: options.Job = options.DEFAULT_JOB,
     ) -> None:
         from ptad.jobs.fit import renew_table
 
@@ -59,18 +59,18 @@ def _renewal(change: Literal["update", "recalibrate"], help_: str) -> Callable[.
             print_json(summary)
         elif not job.quiet:
             lines = fit_lines(summary, label, "new rows", job.bad_cells)
-            print_pairs(lines, f"{change.capitalize()}d model saved in {safe(summary['model'])}")
+            print_pairs(lines, f"{change.capitalize()}d model saved in {printable(summary['model'])}")
 
     command.__name__ = change
     command.__doc__ = (
         f"{help_}\n\nRows that are too few for the false-alarm rate are refused, and the model is unchanged."
     )
-    return options.with_job(command)
+    return options.with_job_options(command)
 
 
-update = _renewal(
+update = _command(
     "update", "Let a model take in new normal rows: half of them join its reference rows, half give its threshold."
 )
-recalibrate = _renewal(
+recalibrate = _command(
     "recalibrate", "Take the threshold and the p-values from normal rows that the model was not fitted on."
 )
