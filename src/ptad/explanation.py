@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Array, Matrix, like, namespace
+from ptad.arrays import Array, Indices, Matrix, like, namespace
 from ptad.attribution import Attribution, attribute, settled
 from ptad.calibration import add_up
 from ptad.detector import Detector
@@ -167,7 +167,7 @@ def make_explanation(
         contributions=columns(contributions),
         observed=same_kind(table, observed),
         expected=same_kind(table, expected),
-        reasons=columns(_reasons(found, schema.names, bad)),
+        reasons=columns(reason_texts(found.reason, found.partner, schema.names, bad)),
         terms=same_kind(table, dict(zip([s.title() for s in detector.config.terms], by_term.T, strict=True))),
         names=schema.names,
         contribution_values=contributions,
@@ -190,13 +190,14 @@ def _expected(rows: Matrix, expected: Matrix, schema: Schema, detector: Detector
     return np.where(exact, expected, shown)
 
 
-def _reasons(found: Attribution, names: tuple[str, ...], bad: BadCells) -> NDArray[np.object_]:
-    words = np.array([REASONS[r] for r in Reason], dtype=object)[found.reason]
-    beside = np.array([*(f" with {name}" for name in names), ""], dtype=object)[found.partner]
-    reasons = np.asarray(words + beside, dtype=object)
+def reason_texts(reason: Indices, partner: Indices, names: tuple[str, ...], bad: BadCells) -> NDArray[np.object_]:
+    """Return the reasons of all cells as people read them, (n_rows, n_columns)."""
+    words = np.array([REASONS[r] for r in Reason], dtype=object)[reason]
+    other_column = np.array([*(f" with {name}" for name in names), ""], dtype=object)[partner]
+    texts = np.asarray(words + other_column, dtype=object)
     for cell in bad:
-        reasons[cell.row, names.index(cell.column)] = cell.reason
-    return reasons
+        texts[cell.row, names.index(cell.column)] = cell.reason
+    return texts
 
 
 def _same_text(observed: dict[str, list[Any]], expected: dict[str, NDArray[Any]], schema: Schema) -> NDArray[np.bool_]:

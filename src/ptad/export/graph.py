@@ -28,9 +28,9 @@ from ptad.detector import Detector
 from ptad.errors import MissingExtraError, SettingError
 from ptad.explanation import attribute_rows
 from ptad.export.operations import PlainOperations
+from ptad.export.runner import Outputs
 from ptad.reference import Batch
 
-INPUT, OUTPUTS = "rows", ("score", "terms", "contributions", "reasons", "partners")
 OPSET = 20
 TRACED_ON = "cpu:0"  # any name but "cpu" makes terms hold tensors
 LARGEST = 2**31 - 2**24  # bytes; the file format ends at 2 GiB, and the graph itself needs a little
@@ -59,7 +59,7 @@ def make_graph(detector: Detector) -> Any:
     example = torch.as_tensor(detector.reference[:3]).repeat(3, 1)[:3]
     detector.pipeline.explain(detector.reference[:1])  # what terms work out once is there before the trace begins
     free = torch.export.Dim("n", min=1)
-    return trace_module(DetectorGraph(detector), {INPUT: example}, ({0: free},), OUTPUTS)
+    return trace_module(DetectorGraph(detector), {"rows": example}, ({0: free},), Outputs._fields)
 
 
 def trace_module(module: nn.Module, inputs: dict[str, Tensor], shapes: Any, outputs: Sequence[str]) -> Any:

@@ -16,6 +16,7 @@ from ptad.errors import MissingExtraError, SettingError
 from ptad.estimator import PTAD
 from ptad.explanation import REASONS
 from ptad.export.graph import TRACED_ON, make_graph
+from ptad.export.runner import FORMAT, FORMAT_VERSION
 from ptad.files import NewFile, OutputLock, refused
 from ptad.parallel import CHUNK_ROWS
 from ptad.terms.base import Reason
@@ -74,8 +75,8 @@ def properties(model: PTAD) -> dict[str, str]:
         "chunk_rows": CHUNK_ROWS,
     }
     return {
-        "format": "ptad-onnx",
-        "format_version": "3",
+        "format": FORMAT,
+        "format_version": str(FORMAT_VERSION),
         "ptad_version": __version__,
         "torch_version": str(torch.__version__),
         "preset": model.preset,
