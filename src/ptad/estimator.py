@@ -18,8 +18,8 @@ from ptad.config import Config, make_config
 from ptad.detector import Detector
 from ptad.devices import resolve_device
 from ptad.errors import DataError
-from ptad.model import Model, save_model
 from ptad.progress import rows_reported, shown_progress
+from ptad.saved_model import SavedModel, save_model
 from ptad.sklearn_detector import READING, SAVED, SklearnDetector, check_parameters
 from ptad.storage import plain
 from ptad.tables import BadCells, fit_schema
@@ -160,7 +160,7 @@ class PTAD(SklearnDetector):
             held = np.flatnonzero(~np.isnan(detector.held_out_scores))
             schema = text.without(rows, held)
         self.schema_ = schema
-        self._adopt(detector)
+        self._set_detector(detector, self.false_alarm_rate)
         return self
 
     def update(self, X: Any) -> Self:
@@ -184,7 +184,7 @@ class PTAD(SklearnDetector):
             detector = self.detector_.update(
                 rows, seed=self._seed(), false_alarm_rate=self._rate_to_keep(), progress=progress
             )
-        self._adopt(detector, rate=self._rate_to_keep())
+        self._set_detector(detector, self._rate_to_keep())
         return self
 
     def recalibrate(self, X: Any) -> Self:
@@ -203,7 +203,7 @@ class PTAD(SklearnDetector):
         rows = self._new_rows(X, "A threshold is taken from the rows given", 1)
         with shown_progress(self.verbose) as progress:
             detector = self.detector_.recalibrated(rows, rows_reported(progress, "calibration", len(rows)))
-        self._adopt(detector, rate=self._rate_to_keep())
+        self._set_detector(detector, self._rate_to_keep())
         return self
 
     def _rate_to_keep(self) -> float | str:
@@ -222,19 +222,6 @@ class PTAD(SklearnDetector):
                 "larger false-alarm rate."
             )
         return rows
-
-    def _adopt(self, detector: Detector, rate: float | str | None = None) -> None:
-        self.__dict__.pop("digest", None)
-        self.detector_ = detector
-        self.config_ = detector.config
-        self.history_ = detector.history
-        self.held_out_scores_ = detector.held_out_scores
-        self.n_iter_ = 1
-        self.offset_ = float("nan")
-        if detector.calibration is not None:
-            wanted = self.false_alarm_rate
-            self.set_false_alarm_rate(wanted if rate is None else rate)
-            self.false_alarm_rate = wanted
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -263,33 +250,15 @@ class PTAD(SklearnDetector):
         )
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str], *, device: str = "auto", label: str | None = None) -> Self:
-        """Read a model; the same machine gives the same scores, bit for bit.
-
-        Parameters
-        ----------
-        folder : path
-            Where :meth:`save` or ``ptad fit`` wrote it.
-        device : str
-            As the parameter of the same name.
-        label : str, optional
-            What errors call the model; by default its path.
-
-        Returns
-        -------
-        PTAD
-            The fitted detector.
-        """
-        saved = Model.load(folder, device=device, label=label)
-        content = saved.content
-        given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in content["parameters"].items()}
-        own = saved.config_ != make_config(given["preset"], None)
-        model = cls(**given, config=saved.config_ if own else None, device=device)
-        model.schema_ = saved.schema_
-        model.n_features_in_ = content["n_features_in"]
-        if content["feature_names_in"] is not None:
-            model.feature_names_in_ = np.asarray(content["feature_names_in"], dtype=object)
-        model._adopt(saved.detector_, rate=content["false_alarm_rate"])
-        model.history_ = content["history"]
-        model.digest = saved.digest
+    def _from_saved(cls, saved: SavedModel, device: str) -> Self:
+        manifest = saved.manifest
+        parameters: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in manifest["parameters"].items()
+        }
+        config = saved.detector.config
+        is_preset = config == make_config(parameters["preset"])
+        model = cls(**parameters, config=None if is_preset else config, device=device)
+        model.n_features_in_ = manifest["n_features_in"]
+        if manifest["feature_names_in"] is not None:
+            model.feature_names_in_ = np.asarray(manifest["feature_names_in"], dtype=object)
         return model

@@ -15,7 +15,7 @@ from ptad.arrays import Matrix
 from ptad.calibration import check_rate
 from ptad.config import Config, make_config
 from ptad.errors import DataError, SettingError
-from ptad.table_model import TableModel
+from ptad.model import Model
 from ptad.tables.conversion import as_frame, as_table
 from ptad.tables.inference import check_types
 from ptad.tables.number_format import check_signs
@@ -25,11 +25,11 @@ READING = ("types", "missing", "drop", "only", "decimal", "thousands")  # parame
 SAVED = ("preset", "false_alarm_rate", *READING, "random_state")
 
 
-class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator):
+class SklearnDetector(Model, OutlierMixin, TransformerMixin, BaseEstimator):
     """A model of a table with the face of scikit-learn.
 
     The methods that scikit-learn knows return numpy arrays whatever the rows are; the others are those of
-    :class:`ptad.table_model.TableModel`.
+    :class:`ptad.Model`.
     """
 
     def score_samples(self, X: Any) -> Matrix:
@@ -129,6 +129,8 @@ class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator)
             validate_data(self, table, reset=True, skip_check_array=True)
         return table
 
+    __repr__ = BaseEstimator.__repr__
+
     def _repr_html_(self) -> str:
         return self._repr_mimebundle_().get("text/html", "")
 
@@ -136,7 +138,7 @@ class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator)
         """What a notebook shows: the model once there is one, before that scikit-learn's diagram of the parameters."""
         if not self.__sklearn_is_fitted__():
             return dict(super()._repr_mimebundle_(**options))
-        return {"text/plain": repr(self), "text/html": TableModel._repr_html_(self)}
+        return {"text/plain": repr(self), "text/html": Model._repr_html_(self)}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "detector_")

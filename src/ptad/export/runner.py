@@ -98,11 +98,10 @@ class Runner:
         bad.warn()
         names = self.schema.names
         reasons = reason_texts(outputs.reasons, outputs.partners, names, bad)
-        calibrated = self.threshold is not None
         return Scored(
             score=outputs.score,
-            anomaly=outputs.score > self.threshold if calibrated else None,
-            p_value=self._calibration.p_value(outputs.score) if calibrated else None,
+            anomaly=None if self.threshold is None else outputs.score > self.threshold,
+            p_value=None if self.threshold is None else self._calibration.p_value(outputs.score),
             terms=dict(zip(self.terms, outputs.terms.T, strict=True)),
             contributions=dict(zip(names, outputs.contributions.T, strict=True)),
             reasons=dict(zip(names, reasons.T, strict=True)),

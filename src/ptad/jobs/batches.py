@@ -15,8 +15,7 @@ from ptad.errors import Message, Option
 from ptad.jobs.bad_cell_list import bad_cell_list
 from ptad.jobs.resume import PartStore
 from ptad.jobs.scored_batch import ScoredBatch, score_batch
-from ptad.model import Model
-from ptad.table_model import TableModel, no_threshold
+from ptad.model import Model, no_threshold
 from ptad.tables import Query, scan_table
 from ptad.tables.places import located
 from ptad.tables.reading import TableSource, as_source
@@ -29,7 +28,7 @@ logger = logging.getLogger("ptad")
 _CELLS_PER_BATCH = 2**19  # a batch takes seconds, not minutes: that much work is lost by a kill
 _MOST_ROWS = 16384
 
-AnyModel = TypeVar("AnyModel", bound=TableModel)
+AnyModel = TypeVar("AnyModel", bound=Model)
 Progress = Callable[[int, int | None], None]
 
 
@@ -168,21 +167,21 @@ def is_read_again(source: Any) -> bool:
     return not any(isinstance(part, Query) or str(part) == "-" for part in parts)
 
 
-def decision_of(model: TableModel) -> tuple[float, float]:
+def decision_of(model: Model) -> tuple[float, float]:
     """Return (threshold, false-alarm rate): rows with a score above the threshold are flagged."""
     if model.detector_.calibration is None:
         raise no_threshold()
     return -model.offset_, model.false_alarm_rate_
 
 
-def rows_per_batch(model: TableModel) -> int:
+def rows_per_batch(model: Model) -> int:
     """Return how many rows are scored at a time; whole batches where a model scores rows together."""
     size = int(np.clip(_CELLS_PER_BATCH // len(model.schema_.features), 256, _MOST_ROWS))
     together = model.detector_.batch_size
     return size if together is None else -(-size // together) * together
 
 
-def known_names(model: TableModel, names: list[str], label: str | None = None) -> list[str]:
+def known_names(model: Model, names: list[str], label: str | None = None) -> list[str]:
     """Return those of the columns that the model knows, and name in the log those that it does not but for a label.
 
     A column that it needs and the table does not have is an error.

@@ -12,7 +12,7 @@ from ptad.model import Model
 def describe_model(folder: str | Path) -> dict[str, Any]:
     """Return terms, settings, columns, false-alarm rate, sizes and versions of a model folder."""
     model = Model.load(folder, device="cpu")
-    manifest, detector, config = model.content, model.detector_, model.config_
+    manifest, detector, config = model.manifest, model.detector_, model.config_
     calibration = detector.calibration
     return {
         "model": str(folder),

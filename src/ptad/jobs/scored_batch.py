@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ptad.errors import DataError, Message
 from ptad.explanation import make_explanation
 from ptad.jobs.explain import why_columns
-from ptad.table_model import TableModel
+from ptad.model import Model
 from ptad.tables import BadCells, Schema
 from ptad.tables.bad_cells import BadCell
 from ptad.tables.notes import unread
@@ -166,7 +166,7 @@ def bad_cells_in(notes: dict[bytes, bytes]) -> list[BadCell]:
     return [BadCell(*cell) for cell in json.loads(notes[LIST])]
 
 
-def score_batch(model: TableModel, rows: Any, explain: int = 0, *, strict: bool = False) -> ScoredBatch:
+def score_batch(model: Model, rows: Any, explain: int = 0, *, strict: bool = False) -> ScoredBatch:
     """Score rows and name their ``explain`` strongest columns; ``strict`` refuses a cell that cannot be read."""
     bad = BadCells(strict=strict)
     encoded = model.schema_.encode(rows, bad)
@@ -176,7 +176,7 @@ def score_batch(model: TableModel, rows: Any, explain: int = 0, *, strict: bool 
     return ScoredBatch(found, CellCounts.of(encoded, model.schema_, bad), bad, encoded)
 
 
-def decisions(model: TableModel, scores: NDArray[np.float64]) -> dict[str, pa.Array]:
+def decisions(model: Model, scores: NDArray[np.float64]) -> dict[str, pa.Array]:
     """Return scores with their p-values and whether they are flagged; nulls where the model has no threshold."""
     calibration = model.detector_.calibration
     found = {"score": pa.array(scores, pa.float64())}

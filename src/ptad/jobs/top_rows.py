@@ -14,7 +14,7 @@ from ptad.explanation import make_explanation
 from ptad.jobs.batches import JobOptions, TableJob
 from ptad.jobs.explain import row_reasons
 from ptad.jobs.scored_batch import CellCounts, decisions
-from ptad.table_model import TableModel
+from ptad.model import Model
 from ptad.tables import BadCells
 from ptad.tables.places import Places
 
@@ -57,7 +57,7 @@ def top_rows(model_folder: str | Path, source: Any, *, top: int = 10, columns: i
 
 
 def explained_rows(
-    model: TableModel, rows: pa.Table, numbers: list[int], columns: int, bad: BadCells | None = None
+    model: Model, rows: pa.Table, numbers: list[int], columns: int, bad: BadCells | None = None
 ) -> list[dict[str, Any]]:
     """Return one entry per row, as in :class:`TopRows`; ``bad`` collects the cells that cannot be read."""
     explanation = make_explanation(rows, model.schema_, model.detector_, bad)
