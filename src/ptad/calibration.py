@@ -45,12 +45,12 @@ class CalibrationSettings(Settings):
 class Plan:
     """Which rows are held out of which fit."""
 
-    held_out: list[Indices]  # rows of each fold; a fit without them evaluates them. Empty without calibration
-    final: Indices | None  # rows of the fit that scores new rows; None if it is that of the only fold
+    folds: list[Indices]  # rows of each fold, which are scored by a fit without them; empty without calibration
+    final: Indices | None  # rows of the fit that scores new rows; None if that is the fit without the only fold
 
     @property
     def n_calibration(self) -> int:
-        return sum(len(rows) for rows in self.held_out)
+        return sum(map(len, self.folds))
 
 
 def plan_calibration(n_rows: int, n_features: int, settings: CalibrationSettings, rng: np.random.Generator) -> Plan:
@@ -62,8 +62,8 @@ def plan_calibration(n_rows: int, n_features: int, settings: CalibrationSettings
     if method == "none":
         return Plan([], order)
     if method == "split":
-        n_held = min(max(1, int(settings.share * n_rows)), settings.rows)
-        return Plan([order[:n_held]], None)
+        n_calibration = min(max(1, int(settings.share * n_rows)), settings.rows)
+        return Plan([order[:n_calibration]], None)
     cheap = min(FOLDED_ROWS // n_rows, FOLDED_CELLS // (n_rows * max(n_features, 1)))
     n_folds = min(max(settings.folds, min(cheap, settings.most_folds)), n_rows)
     return Plan(np.array_split(order, n_folds), order)
@@ -102,18 +102,18 @@ def held_out_scores(
     Also returned are the units of all rows, for new rows. ``values`` (n, n_terms) are by terms that were fitted without
     the row; ``groups`` (n,) are numbers from 0 on.
     """
-    everything = Units.of(values, standardised)
+    units_of_all = Units.of(values, standardised)
     scores = np.empty(len(values))
     for group in range(int(groups.max()) + 1):
-        own = groups == group
-        units = everything if own.all() else Units.of(values[~own], standardised)
-        scores[own] = add_up(units(values[own]), weights)
-    return scores, everything
+        members = groups == group
+        units = units_of_all if members.all() else Units.of(values[~members], standardised)
+        scores[members] = add_up(units(values[members]), weights)
+    return scores, units_of_all
 
 
-def add_up(standard: Any, weights: Any) -> Any:
+def add_up(standardised_values: Any, weights: Any) -> Any:
     """Return the score: the weighted sum, rounded to single precision, so that no order of additions shows."""
-    return rounded((standard * weights).sum(axis=1))
+    return rounded((standardised_values * weights).sum(axis=1))
 
 
 class Calibration:
@@ -133,20 +133,10 @@ class Calibration:
         at_least = n - np.searchsorted(self.scores, scores, side="left")
         return np.asarray((1.0 + at_least) / (n + 1.0), dtype=np.float64)
 
-    def rate(self, wanted: float | str) -> float:
-        """Return the rate in force: the wanted one, or for "auto" 0.01 or the smallest that is supported."""
-        check_rate(wanted)
-        if wanted == "auto":
-            return max(DEFAULT_RATE, self.smallest_rate)
-        rate = float(wanted)
-        if rate < self.smallest_rate:
-            n = len(self.scores)
-            raise SettingError(
-                f"A false-alarm rate of {rate:g} needs at least {rows_needed(rate):,} calibration rows; there are "
-                f"{n:,}, which support {self.smallest_rate:.3g} at best. Give more rows, ask for a larger rate, or "
-                "use 'auto'."
-            )
-        return rate
+    def rate(self, target: float | str) -> float:
+        """Return the rate in force: the target, or for "auto" 0.01 or the smallest that is supported."""
+        check_supported(target, len(self.scores))
+        return max(DEFAULT_RATE, self.smallest_rate) if target == "auto" else float(target)
 
     def threshold(self, rate: float) -> float:
         """Return t with: score > t exactly when p_value <= rate."""
@@ -163,6 +153,18 @@ def check_rate(rate: Any) -> None:
         raise SettingError(
             "The 'false_alarm_rate' parameter of PTAD must be 'auto' or a number between 0 and 1. "
             f"Got {rate!r} instead."
+        )
+
+
+def check_supported(rate: float | str, n_rows: int) -> None:
+    """Raise unless this is a false-alarm rate that ``n_rows`` calibration rows support."""
+    check_rate(rate)
+    smallest = 1.0 / (n_rows + 1)
+    if rate != "auto" and float(rate) < smallest:
+        raise SettingError(
+            f"A false-alarm rate of {float(rate):g} needs at least {rows_needed(float(rate)):,} calibration rows; "
+            f"there are {n_rows:,}, which support {smallest:.3g} at best. Give more rows, ask for a larger rate, or "
+            "use 'auto'."
         )
 
 

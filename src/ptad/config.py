@@ -10,6 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+import numpy as np
+
+from ptad.arrays import Matrix
 from ptad.calibration import CalibrationSettings
 from ptad.errors import BundleError, SettingError
 from ptad.layout import Anything, Mapped, Record, damaged, shown
@@ -26,7 +29,7 @@ from ptad.terms.tail_probability import TailProbabilitySettings
 from ptad.terms.unmatched_columns import UnmatchedColumnsSettings
 from ptad.terms.unseen_category import UnseenCategorySettings
 
-_GROUP = Mapped(Anything())  # every group of settings checks its own
+_GROUP = Mapped(Anything())  # a group of settings checks its values when it is made
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,11 @@ class Config:
         yield self.reference
         yield self.calibration
 
+    @property
+    def weights(self) -> Matrix:
+        """The weights of the terms, (n_terms,)."""
+        return np.array([term.weight for term in self.terms])
+
     def replace(self, changes: Mapping[str, Any]) -> Self:
         """Return a copy with some settings changed.
 
@@ -66,7 +74,7 @@ class Config:
         Config
             The changed copy.
         """
-        wanted: dict[str, dict[str, Any]] = {}
+        by_group: dict[str, dict[str, Any]] = {}
         known = {group.title(): group for group in self.groups()}
         for key, value in changes.items():
             group, dot, name = str(key).partition(".")
@@ -75,12 +83,12 @@ class Config:
                     f"There is no setting '{key}'. A setting is named by its group and a dot, such as "
                     f"'{next(iter(known))}.weight'; groups of this preset: {', '.join(known)}."
                 )
-            wanted.setdefault(group, {})[name] = value
+            by_group.setdefault(group, {})[name] = value
         return replace(
             self,
-            terms=tuple(term.replace(wanted.get(term.title(), {})) for term in self.terms),
-            reference=self.reference.replace(wanted.get("reference", {})),
-            calibration=self.calibration.replace(wanted.get("calibration", {})),
+            terms=tuple(term.replace(by_group.get(term.title(), {})) for term in self.terms),
+            reference=self.reference.replace(by_group.get("reference", {})),
+            calibration=self.calibration.replace(by_group.get("calibration", {})),
         )
 
     def to_json(self) -> dict[str, Any]:

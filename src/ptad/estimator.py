@@ -154,7 +154,7 @@ class PTAD(SklearnDetector):
                 false_alarm_rate=self.false_alarm_rate,
                 progress=progress,
                 checkpoint=None if checkpoint is None else Path(checkpoint),
-                without=None if text is None else text.rows,
+                encode_without=None if text is None else text.rows,
             )
         if text is not None and np.isnan(detector.held_out_scores).any():  # a split: the calibration rows count nothing
             held = np.flatnonzero(~np.isnan(detector.held_out_scores))

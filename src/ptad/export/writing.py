@@ -34,7 +34,7 @@ class Exported:
 
 
 def export_model(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Exported:
-    """Write the model of a folder as an ONNX file, once it has been found to say the same.
+    """Write the model of a folder as an ONNX file, which is compared with the model before it gets its name.
 
     The file holds the reference rows, that is training rows: treat it as you treat the data.
     """
@@ -49,7 +49,7 @@ def export_model(folder: str | os.PathLike[str], out: str | os.PathLike[str]) ->
     if target.is_dir():
         raise SettingError(f"'{target}' is a folder. Name a file to write, such as '{target / 'model.onnx'}'.")
     with refused(target, SettingError):
-        lock = OutputLock(target)  # before the work: a path that cannot be written to is told at once
+        lock = OutputLock(target)  # before the work: a path that cannot be written to is refused at once
     with lock:
         model = PTAD.load(folder, device="cpu")
         _refuse_batches(model, folder)
