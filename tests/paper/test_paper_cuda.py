@@ -37,7 +37,7 @@ def test_captured_steps_repeat_themselves_and_resume(
     first = fit_term(rows, **chosen)
     assert first.history[-1]["total"] < first.history[0]["total"]
     assert same_state(first, fit_term(rows, **chosen))
-    original, looks = Trainer._look, [0]
+    original, looks = Trainer._evaluate, [0]
 
     def look(self: Trainer, *arguments: Any) -> None:
         looks[0] += 1
@@ -46,7 +46,7 @@ def test_captured_steps_repeat_themselves_and_resume(
         original(self, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "_look", look)
+        patch.setattr(Trainer, "_evaluate", look)
         with pytest.raises(KeyboardInterrupt):
             fit_term(rows, checkpoint=tmp_path, **chosen)
     assert same_state(first, fit_term(rows, checkpoint=tmp_path, **chosen))

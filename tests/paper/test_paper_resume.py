@@ -31,7 +31,7 @@ class Interrupted(Exception):
 
 def interrupted_fit(fit: Callable[[], Any], at: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fit, but stop before the ``at``-th look at the loss."""
-    original, looks = Trainer._look, [0]
+    original, looks = Trainer._evaluate, [0]
 
     def look(self: Trainer, *arguments: Any) -> None:
         looks[0] += 1
@@ -40,7 +40,7 @@ def interrupted_fit(fit: Callable[[], Any], at: int, monkeypatch: pytest.MonkeyP
         original(self, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "_look", look)
+        patch.setattr(Trainer, "_evaluate", look)
         with pytest.raises(Interrupted):
             fit()
 
