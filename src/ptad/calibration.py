@@ -4,9 +4,9 @@ With n calibration scores, p(s) = (1 + number of scores >= s) / (n + 1). For a n
 chance of p <= a is at most a: rows flagged at p <= a keep the false-alarm rate a.
 
 A calibration row and a new row go through the same code with the same frozen state, fitted without the calibration
-row: scaling, ranks, categories, reference rows, counts, units, network. ``folds`` cuts the rows into folds and fits a
-whole pipeline without each; no row is lost, which is what small tables need. ``split`` keeps a share of the rows apart
-and fits once: exact, and cheap for large tables.
+row: scaling, ranks, categories, reference rows, counts, units, network. ``folds`` fits a whole pipeline without each
+fold of the rows; the final fit uses all rows, which small tables need. ``split`` holds out a share of the rows and fits
+once: exact, and cheap for large tables.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class CalibrationSettings(Settings):
     split_from: int = setting(5_000, low=2, high=10**9)  # "auto": folds below this number of rows, a split from it on
     folds: int = setting(10, low=2, high=1000)
     most_folds: int = setting(100, low=2, high=1000)  # small tables take more: a fold's fit misses fewer rows then
-    share: float = setting(0.2, low=0.0, high=0.9, open_low=True)  # of the rows, kept apart by a split
-    rows: int = setting(10_000, low=1, high=10**7)  # kept apart at most
+    share: float = setting(0.2, low=0.0, high=0.9, open_low=True)  # of the rows, held out by a split
+    rows: int = setting(10_000, low=1, high=10**7)  # held out by a split at most
 
 
 @dataclass(frozen=True)
@@ -71,15 +71,15 @@ def plan_calibration(n_rows: int, n_features: int, settings: CalibrationSettings
 
 @dataclass(frozen=True)
 class Units:
-    """What makes the values of terms comparable: mean and spread of every term over calibration rows.
+    """Standardises the values of the terms: their mean and spread over calibration rows.
 
     The standardised value z of a term becomes log(1 + exp(2 z)) / 2, which is close to z for anomalies and to 0 for
-    normal rows: a term that finds a row very normal does not take back what another one has found.
+    normal rows: a low value of one term does not cancel a high value of another.
     """
 
     mean: Matrix  # (n_terms,)
     spread: Matrix
-    standardised: NDArray[np.bool_]  # terms that are not keep their own values
+    standardised: NDArray[np.bool_]  # False for terms whose values stay as they are
 
     LEAST = 0.05  # added to every spread: a term that never varied stays finite
 

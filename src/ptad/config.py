@@ -1,7 +1,7 @@
-"""What a detector is made of: its terms with their settings, its reference rows, its calibration; and the presets.
+"""The settings of a detector: its terms, its reference rows, its calibration; and the presets.
 
 A preset is a list of terms. Settings of the machine (device, verbosity) and of the decision (false-alarm rate) are
-parameters of :class:`ptad.PTAD` instead: they change nothing about what is fitted.
+parameters of :class:`ptad.PTAD` instead: they do not change what is fitted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _GROUP = Mapped(Anything())  # a group of settings checks its values when it is 
 
 @dataclass(frozen=True)
 class Config:
-    """Terms and everything around them. Settings are named by group and a dot: ``local_reconstruction.ridge``.
+    """All settings of a detector. A setting is named by its group and a dot: ``local_reconstruction.ridge``.
 
     Parameters
     ----------

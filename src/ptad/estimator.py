@@ -135,13 +135,13 @@ class PTAD(SklearnDetector):
             The fitted detector.
         """
         config = check_parameters(self)
-        table = self._checked(X, reset=True)
+        table = self._validate(X, reset=True)
         bad = BadCells(strict=self.strict)
         schema = fit_schema(table, **{name: getattr(self, name) for name in READING}, bad=bad)
         bad.warn()
         for note in schema.notes:
             logger.log(logging.WARNING if note.doubtful else logging.INFO, note.message)
-        rows = schema.encode(table, BadCells())  # told already
+        rows = schema.encode(table, BadCells())  # the warning has been given
         text = schema.counted(table)
         opening = f"fitting on {len(rows):,} rows and {len(schema.names):,} columns"
         with shown_progress(self.verbose, opening) as progress:
@@ -156,15 +156,14 @@ class PTAD(SklearnDetector):
                 checkpoint=None if checkpoint is None else Path(checkpoint),
                 encode_without=None if text is None else text.rows,
             )
-        if text is not None and np.isnan(detector.held_out_scores).any():  # a split: the calibration rows count nothing
-            held = np.flatnonzero(~np.isnan(detector.held_out_scores))
-            schema = text.without(rows, held)
+        if text is not None and np.isnan(detector.held_out_scores).any():  # a split: calibration rows are not counted
+            schema = text.without(rows, np.flatnonzero(~np.isnan(detector.held_out_scores)))
         self.schema_ = schema
         self._set_detector(detector, self.false_alarm_rate)
         return self
 
     def update(self, X: Any) -> Self:
-        """Take in further normal rows: half of them join the reference rows, the other half gives the threshold.
+        """Update with further normal rows: half of them join the reference rows, the other half gives the threshold.
 
         Columns and categories stay those of ``fit``: where they have changed, fit again. Rows that are too few for the
         false-alarm rate in force are refused.
@@ -179,12 +178,12 @@ class PTAD(SklearnDetector):
         self
             The updated detector.
         """
-        rows = self._new_rows(X, "An update takes its threshold from half of the new rows", 2)
+        rows = self._encode_new(X, "An update takes its threshold from half of the new rows", 2)
         with shown_progress(self.verbose, f"updating with {len(rows):,} rows") as progress:
             detector = self.detector_.update(
-                rows, seed=self._seed(), false_alarm_rate=self._rate_to_keep(), progress=progress
+                rows, seed=self._seed(), false_alarm_rate=self._present_rate(), progress=progress
             )
-        self._set_detector(detector, self._rate_to_keep())
+        self._set_detector(detector, self._present_rate())
         return self
 
     def recalibrate(self, X: Any) -> Self:
@@ -200,20 +199,20 @@ class PTAD(SklearnDetector):
         self
             The recalibrated detector.
         """
-        rows = self._new_rows(X, "A threshold is taken from the rows given", 1)
+        rows = self._encode_new(X, "A threshold is taken from the rows given", 1)
         with shown_progress(self.verbose) as progress:
             detector = self.detector_.recalibrated(rows, rows_reported(progress, "calibration", len(rows)))
-        self._set_detector(detector, self._rate_to_keep())
+        self._set_detector(detector, self._present_rate())
         return self
 
-    def _rate_to_keep(self) -> float | str:
-        """The rate in force, which no update may loosen; "auto" where there is none yet."""
+    def _present_rate(self) -> float | str:
+        """Return the rate in force, which no update may change; without calibration the parameter."""
         return self.false_alarm_rate_ if self.detector_.calibration is not None else self.false_alarm_rate
 
-    def _new_rows(self, X: Any, what: str, factor: int) -> NDArray[np.float64]:
-        """Return new rows encoded; ``factor`` times as many as the false-alarm rate needs have to be there."""
-        rows = self._encoded(self._checked(X))
-        rate = self._rate_to_keep()
+    def _encode_new(self, X: Any, what: str, factor: int) -> NDArray[np.float64]:
+        """Encode new rows; refuse fewer than ``factor`` times as many as the false-alarm rate needs."""
+        rows = self._encode(self._validate(X))
+        rate = self._present_rate()
         needed = 2 if rate == "auto" else rows_needed(float(rate))
         if len(rows) // factor < needed:
             raise DataError(

@@ -101,7 +101,7 @@ class Model:
 
     @classmethod
     def _from_saved(cls, saved: SavedModel, device: str) -> Self:
-        """Return a model with everything that is not of the fit."""
+        """Return a model with everything but what a fit gives."""
         model = cls()
         model.manifest = saved.manifest
         model.preset = saved.manifest["parameters"]["preset"]
@@ -162,8 +162,8 @@ class Model:
             One column per term, adding up to the score, rounding aside. A pandas or polars table for such rows, else an
             Arrow table.
         """
-        table = self._checked(X)
-        scores = self.detector_.term_scores(self._encoded(table))
+        table = self._validate(X)
+        scores = self.detector_.term_scores(self._encode(table))
         return same_kind(X, dict(zip([term.title() for term in self.config_.terms], scores.T, strict=True)))
 
     def explain(self, X: Any) -> Explanation:
@@ -180,7 +180,7 @@ class Model:
             Tables of the library that the rows came in (Arrow for arrays); contributions are positive where a column
             makes the row more anomalous.
         """
-        self._checked(X)
+        self._validate(X)
         bad = BadCells(strict=self.strict)
         explanation = make_explanation(X, self.schema_, self.detector_, bad)
         bad.warn()
@@ -223,7 +223,7 @@ class Model:
         return self
 
     def _set_detector(self, detector: Detector, rate: float | str) -> None:
-        """Take the place of the present detector, if there is one."""
+        """Set the detector and everything that follows from it."""
         self.__dict__.pop("digest", None)
         self.detector_ = detector
         self.config_ = detector.config
@@ -245,27 +245,27 @@ class Model:
             )
 
     def _check_fitted(self) -> None:
-        """Raise if there is no model yet."""
+        """Raise if the model is not fitted."""
 
-    def _checked(self, X: Any) -> Any:
-        """Return the rows, unless they or the model cannot be used."""
+    def _validate(self, X: Any) -> Any:
+        """Return the rows as a table or an array; raise if they cannot be scored."""
         self._check_fitted()
         return X
 
     def _scores(self, X: Any) -> Matrix:
-        table = self._checked(X)
+        table = self._validate(X)
         with shown_progress(self.verbose) as progress:
             if not isinstance(table, np.ndarray) or len(table) <= BLOCK_ROWS or self.detector_.batch_size is not None:
-                rows = self._encoded(table)
+                rows = self._encode(table)
                 return self.detector_.scores(rows, rows_reported(progress, "scoring", len(rows)))
-            # Rows are independent: encoding them block by block keeps the memory beside a large array flat.
+            # Rows are independent: encoding them block by block needs little memory.
             parts = []
             for start in range(0, len(table), BLOCK_ROWS):
                 done = rows_reported(progress, "scoring", len(table), start)
-                parts.append(self.detector_.scores(self._encoded(table[start : start + BLOCK_ROWS]), done))
+                parts.append(self.detector_.scores(self._encode(table[start : start + BLOCK_ROWS]), done))
             return np.concatenate(parts)
 
-    def _encoded(self, table: Any) -> Matrix:
+    def _encode(self, table: Any) -> Matrix:
         """Encode rows; cells that cannot be read are named in one warning, or refused."""
         bad = BadCells(strict=self.strict)
         rows = self.schema_.encode(table, bad)

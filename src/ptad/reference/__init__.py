@@ -1,4 +1,4 @@
-"""The reference rows: training rows that a model keeps and compares with, as points that can be searched."""
+"""The reference rows: training rows that a model keeps, as points among which neighbours are searched."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ptad.reference.neighbours import Neighbours
 from ptad.settings import Settings, setting
 from ptad.tables.features import Features
 
-N_USUAL = 256  # reference rows that show what is usual
-N_STEPS = 2048  # reference rows that show in which steps values are recorded
+N_USUAL = 256  # reference rows whose neighbourhoods are the usual ones
+N_STEPS = 2048  # reference rows from which the steps of recorded values are found
 STEPS = (86_400.0, 3_600.0, 60.0, 1.0)  # days, hours and minutes in seconds; whole numbers
 MAX_DECIMALS = 6
 

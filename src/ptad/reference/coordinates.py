@@ -1,6 +1,6 @@
-"""Rows as points: every number twice, by its value and by its rank; every category as a corner of its own.
+"""Rows as points: every number twice, by its value and by its rank; every category one-hot.
 
-Values keep distances, ranks resist outliers and heavy tails; together they measure better than either.
+Values keep distances, ranks resist outliers and heavy tails; both together measure better than either.
 
 Shape
 -----
