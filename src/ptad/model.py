@@ -54,7 +54,7 @@ class Model:
     history_ : list of dict
         Loss per interval, of terms that are trained.
     digest : str or None
-        SHA-256 of the manifest that the model was read from; None once it has changed.
+        SHA-256 of the manifest that the model was read from; None after a change.
     manifest : dict
         That manifest.
     """
