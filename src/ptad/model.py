@@ -104,7 +104,8 @@ class Model:
         """Return a model with everything but what a fit gives."""
         model = cls()
         model.manifest = saved.manifest
-        model.preset = saved.manifest["parameters"]["preset"]
+        parameters = saved.manifest["parameters"]
+        model.preset, model.false_alarm_rate = parameters["preset"], parameters["false_alarm_rate"]
         return model
 
     @overload

@@ -152,9 +152,9 @@ class SklearnDetector(Model, OutlierMixin, TransformerMixin, BaseEstimator):
 
 def check_parameters(estimator: Any) -> Config:
     """Return all settings in force; raise if a parameter or a setting is out of its range."""
-    for name, (wanted, fits) in _PARAMETERS.items():
+    for name, (expected, fits) in _PARAMETERS.items():
         if not fits(value := getattr(estimator, name)):
-            raise SettingError(f"The '{name}' parameter of PTAD must be {wanted}. Got {value!r} instead.")
+            raise SettingError(f"The '{name}' parameter of PTAD must be {expected}. Got {value!r} instead.")
     check_rate(estimator.false_alarm_rate)
     check_signs(estimator.decimal, estimator.thousands)
     check_types(estimator.types or {})
