@@ -81,7 +81,7 @@ def describe_table(task: tuple[str, str]) -> str:
         batch = Batch(rows, reference)
         cells, summary = term.inputs(batch)
         found |= {f"cells{i}": cells.astype(np.float16), f"summary{i}": summary.astype(np.float16)}
-        found[f"simple{i}"] = simple_score(term._described(batch)[1][:, : len(SIMPLE)])
+        found[f"simple{i}"] = simple_score(term.describe(batch)[1][:, : len(SIMPLE)])
     with NewFile(target) as temporary, temporary.open("wb") as file:
         np.savez(file, **found)
     return path.stem

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ptad.arrays import to_numpy
-from ptad.attribution import attribute, settled
+from ptad.attribution import attribute, final_contributions
 from ptad.tables.features import Features
 from ptad.terms.base import Reason, TermValues
 
@@ -52,7 +52,7 @@ def test_what_is_expected_is_no_reason(make: Any) -> None:
     found = attribute(make(ROWS), [make(FIRST)], make(BY_TERM[:, :1]), FEATURES)
     np.testing.assert_array_equal(to_numpy(found.unchanged), [[False, True, True]] * 3)
     score = make(np.array([2.3, 2.0, 3.0]))
-    contributions = to_numpy(settled(found.contributions, found.unchanged, score))
+    contributions = to_numpy(final_contributions(found.contributions, found.unchanged, score))
     np.testing.assert_allclose(contributions[0], [2.1, 0.1, 0.1])  # 1 + 1 moved, and 0.3 that no column explains
     np.testing.assert_allclose(contributions.sum(axis=1), [2.3, 2.0, 3.0])
 
@@ -62,5 +62,5 @@ def test_gaps_and_terms_without_expectation() -> None:
     assert attribute(ROWS, [silent], BY_TERM[:, :1], FEATURES).expected is None
     missing = TermValues(FIRST.value, FIRST.shares, FIRST.reason + int(Reason.MISSING), FIRST.partner, ROWS)
     assert not attribute(ROWS, [missing], BY_TERM[:, :1], FEATURES).unchanged.any()
-    alone = settled(np.array([[1.0, 0.0]]), np.array([[True, True]]), np.array([1.0]))
+    alone = final_contributions(np.array([[1.0, 0.0]]), np.array([[True, True]]), np.array([1.0]))
     np.testing.assert_array_equal(alone, [[1.0, 0.0]])  # nobody to give it to

@@ -56,7 +56,7 @@ def test_what_was_written_is_read_back(bundle: Path, written: pd.DataFrame) -> N
     assert columns["day"]["formats"] == ["%d/%m/%Y"] and columns["booked"]["formats"] == ["%Y%m%d"]
     assert sorted(columns["at"]["formats"]) == ["%d-%b-%Y %H:%M:%S", "%d.%m.%Y %H:%M"]
     assert columns["zoned"]["zoned"] and columns["zoned"]["formats"] == ["%m/%d/%Y %I:%M %p %z"]
-    assert model.schema_.notes and model.content["parameters"]["decimal"] == ","
+    assert model.schema_.notes and model.manifest["parameters"]["decimal"] == ","
     assert np.isfinite(model.anomaly_score(written)).all()
 
 

@@ -93,22 +93,22 @@ def test_a_rate_outside_its_range(rate: float) -> None:
 @pytest.mark.parametrize("n", [2, 3, 50, 1000, 4999])
 def test_folds_hold_out_every_row_once(n: int) -> None:
     plan = plan_calibration(n, 4, CalibrationSettings(), np.random.default_rng(0))
-    assert np.array_equal(np.sort(np.concatenate(plan.held_out)), np.arange(n)) and plan.n_calibration == n
+    assert np.array_equal(np.sort(np.concatenate(plan.folds)), np.arange(n)) and plan.n_calibration == n
     assert plan.final is not None and np.array_equal(np.sort(plan.final), np.arange(n))
-    assert min(10, n) <= len(plan.held_out) <= n
-    sizes = [len(fold) for fold in plan.held_out]
+    assert min(10, n) <= len(plan.folds) <= n
+    sizes = [len(fold) for fold in plan.folds]
     assert max(sizes) - min(sizes) <= 1
 
 
 @pytest.mark.parametrize(("n", "held"), [(5000, 1000), (100_000, 10_000)])
 def test_a_split_keeps_a_share_apart_and_fits_once(n: int, held: int) -> None:
     plan = plan_calibration(n, 4, CalibrationSettings(), np.random.default_rng(0))
-    assert len(plan.held_out) == 1 and plan.n_calibration == held and plan.final is None
+    assert len(plan.folds) == 1 and plan.n_calibration == held and plan.final is None
 
 
 def test_without_calibration_nothing_is_held_out() -> None:
     plan = plan_calibration(50, 4, CalibrationSettings(method="none"), np.random.default_rng(0))
-    assert plan.held_out == [] and plan.n_calibration == 0 and len(plan.final) == 50
+    assert plan.folds == [] and plan.n_calibration == 0 and len(plan.final) == 50
 
 
 # units

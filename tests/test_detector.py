@@ -41,12 +41,12 @@ def test_held_out_scores_are_those_of_a_fit_without_the_row() -> None:
     detector = Detector.fit(rows, FEATURES, config, seed=3)
     plan = plan_calibration(80, 4, config.calibration, np.random.default_rng(3))
     values = np.empty((80, len(config.terms)))
-    for held in plan.held_out:
+    for held in plan.folds:
         values[held] = fit_without(rows, held, config, 3).values(rows[held])
     flags = np.array([term.standardised for term in detector.pipeline.terms])
-    for held in plan.held_out:
+    for held in plan.folds:
         others = np.setdiff1d(np.arange(80), held)
-        expected = add_up(Units.of(values[others], flags)(values[held]), detector.weights)
+        expected = add_up(Units.of(values[others], flags)(values[held]), detector.config.weights)
         assert np.array_equal(detector.held_out_scores[held], expected)
     assert np.array_equal(detector.calibration.scores, np.sort(detector.held_out_scores))
 
@@ -55,7 +55,7 @@ def test_held_out_scores_are_those_of_a_fit_without_the_row() -> None:
 def test_the_fold_that_holds_a_row_out_does_not_notice_its_change(change: str) -> None:
     rows, config = rows_of(80), few_folds()
     plan = plan_calibration(80, 4, config.calibration, np.random.default_rng(3))
-    held = plan.held_out[1]
+    held = plan.folds[1]
     changed = rows.copy()
     changed[held[0], {"value": 0, "category": 2, "missing": 1}[change]] = {"value": 99.0, "category": 1.0}.get(
         change, np.nan

@@ -245,7 +245,7 @@ def test_blocks_of_a_large_array_leave_no_trace(
     detector: PTAD, rows: NDArray[np.float64], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = detector.anomaly_score(rows)
-    monkeypatch.setattr("ptad.table_model.BLOCK_ROWS", 7)
+    monkeypatch.setattr("ptad.model.BLOCK_ROWS", 7)
     assert np.array_equal(detector.anomaly_score(rows), whole)
 
 

@@ -267,4 +267,6 @@ def test_values_less_than_half_a_recorded_step_apart_read_alike() -> None:
     assert reference.recorded.resolution.tolist() == [30.0, 43_200.0, 0.05, 0.0, 0.5]
     shown = reference.as_recorded(np.array([[100.0, 50_000.0, 0.26, 0.123456789, 3.4]]))
     assert shown.tolist() == [[91.0, 86_400.0, 0.3, 0.123456789, 3.0]]
-    assert reference.beyond(np.array([[31.0, -1.0, 5.0, np.nan, 8.0]])).tolist() == [[False, True, True, False, True]]
+    assert reference.is_outside(np.array([[31.0, -1.0, 5.0, np.nan, 8.0]])).tolist() == [
+        [False, True, True, False, True]
+    ]

@@ -96,7 +96,7 @@ def test_scoring_of_a_large_table_counts_rows(
     model = PTAD(verbose=0).fit(rows).set_params(verbose=1)
     quiet = model.score_samples(rows)
     monkeypatch.setattr("ptad.detector.REPORTED_ROWS", 30)
-    monkeypatch.setattr("ptad.table_model.BLOCK_ROWS", 60)  # an array is also encoded in blocks
+    monkeypatch.setattr("ptad.model.BLOCK_ROWS", 60)  # an array is also encoded in blocks
     capfd.readouterr()
     getattr(model, method)(rows)
     lines = capfd.readouterr().err.splitlines()

@@ -1,7 +1,7 @@
-"""The few operations that numpy and torch spell differently, so that one code serves arrays and tensors.
+"""The few operations that numpy and torch spell differently, so that the same code serves arrays and tensors.
 
-On a GPU nothing here waits for a value or sends one that it has sent before, and every function can be traced into a
-graph: no size of the rows is looked at.
+On a GPU no function waits for a result or sends a small constant twice, and every function can be traced into a graph:
+none depends on the number of rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Array = Any  # a numpy array or a torch tensor: the same code serves both
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-CONSTANT_BYTES = 2**16  # constants up to this size stay on the device once they were there
+CONSTANT_BYTES = 2**16  # constants up to this size are kept on the device
 
 
 def is_tensor(x: Any) -> bool:
@@ -32,13 +32,13 @@ def namespace(x: Array) -> Any:
 
 
 def on_device(x: Any, device: str) -> Array:
-    """Return ``x`` where the work is done: as a numpy array for "cpu", as a tensor elsewhere."""
+    """Return a numpy array as it is for "cpu", otherwise as a tensor on the device."""
     if device == "cpu":
         return x
     import torch
 
     values = torch.as_tensor(np.ascontiguousarray(x))
-    if device.startswith("cuda"):  # a copy from memory that cannot be paged out is not waited for
+    if device.startswith("cuda"):  # a copy from pinned memory does not block
         return values.pin_memory().to(device, non_blocking=True)
     return values.to(device)
 
@@ -49,12 +49,12 @@ def to_numpy(x: Array) -> Any:
 
 
 def like(x: Any, other: Array) -> Array:
-    """Return a numpy array as the kind of array that ``other`` is, in the same place; it must not be written to."""
+    """Return a numpy array as the kind of array that ``other`` is, on its device; it must not be written to."""
     if not is_tensor(other):
         return x
     torch = namespace(other)
     x = np.ascontiguousarray(x)
-    # A copy to a GPU waits for it. What a tracer makes of a constant belongs to its graph and is not kept.
+    # A copy to a GPU waits for it, so small constants are kept; those of a trace belong to its graph.
     if x.nbytes > CONSTANT_BYTES or torch.compiler.is_compiling():
         return torch.as_tensor(x, device=other.device)
     return _constant(x.tobytes(), x.dtype.str, x.shape, other.device)
@@ -98,7 +98,7 @@ def largest(x: Array) -> Array:
     return x.amax(dim=1) if is_tensor(x) else x.max(axis=1)
 
 
-def smallest(x: Array, k: int) -> Array:
+def smallest_places(x: Array, k: int) -> Array:
     """Return the places of the k smallest values of every row, in no order."""
     if is_tensor(x):
         return x.topk(k, dim=1, largest=False, sorted=False).indices
@@ -125,7 +125,7 @@ def pick(x: Array, places: Array) -> Array:
 
 
 def cholesky(x: Array) -> Array:
-    """Return the lower factors of positive definite matrices; torch does not look whether they are."""
+    """Return the lower Cholesky factors of positive definite matrices; torch does not check that they are."""
     return namespace(x).linalg.cholesky_ex(x).L if is_tensor(x) else np.linalg.cholesky(x)
 
 
@@ -149,19 +149,24 @@ def count_below(knots: Array, values: Array) -> tuple[Array, Array]:
         turned = values.T.contiguous()
         return torch.searchsorted(knots, turned).T, torch.searchsorted(knots, turned, right=True).T
     below, up_to = np.empty(values.shape, dtype=np.int64), np.empty(values.shape, dtype=np.int64)
-    for j, known in enumerate(knots):
-        below[:, j] = known.searchsorted(values[:, j], side="left")
-        up_to[:, j] = known.searchsorted(values[:, j], side="right")
+    for j, column in enumerate(knots):
+        below[:, j] = column.searchsorted(values[:, j], side="left")
+        up_to[:, j] = column.searchsorted(values[:, j], side="right")
     return below, up_to
 
 
+def column_range(values: Matrix) -> tuple[Matrix, Matrix]:
+    """Return the smallest and the largest value of every column, NaN aside; inf and -inf where all are NaN."""
+    return np.fmin.reduce(values, axis=0, initial=np.inf), np.fmax.reduce(values, axis=0, initial=-np.inf)
+
+
 class GroupSum:
-    """Adds up the columns of a matrix by their group, (n_cells,), in memory that grows with their number alone."""
+    """Adds up the columns of a matrix by group; ``groups`` (n_cells,) is the group of every column."""
 
     def __init__(self, groups: Any, n_groups: int, device: str) -> None:
         self._member: Any = None
         if len(groups) == n_groups and (groups == np.arange(n_groups)).all():
-            return  # every column is a group of its own
+            return  # every column is its own group
         if device == "cpu":
             from scipy.sparse import csr_array
 

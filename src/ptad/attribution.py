@@ -1,4 +1,4 @@
-"""From what the terms say about encoded rows to contributions per column; the same code for numpy and torch.
+"""From the values of the terms to contributions of the columns; the same code for numpy and torch.
 
 Shape
 -----
@@ -25,25 +25,25 @@ SAME = 1e-6  # relative difference up to which two numbers read alike
 class Attribution:
     """Where the scores of some rows come from."""
 
-    contributions: Array  # (n, n_columns), before :func:`settled`
+    contributions: Array  # (n, n_columns), before :func:`final_contributions`
     reason: Array  # (n, n_columns), a Reason
     partner: Array  # (n, n_columns), for combinations: the other column; -1 otherwise
     expected: Array | None  # (n, n_features), or None if no term expects anything
     unchanged: Array  # (n, n_columns), whether the value is the expected one
 
 
-def attribute(rows: Array, said: list[TermValues], by_term: Array, features: Features) -> Attribution:
-    """Split the score among the columns; reason and expected value are those of the term that says most."""
+def attribute(rows: Array, term_values: list[TermValues], by_term: Array, features: Features) -> Attribution:
+    """Split the score among the columns; a cell has the reason and expected value of the term that adds most to it."""
     xp: Any = namespace(rows)
-    cells = xp.stack([by_term[:, i, None] * term.shares for i, term in enumerate(said)])
+    cells = xp.stack([by_term[:, i, None] * term.shares for i, term in enumerate(term_values)])
     leading = rounded(cells).argmax(axis=0)  # equal cells stay equal, whatever the last digit
-    reason, partner = said[0].reason, said[0].partner
-    for i, term in enumerate(said[1:], start=1):
+    reason, partner = term_values[0].reason, term_values[0].partner
+    for i, term in enumerate(term_values[1:], start=1):
         reason = xp.where(leading == i, term.reason, reason)
         partner = xp.where(leading == i, term.partner, partner)
-    for term in said:  # a term that sees a combination without its other column asks the others
+    for term in term_values:  # a combination whose other column the leading term does not know has that of another
         partner = xp.where((partner < 0) & (reason == int(Reason.UNUSUAL_COMBINATION)), term.partner, partner)
-    expected = _expected(rows, said, leading, features)
+    expected = _expected(rows, term_values, leading, features)
     unchanged = leading < 0
     if expected is not None:
         # A gap or an unseen category is never what was expected, whatever stands in for it.
@@ -51,36 +51,35 @@ def attribute(rows: Array, said: list[TermValues], by_term: Array, features: Fea
     return Attribution(cells.sum(axis=0), reason, partner, expected, unchanged)
 
 
-def settled(contributions: Array, unchanged: Array, score: Array) -> Array:
-    """Return contributions that add up to the score, none of them for a value that is the expected one.
+def final_contributions(contributions: Array, unchanged: Array, score: Array) -> Array:
+    """Return contributions that add up to the score, none of them positive for a value that is the expected one.
 
     What such cells add is given to the row's other positive cells; what no column accounts for is spread evenly.
     """
     xp: Any = namespace(contributions)
     positive = xp.where(contributions > 0.0, contributions, 0.0)
-    taken = xp.where(unchanged, positive, 0.0)
-    rest = positive - taken
+    removed = xp.where(unchanged, positive, 0.0)
+    rest = positive - removed
     total = rest.sum(axis=1)[:, None]
-    factor = taken.sum(axis=1)[:, None] / xp.where(total > 0.0, total, 1.0)
-    moved = xp.where(total > 0.0, contributions - taken + rest * factor, contributions)
+    factor = removed.sum(axis=1)[:, None] / xp.where(total > 0.0, total, 1.0)
+    moved = xp.where(total > 0.0, contributions - removed + rest * factor, contributions)
     gap = score - moved.sum(axis=1)
     return moved + gap[:, None] / contributions.shape[1]
 
 
-def _expected(rows: Array, said: list[TermValues], leading: Array, features: Features) -> Array | None:
-    """Return what the leading term expects, or another term if that is what was observed."""
+def _expected(rows: Array, term_values: list[TermValues], leading: Array, features: Features) -> Array | None:
+    """Return what the leading term expects; that of another term where it is missing or equals the observed value."""
     xp: Any = namespace(rows)
     chosen: Array | None = None
-    for i, term in enumerate(said):
-        offer = term.expected
-        if offer is None:
+    for i, term in enumerate(term_values):
+        if term.expected is None:
             continue
         if chosen is None:
-            chosen = offer
+            chosen = term.expected
             continue
-        wanted = (leading == i) | _same(rows, chosen, features)
-        take = wanted & ~_same(rows, offer, features) & ~_any(xp.isnan(offer), features)
-        chosen = xp.where(columns(take, features.column), offer, chosen)
+        preferred = (leading == i) | _same(rows, chosen, features)
+        usable = ~_same(rows, term.expected, features) & ~_any(xp.isnan(term.expected), features)
+        chosen = xp.where(columns(preferred & usable, features.column), term.expected, chosen)
     return chosen
 
 
@@ -89,9 +88,9 @@ def _same(rows: Array, expected: Array, features: Features) -> Array:
     xp: Any = namespace(rows)
     resolution = like(features.resolution, rows)
     with np.errstate(over="ignore"):  # farther apart than any number: not the same
-        apart = xp.abs(rows - expected)
-    reach = SAME * xp.maximum(xp.abs(rows), xp.abs(expected))
-    return ~_any(~(apart <= xp.where(resolution > 0.0, resolution, reach)), features)
+        difference = xp.abs(rows - expected)
+    tolerance = SAME * xp.maximum(xp.abs(rows), xp.abs(expected))
+    return ~_any(~(difference <= xp.where(resolution > 0.0, resolution, tolerance)), features)
 
 
 def _any(cells: Array, features: Features) -> Array:

@@ -4,9 +4,9 @@ With n calibration scores, p(s) = (1 + number of scores >= s) / (n + 1). For a n
 chance of p <= a is at most a: rows flagged at p <= a keep the false-alarm rate a.
 
 A calibration row and a new row go through the same code with the same frozen state, fitted without the calibration
-row: scaling, ranks, categories, reference rows, counts, units, network. ``folds`` cuts the rows into folds and fits a
-whole pipeline without each; no row is lost, which is what small tables need. ``split`` keeps a share of the rows apart
-and fits once: exact, and cheap for large tables.
+row: scaling, ranks, categories, reference rows, counts, units, network. ``folds`` fits a whole pipeline without each
+fold of the rows; the final fit uses all rows, which small tables need. ``split`` holds out a share of the rows and fits
+once: exact, and cheap for large tables.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ class CalibrationSettings(Settings):
     split_from: int = setting(5_000, low=2, high=10**9)  # "auto": folds below this number of rows, a split from it on
     folds: int = setting(10, low=2, high=1000)
     most_folds: int = setting(100, low=2, high=1000)  # small tables take more: a fold's fit misses fewer rows then
-    share: float = setting(0.2, low=0.0, high=0.9, open_low=True)  # of the rows, kept apart by a split
-    rows: int = setting(10_000, low=1, high=10**7)  # kept apart at most
+    share: float = setting(0.2, low=0.0, high=0.9, open_low=True)  # of the rows, held out by a split
+    rows: int = setting(10_000, low=1, high=10**7)  # held out by a split at most
 
 
 @dataclass(frozen=True)
 class Plan:
     """Which rows are held out of which fit."""
 
-    held_out: list[Indices]  # rows of each fold; a fit without them evaluates them. Empty without calibration
-    final: Indices | None  # rows of the fit that scores new rows; None if it is that of the only fold
+    folds: list[Indices]  # rows of each fold, which are scored by a fit without them; empty without calibration
+    final: Indices | None  # rows of the fit that scores new rows; None if that is the fit without the only fold
 
     @property
     def n_calibration(self) -> int:
-        return sum(len(rows) for rows in self.held_out)
+        return sum(map(len, self.folds))
 
 
 def plan_calibration(n_rows: int, n_features: int, settings: CalibrationSettings, rng: np.random.Generator) -> Plan:
@@ -62,8 +62,8 @@ def plan_calibration(n_rows: int, n_features: int, settings: CalibrationSettings
     if method == "none":
         return Plan([], order)
     if method == "split":
-        n_held = min(max(1, int(settings.share * n_rows)), settings.rows)
-        return Plan([order[:n_held]], None)
+        n_calibration = min(max(1, int(settings.share * n_rows)), settings.rows)
+        return Plan([order[:n_calibration]], None)
     cheap = min(FOLDED_ROWS // n_rows, FOLDED_CELLS // (n_rows * max(n_features, 1)))
     n_folds = min(max(settings.folds, min(cheap, settings.most_folds)), n_rows)
     return Plan(np.array_split(order, n_folds), order)
@@ -71,15 +71,15 @@ def plan_calibration(n_rows: int, n_features: int, settings: CalibrationSettings
 
 @dataclass(frozen=True)
 class Units:
-    """What makes the values of terms comparable: mean and spread of every term over calibration rows.
+    """Standardises the values of the terms: their mean and spread over calibration rows.
 
     The standardised value z of a term becomes log(1 + exp(2 z)) / 2, which is close to z for anomalies and to 0 for
-    normal rows: a term that finds a row very normal does not take back what another one has found.
+    normal rows: a low value of one term does not cancel a high value of another.
     """
 
     mean: Matrix  # (n_terms,)
     spread: Matrix
-    standardised: NDArray[np.bool_]  # terms that are not keep their own values
+    standardised: NDArray[np.bool_]  # False for terms whose values stay as they are
 
     LEAST = 0.05  # added to every spread: a term that never varied stays finite
 
@@ -102,18 +102,18 @@ def held_out_scores(
     Also returned are the units of all rows, for new rows. ``values`` (n, n_terms) are by terms that were fitted without
     the row; ``groups`` (n,) are numbers from 0 on.
     """
-    everything = Units.of(values, standardised)
+    units_of_all = Units.of(values, standardised)
     scores = np.empty(len(values))
     for group in range(int(groups.max()) + 1):
-        own = groups == group
-        units = everything if own.all() else Units.of(values[~own], standardised)
-        scores[own] = add_up(units(values[own]), weights)
-    return scores, everything
+        members = groups == group
+        units = units_of_all if members.all() else Units.of(values[~members], standardised)
+        scores[members] = add_up(units(values[members]), weights)
+    return scores, units_of_all
 
 
-def add_up(standard: Any, weights: Any) -> Any:
+def add_up(standardised_values: Any, weights: Any) -> Any:
     """Return the score: the weighted sum, rounded to single precision, so that no order of additions shows."""
-    return rounded((standard * weights).sum(axis=1))
+    return rounded((standardised_values * weights).sum(axis=1))
 
 
 class Calibration:
@@ -133,20 +133,10 @@ class Calibration:
         at_least = n - np.searchsorted(self.scores, scores, side="left")
         return np.asarray((1.0 + at_least) / (n + 1.0), dtype=np.float64)
 
-    def rate(self, wanted: float | str) -> float:
-        """Return the rate in force: the wanted one, or for "auto" 0.01 or the smallest that is supported."""
-        check_rate(wanted)
-        if wanted == "auto":
-            return max(DEFAULT_RATE, self.smallest_rate)
-        rate = float(wanted)
-        if rate < self.smallest_rate:
-            n = len(self.scores)
-            raise SettingError(
-                f"A false-alarm rate of {rate:g} needs at least {rows_needed(rate):,} calibration rows; there are "
-                f"{n:,}, which support {self.smallest_rate:.3g} at best. Give more rows, ask for a larger rate, or "
-                "use 'auto'."
-            )
-        return rate
+    def rate(self, target: float | str) -> float:
+        """Return the rate in force: the target, or for "auto" 0.01 or the smallest that is supported."""
+        check_supported(target, len(self.scores))
+        return max(DEFAULT_RATE, self.smallest_rate) if target == "auto" else float(target)
 
     def threshold(self, rate: float) -> float:
         """Return t with: score > t exactly when p_value <= rate."""
@@ -163,6 +153,18 @@ def check_rate(rate: Any) -> None:
         raise SettingError(
             "The 'false_alarm_rate' parameter of PTAD must be 'auto' or a number between 0 and 1. "
             f"Got {rate!r} instead."
+        )
+
+
+def check_supported(rate: float | str, n_rows: int) -> None:
+    """Raise unless this is a false-alarm rate that ``n_rows`` calibration rows support."""
+    check_rate(rate)
+    smallest = 1.0 / (n_rows + 1)
+    if rate != "auto" and float(rate) < smallest:
+        raise SettingError(
+            f"A false-alarm rate of {float(rate):g} needs at least {rows_needed(float(rate)):,} calibration rows; "
+            f"there are {n_rows:,}, which support {smallest:.3g} at best. Give more rows, ask for a larger rate, or "
+            "use 'auto'."
         )
 
 

@@ -1,7 +1,7 @@
-"""What a detector is made of: its terms with their settings, its reference rows, its calibration; and the presets.
+"""The settings of a detector: its terms, its reference rows, its calibration; and the presets.
 
 A preset is a list of terms. Settings of the machine (device, verbosity) and of the decision (false-alarm rate) are
-parameters of :class:`ptad.PTAD` instead: they change nothing about what is fitted.
+parameters of :class:`ptad.PTAD` instead: they do not change what is fitted.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+import numpy as np
+
+from ptad.arrays import Matrix
 from ptad.calibration import CalibrationSettings
 from ptad.errors import BundleError, SettingError
 from ptad.layout import Anything, MappingOf, Record, damaged, printable
@@ -26,12 +29,12 @@ from ptad.terms.tail_probability import TailProbabilitySettings
 from ptad.terms.unmatched_columns import UnmatchedColumnsSettings
 from ptad.terms.unseen_category import UnseenCategorySettings
 
-_GROUP = MappingOf(Anything())  # every group of settings checks its own
+_GROUP = MappingOf(Anything())  # a group of settings checks its values when it is made
 
 
 @dataclass(frozen=True)
 class Config:
-    """Terms and everything around them. Settings are named by group and a dot: ``local_reconstruction.ridge``.
+    """All settings of a detector. A setting is named by its group and a dot: ``local_reconstruction.ridge``.
 
     Parameters
     ----------
@@ -53,20 +56,25 @@ class Config:
         yield self.reference
         yield self.calibration
 
+    @property
+    def weights(self) -> Matrix:
+        """The weights of the terms, (n_terms,)."""
+        return np.array([term.weight for term in self.terms])
+
     def replace(self, changes: Mapping[str, Any]) -> Self:
         """Return a copy with some settings changed.
 
         Parameters
         ----------
         changes : mapping of dotted name to value
-            Such as ``{"local_reconstruction.ridge": 0.1}``. An unknown name or a value out of range is refused.
+            Such as ``{"local_reconstruction.ridge": 0.1}``. An unknown name or a value out of range is write_errors.
 
         Returns
         -------
         Config
             The changed copy.
         """
-        wanted: dict[str, dict[str, Any]] = {}
+        by_group: dict[str, dict[str, Any]] = {}
         known = {group.title(): group for group in self.groups()}
         for key, value in changes.items():
             group, dot, name = str(key).partition(".")
@@ -75,12 +83,12 @@ class Config:
                     f"There is no setting '{key}'. A setting is named by its group and a dot, such as "
                     f"'{next(iter(known))}.weight'; groups of this preset: {', '.join(known)}."
                 )
-            wanted.setdefault(group, {})[name] = value
+            by_group.setdefault(group, {})[name] = value
         return replace(
             self,
-            terms=tuple(term.replace(wanted.get(term.title(), {})) for term in self.terms),
-            reference=self.reference.replace(wanted.get("reference", {})),
-            calibration=self.calibration.replace(wanted.get("calibration", {})),
+            terms=tuple(term.replace(by_group.get(term.title(), {})) for term in self.terms),
+            reference=self.reference.replace(by_group.get("reference", {})),
+            calibration=self.calibration.replace(by_group.get("calibration", {})),
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 
 from ptad.arrays import Indices, Matrix, namespace, on_device, to_numpy
-from ptad.calibration import UNIT_GROUPS, Calibration, Units, add_up, held_out_scores, plan_calibration
+from ptad.calibration import (
+    UNIT_GROUPS,
+    Calibration,
+    Units,
+    add_up,
+    check_supported,
+    held_out_scores,
+    plan_calibration,
+)
 from ptad.config import Config
 from ptad.errors import DataError
 from ptad.parallel import in_chunks
@@ -24,7 +32,7 @@ from ptad.tables.features import Features
 from ptad.terms.base import FitContext, History, Term, TermValues
 
 DEVICE_CHUNK_ROWS = 2**14  # rows at a time on a GPU
-REPORTED_ROWS = 2**12  # rows between two reports; as many chunks as a GPU has under way make it coarser there
+REPORTED_ROWS = 2**12  # rows between two reports of progress; on a GPU four chunks, which are computed at once
 
 
 @dataclass
@@ -37,7 +45,7 @@ class Pipeline:
     @classmethod
     def fit(cls, rows: Matrix, features: Features, config: Config, context: FitContext) -> Pipeline:
         """Fit every term on the same rows."""
-        reference = _reference(rows, features, config, context)
+        reference = sample_reference(rows, features, config, context)
         return cls(reference, [s.term().fit(rows, reference, s, context) for s in config.terms])
 
     @property
@@ -46,45 +54,46 @@ class Pipeline:
         return next((term.batch_size for term in self.terms if term.batch_size is not None), None)
 
     def values(self, rows: Matrix, done: RowsDone | None = None) -> Matrix:
-        """Return (n, n_terms): the value of every term; ``done`` is told how many rows have theirs."""
+        """Return (n, n_terms): the value of every term; ``done`` is called with the number of finished rows."""
         size = REPORTED_ROWS if self.reference.device == "cpu" else 4 * DEVICE_CHUNK_ROWS
         if done is None or self.batch_size is not None or len(rows) <= size:
             return self._values(rows)
-        parts = []
-        for start in range(0, len(rows), size):  # rows are independent: blocks leave no trace in the values
-            parts.append(self._values(rows[start : start + size]))
+        blocks = []
+        for start in range(0, len(rows), size):  # rows are independent: the values do not depend on the blocks
+            blocks.append(self._values(rows[start : start + size]))
             done(min(start + size, len(rows)))
-        return np.concatenate(parts)
+        return np.concatenate(blocks)
 
     def _values(self, rows: Matrix) -> Matrix:
-        found = np.empty((len(rows), len(self.terms)))
+        values = np.empty((len(rows), len(self.terms)))
         for terms, chunked in self._groups():
 
             def stacked(batch: Batch, terms: list[int] = terms) -> Any:
                 return namespace(batch.rows).stack([self.terms[i].value(batch) for i in terms], axis=1)
 
-            # On a GPU all chunks are under way before the first is waited for.
-            found[:, terms] = np.concatenate([to_numpy(values) for values in self._each(stacked, rows, chunked)])
-        return found
+            # On a GPU all chunks are computed before the first result is waited for.
+            values[:, terms] = np.concatenate([to_numpy(x) for x in self._map_chunks(stacked, rows, chunked)])
+        return values
 
     def explain(self, rows: Matrix) -> list[TermValues]:
-        """Return what every term says about the columns."""
-        _some(rows)
-        found: list[TermValues] = [None] * len(self.terms)  # type: ignore[list-item]
+        """Return for every term its values and the columns that they come from."""
+        _refuse_empty(rows)
+        results: dict[int, TermValues] = {}
         for terms, chunked in self._groups():
 
-            def said(batch: Batch, terms: list[int] = terms) -> list[TermValues]:
+            def explained(batch: Batch, terms: list[int] = terms) -> list[TermValues]:
                 return [_as_numpy(self.terms[i].explain(batch)) for i in terms]
 
-            for i, parts in zip(terms, zip(*self._each(said, rows, chunked), strict=True), strict=True):
-                found[i] = _joined(parts)
-        return found
+            chunks = self._map_chunks(explained, rows, chunked)
+            results |= {i: _concatenated(parts) for i, parts in zip(terms, zip(*chunks, strict=True), strict=True)}
+        return [results[i] for i in range(len(self.terms))]
 
     def transform(self, rows: Matrix) -> Matrix:
-        """Return the rows as the first term sees them."""
-        _some(rows)
+        """Return the rows as the first term represents them."""
+        _refuse_empty(rows)
         first = self.terms[0]
-        return np.concatenate(self._each(lambda batch: to_numpy(first.transform(batch)), rows, first.chunked))
+        chunks = self._map_chunks(lambda batch: to_numpy(first.transform(batch)), rows, first.chunked)
+        return np.concatenate(chunks)
 
     def _groups(self) -> list[tuple[list[int], bool]]:
         """Return the terms that are evaluated chunk by chunk, on one batch for all, and those that are not."""
@@ -92,8 +101,8 @@ class Pipeline:
         whole = [i for i, term in enumerate(self.terms) if not term.chunked]
         return [(terms, flag) for terms, flag in ((chunked, True), (whole, False)) if terms]
 
-    def _each(self, function: Callable[[Batch], Any], rows: Matrix, chunked: bool) -> list[Any]:
-        """Return the function of every chunk of rows."""
+    def _map_chunks(self, function: Callable[[Batch], Any], rows: Matrix, chunked: bool) -> list[Any]:
+        """Return ``function`` of every chunk of the rows, in order."""
         device = self.reference.device
         if not chunked:
             return [function(Batch(rows, self.reference))]
@@ -126,41 +135,45 @@ class Detector:
         false_alarm_rate: float | str = "auto",
         progress: Reporter | None = None,
         checkpoint: Path | None = None,
-        without: Callable[[Matrix, Indices], Matrix] | None = None,
+        encode_without: Callable[[Matrix, Indices], Matrix] | None = None,
     ) -> Detector:
         """Fit on normal rows and calibrate; the same seed gives the same model on the same machine.
 
-        ``without`` returns all rows as they are encoded without those of a fold, where the encoding counts values.
+        Where the encoding counts values, ``encode_without(rows, fold)`` returns all rows, encoded without counting
+        those of a fold.
         """
         if len(rows) < 2:
             raise DataError(f"PTAD needs at least 2 rows to fit on, got n_samples = {len(rows)}. Give it more rows.")
         rng = np.random.default_rng(seed)
         plan = plan_calibration(len(rows), len(features), config.calibration, rng)
+        n_folds = len(plan.folds)
         if plan.n_calibration:
-            Calibration(np.zeros(plan.n_calibration)).rate(false_alarm_rate)  # refused before the fit, not after
+            check_supported(false_alarm_rate, plan.n_calibration)  # refused before the fit, not after
 
-        steps = None if progress is None else progress.step
-
-        def fitted(rows: Matrix, places: Indices, name: str) -> Pipeline:
+        def fit_pipeline(rows: Matrix, train: Indices, name: str) -> Pipeline:
+            step = None if progress is None else progress.step
             folder = None if checkpoint is None else checkpoint / name
-            context = FitContext(np.random.default_rng(seed), len(rows), device, steps, folder)
-            return Pipeline.fit(rows[np.sort(places)], features, config, context)
+            context = FitContext(np.random.default_rng(seed), len(rows), device, step, folder)
+            return Pipeline.fit(rows[np.sort(train)], features, config, context)
 
-        split = progress if len(plan.held_out) == 1 else None  # where there are folds, the folds are reported
         values, groups = np.empty((len(rows), len(config.terms))), np.zeros(len(rows), dtype=np.int64)
-        for i, held in enumerate(plan.held_out):
-            others = np.ones(len(rows), dtype=bool)
-            others[held] = False
-            encoded = rows if without is None else without(rows, held)
-            pipeline = fitted(encoded, np.flatnonzero(others), f"fold-{i}")
-            values[held] = pipeline.values(encoded[held], rows_reported(split, "calibration", plan.n_calibration))
-            if progress is not None and len(plan.held_out) > 1:
-                progress.stage("calibration", i + 1, len(plan.held_out), "folds")
-            groups[held] = i if len(plan.held_out) > 1 else np.arange(len(held)) % UNIT_GROUPS
+        for i, fold in enumerate(plan.folds):
+            encoded = rows if encode_without is None else encode_without(rows, fold)
+            pipeline = fit_pipeline(encoded, np.setdiff1d(np.arange(len(rows)), fold), f"fold-{i}")
+            if n_folds == 1:
+                values[fold] = pipeline.values(encoded[fold], rows_reported(progress, "calibration", len(fold)))
+                groups[fold] = np.arange(len(fold)) % UNIT_GROUPS
+            else:
+                values[fold] = pipeline.values(encoded[fold])
+                groups[fold] = i
+                if progress is not None:
+                    progress.stage("calibration", i + 1, n_folds, "folds")
         if plan.final is not None:
-            pipeline = fitted(rows, plan.final, "final")
-        held = np.concatenate([*plan.held_out, np.empty(0, dtype=np.int64)])
-        return cls._calibrated(config, features, pipeline, len(rows), held, values[held], groups[held])
+            pipeline = fit_pipeline(rows, plan.final, "final")
+        calibration_rows = np.concatenate([*plan.folds, np.empty(0, dtype=np.int64)])
+        return cls._calibrated(
+            config, features, pipeline, len(rows), calibration_rows, values[calibration_rows], groups[calibration_rows]
+        )
 
     @classmethod
     def _calibrated(
@@ -169,16 +182,16 @@ class Detector:
         features: Features,
         pipeline: Pipeline,
         n_rows: int,
-        held: Indices,
+        calibration_rows: Indices,
         values: Matrix,
         groups: Indices,
     ) -> Detector:
         """Put together a detector from a pipeline and the values of rows that it was not fitted on."""
         standardised = np.array([term.standardised for term in pipeline.terms])
         scores = np.full(n_rows, np.nan)
-        if len(held):
-            scores[held], units = held_out_scores(values, groups, standardised, weights_of(config))
-            calibration: Calibration | None = Calibration(scores[held])
+        if len(calibration_rows):
+            scores[calibration_rows], units = held_out_scores(values, groups, standardised, config.weights)
+            calibration: Calibration | None = Calibration(scores[calibration_rows])
         else:  # without calibration, units come from the reference rows themselves
             units = Units.of(pipeline.values(pipeline.reference.rows[:1024]), standardised)
             calibration = None
@@ -189,30 +202,27 @@ class Detector:
     ) -> Detector:
         """Return a detector that also knows new normal rows: half of them join the reference rows, half calibrate.
 
-        The calibration rows are new ones only: the false-alarm rate is kept for rows like these.
+        The calibration rows are new ones only: the false-alarm rate holds for rows like these.
         """
         rng = np.random.default_rng(seed)
         order = rng.permutation(len(rows))
-        held = order[: len(rows) // 2]
-        Calibration(np.zeros(len(held))).rate(false_alarm_rate)
-        train = np.concatenate([self.reference, rows[order[len(held) :]]])
-        steps = None if progress is None else progress.step
-        context = FitContext(rng, len(train), self.pipeline.reference.device, steps)
-        reference = _reference(train, self.features, self.config, context)
+        calibration_rows, others = order[: len(rows) // 2], order[len(rows) // 2 :]
+        check_supported(false_alarm_rate, len(calibration_rows))
+        train = np.concatenate([self.reference, rows[others]])
+        step = None if progress is None else progress.step
+        context = FitContext(rng, len(train), self.pipeline.reference.device, step)
+        reference = sample_reference(train, self.features, self.config, context)
         terms = [term.continue_fit(train, reference, context) for term in self.pipeline.terms]
         pipeline = Pipeline(reference, terms)
-        groups = np.arange(len(held)) % UNIT_GROUPS
-        values = pipeline.values(rows[held], rows_reported(progress, "calibration", len(held)))
-        return self._calibrated(self.config, self.features, pipeline, len(rows), held, values, groups)
+        groups = np.arange(len(calibration_rows)) % UNIT_GROUPS
+        done = rows_reported(progress, "calibration", len(calibration_rows))
+        values = pipeline.values(rows[calibration_rows], done)
+        return self._calibrated(self.config, self.features, pipeline, len(rows), calibration_rows, values, groups)
 
     @property
     def reference(self) -> Matrix:
         """The training rows that the model keeps, encoded: (n_reference, n_features)."""
         return self.pipeline.reference.rows
-
-    @property
-    def weights(self) -> Matrix:
-        return weights_of(self.config)
 
     @property
     def batch_size(self) -> int | None:
@@ -221,51 +231,47 @@ class Detector:
 
     @property
     def history(self) -> History:
-        """What training said, of all terms that are trained."""
+        """Entries of the training loops of all terms that are trained."""
         return [entry for term in self.pipeline.terms for entry in term.history]
 
     def term_scores(self, rows: Matrix) -> Matrix:
         """Return (n, n_terms): what every term adds to the score."""
-        return np.asarray(self.units(self.pipeline.values(_some(rows))) * self.weights)
+        _refuse_empty(rows)
+        return np.asarray(self.units(self.pipeline.values(rows)) * self.config.weights)
 
     def scores(self, rows: Matrix, done: RowsDone | None = None) -> Matrix:
-        """Return (n,): the anomaly score, higher for anomalies; ``done`` is told how many rows have theirs."""
-        return np.asarray(add_up(self.units(self.pipeline.values(_some(rows), done)), self.weights))
+        """Return (n,): the anomaly score, higher for anomalies; ``done`` is called with the number of finished rows."""
+        _refuse_empty(rows)
+        return np.asarray(add_up(self.units(self.pipeline.values(rows, done)), self.config.weights))
 
     def recalibrated(self, rows: Matrix, done: RowsDone | None = None) -> Detector:
         """Return the detector with a threshold from these normal rows, which it must not have been fitted on."""
-        scores = self.scores(rows, done)
-        return replace(self, calibration=Calibration(scores))
+        return replace(self, calibration=Calibration(self.scores(rows, done)))
 
 
-def weights_of(config: Config) -> Matrix:
-    """Return (n_terms,): the weights of the terms."""
-    return np.array([term.weight for term in config.terms])
+def sample_rows(rows: Matrix, max_rows: int, rng: np.random.Generator) -> Matrix:
+    """Return all rows, or at most ``max_rows`` drawn at random, in their order."""
+    return rows if len(rows) <= max_rows else rows[np.sort(rng.permutation(len(rows))[:max_rows])]
 
 
-def sample_rows(rows: Matrix, most: int, rng: np.random.Generator) -> Matrix:
-    """Return all rows, or as many as are kept, drawn at random, in their order."""
-    return rows if len(rows) <= most else rows[np.sort(rng.permutation(len(rows))[:most])]
+def sample_reference(rows: Matrix, features: Features, config: Config, context: FitContext) -> Reference:
+    """Return the reference rows of a fit on these rows."""
+    sample = sample_rows(rows, config.reference.rows, context.rng)
+    return Reference(sample, features, config.reference, context.device)
 
 
-def _reference(rows: Matrix, features: Features, config: Config, context: FitContext) -> Reference:
-    kept = sample_rows(rows, config.reference.rows, context.rng)
-    return Reference(kept, features, config.reference, context.device)
-
-
-def _some(rows: Matrix) -> Matrix:
+def _refuse_empty(rows: Matrix) -> None:
     if len(rows) == 0:
         raise DataError("There are 0 rows to score. Give at least one.")
-    return rows
 
 
-def _as_numpy(found: TermValues) -> TermValues:
-    return TermValues(**{name: None if v is None else to_numpy(v) for name, v in vars(found).items()})
+def _as_numpy(values: TermValues) -> TermValues:
+    return TermValues(**{name: None if x is None else to_numpy(x) for name, x in vars(values).items()})
 
 
-def _joined(parts: Sequence[TermValues]) -> TermValues:
+def _concatenated(parts: Sequence[TermValues]) -> TermValues:
     def join(name: str) -> Any:
-        found = [getattr(part, name) for part in parts]
-        return None if found[0] is None else np.concatenate(found)
+        arrays = [getattr(part, name) for part in parts]
+        return None if arrays[0] is None else np.concatenate(arrays)
 
-    return TermValues(**{name: join(name) for name in ("value", "shares", "reason", "partner", "expected")})
+    return TermValues(**{name: join(name) for name in vars(parts[0])})

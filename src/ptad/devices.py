@@ -1,4 +1,4 @@
-"""Where the work is done: numpy on the processor, torch on a GPU."""
+"""The device that computes: numpy on the CPU, torch on a GPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ptad.errors import MissingExtraError, SettingError
 
 
 def resolve_device(name: str) -> str:
-    """Return the name of a device that works; "auto" is a GPU if there is one and torch is installed."""
+    """Return the name of a usable device; "auto" is a GPU if there is one and torch is installed."""
     if name == "cpu" or (name == "auto" and not _has_driver()):
         return "cpu"
     if find_spec("torch") is None:
@@ -36,7 +36,7 @@ def resolve_device(name: str) -> str:
 
 
 def _has_driver() -> bool:
-    """Whether the driver of a GPU is there; without it nobody waits for torch to be imported."""
+    """Whether the driver of a GPU is installed; without it torch need not be imported."""
     try:
         ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:

@@ -18,8 +18,8 @@ from ptad.config import Config, make_config
 from ptad.detector import Detector
 from ptad.devices import resolve_device
 from ptad.errors import DataError
-from ptad.model import Model, save_model
 from ptad.progress import rows_reported, shown_progress
+from ptad.saved_model import SavedModel, save_model
 from ptad.sklearn_detector import READING, SAVED, SklearnDetector, check_parameters
 from ptad.storage import to_plain_types
 from ptad.tables import BadCells, fit_schema
@@ -135,13 +135,13 @@ class PTAD(SklearnDetector):
             The fitted detector.
         """
         config = check_parameters(self)
-        table = self._checked(X, reset=True)
+        table = self._validate(X, reset=True)
         bad = BadCells(strict=self.strict)
         schema = fit_schema(table, **{name: getattr(self, name) for name in READING}, bad=bad)
         bad.warn()
         for note in schema.notes:
             logger.log(logging.WARNING if note.doubtful else logging.INFO, note.message)
-        rows = schema.encode(table, BadCells())  # told already
+        rows = schema.encode(table, BadCells())  # the warning has been given
         text = schema.counted(table)
         opening = f"fitting on {len(rows):,} rows and {len(schema.names):,} columns"
         with shown_progress(self.verbose, opening) as progress:
@@ -154,17 +154,16 @@ class PTAD(SklearnDetector):
                 false_alarm_rate=self.false_alarm_rate,
                 progress=progress,
                 checkpoint=None if checkpoint is None else Path(checkpoint),
-                without=None if text is None else text.rows,
+                encode_without=None if text is None else text.rows,
             )
-        if text is not None and np.isnan(detector.held_out_scores).any():  # a split: the calibration rows count nothing
-            held = np.flatnonzero(~np.isnan(detector.held_out_scores))
-            schema = text.without(rows, held)
+        if text is not None and np.isnan(detector.held_out_scores).any():  # a split: calibration rows are not counted
+            schema = text.without(rows, np.flatnonzero(~np.isnan(detector.held_out_scores)))
         self.schema_ = schema
-        self._adopt(detector)
+        self._set_detector(detector, self.false_alarm_rate)
         return self
 
     def update(self, X: Any) -> Self:
-        """Take in further normal rows: half of them join the reference rows, the other half gives the threshold.
+        """Update with further normal rows: half of them join the reference rows, the other half gives the threshold.
 
         Columns and categories stay those of ``fit``: where they have changed, fit again. Rows that are too few for the
         false-alarm rate in force are refused.
@@ -179,12 +178,12 @@ class PTAD(SklearnDetector):
         self
             The updated detector.
         """
-        rows = self._new_rows(X, "An update takes its threshold from half of the new rows", 2)
+        rows = self._encode_new(X, "An update takes its threshold from half of the new rows", 2)
         with shown_progress(self.verbose, f"updating with {len(rows):,} rows") as progress:
             detector = self.detector_.update(
-                rows, seed=self._seed(), false_alarm_rate=self._rate_to_keep(), progress=progress
+                rows, seed=self._seed(), false_alarm_rate=self._present_rate(), progress=progress
             )
-        self._adopt(detector, rate=self._rate_to_keep())
+        self._set_detector(detector, self._present_rate())
         return self
 
     def recalibrate(self, X: Any) -> Self:
@@ -200,20 +199,20 @@ class PTAD(SklearnDetector):
         self
             The recalibrated detector.
         """
-        rows = self._new_rows(X, "A threshold is taken from the rows given", 1)
+        rows = self._encode_new(X, "A threshold is taken from the rows given", 1)
         with shown_progress(self.verbose) as progress:
             detector = self.detector_.recalibrated(rows, rows_reported(progress, "calibration", len(rows)))
-        self._adopt(detector, rate=self._rate_to_keep())
+        self._set_detector(detector, self._present_rate())
         return self
 
-    def _rate_to_keep(self) -> float | str:
-        """The rate in force, which no update may loosen; "auto" where there is none yet."""
+    def _present_rate(self) -> float | str:
+        """Return the rate in force, which no update may change; without calibration the parameter."""
         return self.false_alarm_rate_ if self.detector_.calibration is not None else self.false_alarm_rate
 
-    def _new_rows(self, X: Any, what: str, factor: int) -> NDArray[np.float64]:
-        """Return new rows encoded; ``factor`` times as many as the false-alarm rate needs have to be there."""
-        rows = self._encoded(self._checked(X))
-        rate = self._rate_to_keep()
+    def _encode_new(self, X: Any, what: str, factor: int) -> NDArray[np.float64]:
+        """Encode new rows; refuse fewer than ``factor`` times as many as the false-alarm rate needs."""
+        rows = self._encode(self._validate(X))
+        rate = self._present_rate()
         needed = 2 if rate == "auto" else rows_needed(float(rate))
         if len(rows) // factor < needed:
             raise DataError(
@@ -222,19 +221,6 @@ class PTAD(SklearnDetector):
                 "larger false-alarm rate."
             )
         return rows
-
-    def _adopt(self, detector: Detector, rate: float | str | None = None) -> None:
-        self.__dict__.pop("digest", None)
-        self.detector_ = detector
-        self.config_ = detector.config
-        self.history_ = detector.history
-        self.held_out_scores_ = detector.held_out_scores
-        self.n_iter_ = 1
-        self.offset_ = float("nan")
-        if detector.calibration is not None:
-            wanted = self.false_alarm_rate
-            self.set_false_alarm_rate(wanted if rate is None else rate)
-            self.false_alarm_rate = wanted
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -263,33 +249,15 @@ class PTAD(SklearnDetector):
         )
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str], *, device: str = "auto", label: str | None = None) -> Self:
-        """Read a model; the same machine gives the same scores, bit for bit.
-
-        Parameters
-        ----------
-        folder : path
-            Where :meth:`save` or ``ptad fit`` wrote it.
-        device : str
-            As the parameter of the same name.
-        label : str, optional
-            What errors call the model; by default its path.
-
-        Returns
-        -------
-        PTAD
-            The fitted detector.
-        """
-        saved = Model.load(folder, device=device, label=label)
-        content = saved.content
-        given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in content["parameters"].items()}
-        own = saved.config_ != make_config(given["preset"], None)
-        model = cls(**given, config=saved.config_ if own else None, device=device)
-        model.schema_ = saved.schema_
-        model.n_features_in_ = content["n_features_in"]
-        if content["feature_names_in"] is not None:
-            model.feature_names_in_ = np.asarray(content["feature_names_in"], dtype=object)
-        model._adopt(saved.detector_, rate=content["false_alarm_rate"])
-        model.history_ = content["history"]
-        model.digest = saved.digest
+    def _from_saved(cls, saved: SavedModel, device: str) -> Self:
+        manifest = saved.manifest
+        parameters: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in manifest["parameters"].items()
+        }
+        config = saved.detector.config
+        is_preset = config == make_config(parameters["preset"])
+        model = cls(**parameters, config=None if is_preset else config, device=device)
+        model.n_features_in_ = manifest["n_features_in"]
+        if manifest["feature_names_in"] is not None:
+            model.feature_names_in_ = np.asarray(manifest["feature_names_in"], dtype=object)
         return model

@@ -1,4 +1,4 @@
-"""Why a row has its score, told in the table's own columns, units and categories."""
+"""Why a row has its score, in the columns, units and categories of the table."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Array, Matrix, like, namespace
-from ptad.attribution import Attribution, attribute, settled
+from ptad.arrays import Array, Indices, Matrix, like, namespace
+from ptad.attribution import Attribution, attribute, final_contributions
 from ptad.calibration import add_up
 from ptad.detector import Detector
 from ptad.tables import BadCells, Schema, same_kind, same_series
@@ -127,37 +127,39 @@ class Explanation:
 
 
 def attribute_rows(
-    rows: Array, detector: Detector, said: list[TermValues] | None = None
+    rows: Array, detector: Detector, term_values: list[TermValues] | None = None
 ) -> tuple[Array, Array, Attribution]:
     """Return the scores of encoded rows, what every term adds to them, and the columns they come from.
 
-    ``said`` is what the terms say about the rows, where that is known: arrays or tensors, as the rows are.
+    ``term_values`` are those of the rows, if they are known: arrays or tensors, as the rows are.
     """
-    said = detector.pipeline.explain(rows) if said is None else said
-    standard = detector.units(namespace(rows).stack([part.value for part in said], axis=1))
-    weights = like(detector.weights, rows)
-    by_term = standard * weights
-    found = attribute(rows, said, by_term, detector.pipeline.reference.recorded)
-    return add_up(standard, weights), by_term, found
+    if term_values is None:
+        term_values = detector.pipeline.explain(rows)
+    values = detector.units(namespace(rows).stack([term.value for term in term_values], axis=1))
+    weights = like(detector.config.weights, rows)
+    by_term = values * weights
+    attribution = attribute(rows, term_values, by_term, detector.pipeline.reference.recorded)
+    return add_up(values, weights), by_term, attribution
 
 
 def make_explanation(
     table: Any, schema: Schema, detector: Detector, bad: BadCells | None = None, rows: Matrix | None = None
 ) -> Explanation:
-    """Score rows and say which columns the scores come from.
+    """Score rows and return which columns the scores come from.
 
-    ``bad`` collects the cells that cannot be read; with encoded ``rows`` it holds those that their encoding found.
+    ``bad`` collects the cells that cannot be read. If the table is encoded already, ``rows`` are the encoded rows and
+    ``bad`` holds the cells that their encoding could not read.
     """
     bad = BadCells() if bad is None else bad
     if rows is None:
         rows = schema.encode(table, bad)
-    score, by_term, found = attribute_rows(rows, detector)
+    score, by_term, attribution = attribute_rows(rows, detector)
     observed = schema.observed(table)
     expected = {name: np.full(len(rows), None, dtype=object) for name in schema.names}
-    if found.expected is not None:
-        expected = schema.decode(_expected(rows, found.expected, schema, detector))
-    unchanged = found.unchanged | _same_text(observed, expected, schema)
-    contributions = settled(found.contributions, unchanged, score)
+    if attribution.expected is not None:
+        expected = schema.decode(_expected(rows, attribution.expected, schema, detector))
+    unchanged = attribution.unchanged | _same_text(observed, expected, schema)
+    contributions = final_contributions(attribution.contributions, unchanged, score)
 
     def columns(array: NDArray[Any]) -> Any:
         return same_kind(table, dict(zip(schema.names, array.T, strict=True)))
@@ -167,7 +169,7 @@ def make_explanation(
         contributions=columns(contributions),
         observed=same_kind(table, observed),
         expected=same_kind(table, expected),
-        reasons=columns(_reasons(found, schema.names, bad)),
+        reasons=columns(reason_texts(attribution.reason, attribution.partner, schema.names, bad)),
         terms=same_kind(table, dict(zip([s.title() for s in detector.config.terms], by_term.T, strict=True))),
         names=schema.names,
         contribution_values=contributions,
@@ -177,30 +179,32 @@ def make_explanation(
 def _expected(rows: Matrix, expected: Matrix, schema: Schema, detector: Detector) -> Matrix:
     """Return what was expected, no more exact than the training rows are.
 
-    Rows near an outlying number have outlying numbers, too: what is expected in its place is told by the other cells.
+    The neighbours of a row with an outlying number have outlying numbers, too. So a number outside of all reference
+    rows is taken as missing, and the other cells of the row decide what is expected in its place.
     """
     reference, column = detector.pipeline.reference, detector.features.column
-    beyond = reference.beyond(rows)[:, column]
-    if len(some := np.flatnonzero(beyond.any(axis=1))):
-        others: Any = attribute_rows(np.where(beyond[some], np.nan, rows[some]), detector)[2].expected
+    outside = reference.is_outside(rows)[:, column]
+    if len(places := np.flatnonzero(outside.any(axis=1))):
+        mask = outside[places]
+        others: Any = attribute_rows(np.where(mask, np.nan, rows[places]), detector)[2].expected
         expected = expected.copy()
-        expected[some] = np.where(beyond[some] & ~np.isnan(others), others, expected[some])
-    shown = reference.as_recorded(expected)
+        expected[places] = np.where(mask & ~np.isnan(others), others, expected[places])
     exact = np.array([schema.types[name] in ("categorical", "text") for name in schema.names])[column]
-    return np.where(exact, expected, shown)
+    return np.where(exact, expected, reference.as_recorded(expected))
 
 
-def _reasons(found: Attribution, names: tuple[str, ...], bad: BadCells) -> NDArray[np.object_]:
-    words = np.array([REASONS[r] for r in Reason], dtype=object)[found.reason]
-    beside = np.array([*(f" with {name}" for name in names), ""], dtype=object)[found.partner]
-    reasons = np.asarray(words + beside, dtype=object)
+def reason_texts(reason: Indices, partner: Indices, names: tuple[str, ...], bad: BadCells) -> NDArray[np.object_]:
+    """Return the reasons of all cells as people read them, (n_rows, n_columns)."""
+    words = np.array([REASONS[r] for r in Reason], dtype=object)[reason]
+    other_column = np.array([*(f" with {name}" for name in names), ""], dtype=object)[partner]
+    texts = np.asarray(words + other_column, dtype=object)
     for cell in bad:
-        reasons[cell.row, names.index(cell.column)] = cell.reason
-    return reasons
+        texts[cell.row, names.index(cell.column)] = cell.reason
+    return texts
 
 
 def _same_text(observed: dict[str, list[Any]], expected: dict[str, NDArray[Any]], schema: Schema) -> NDArray[np.bool_]:
-    """Return whether a text is expected to read as it does, which its features alone do not tell."""
+    """Return (n_rows, n_columns): whether a text equals the expected one, which its features alone do not tell."""
     same = np.zeros((len(next(iter(observed.values()))), len(schema.names)), dtype=bool)
     for j, name in enumerate(schema.names):
         if schema.types[name] == "text":

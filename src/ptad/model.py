@@ -1,214 +1,289 @@
-"""A saved model, ready to score: ``ptad.PTAD`` without scikit-learn, whose import takes longer than a small job."""
+"""A model of a table: scores, p-values and explanations of rows, in the library that the rows came in.
+
+Nothing here needs scikit-learn, whose import takes longer than a small job: :meth:`Model.load` gives a saved model
+without it, and :class:`ptad.PTAD` adds ``fit`` and the methods of scikit-learn.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.calibration import Calibration, Units
-from ptad.config import PRESETS, Config
-from ptad.detector import Detector, Pipeline
+from ptad.arrays import Matrix
+from ptad.calibration import Calibration
+from ptad.config import Config
+from ptad.detector import Detector
 from ptad.devices import resolve_device
-from ptad.errors import BundleError, SettingError
-from ptad.layout import (
-    MOST_ROWS,
-    AnyOf,
-    Anything,
-    ArrayLayout,
-    Integer,
-    ListOf,
-    MappingOf,
-    Null,
-    Number,
-    Record,
-    Text,
-    damaged,
-    require,
-)
-from ptad.reference import Reference
-from ptad.storage import FORMAT_VERSION, open_bundle, write_bundle
-from ptad.table_model import TableModel
-from ptad.tables import Schema
-from ptad.tables.features import Features
-from ptad.tables.number_format import DECIMALS, THOUSANDS
-from ptad.tables.schema import check_version
+from ptad.errors import Option, SettingError
+from ptad.explanation import Explanation, make_explanation
+from ptad.progress import rows_reported, shown_progress
+from ptad.saved_model import SavedModel, read_model
+from ptad.tables import BadCells, Schema, same_kind, same_series
+from ptad.terms.base import History
 
-_NAMES = ListOf(AnyOf((Integer(-(2**63), 2**63), Text())))  # columns of arrays are numbered
-_RATE = Number(0.0, 1.0)
-MANIFEST_LAYOUT = Record(
-    {
-        "format": Text(longest=64),
-        "format_version": Integer(FORMAT_VERSION, FORMAT_VERSION),
-        "ptad_version": Text(longest=100),
-        "tensors_sha256": Text(longest=64),
-        "parameters": Record(
-            {
-                "preset": Text(tuple(PRESETS)),
-                "false_alarm_rate": AnyOf((Text(("auto",)), _RATE)),
-                "types": AnyOf((Null(), MappingOf(Text()))),
-                "missing": AnyOf((Text(), ListOf(AnyOf((Number(), Text()))))),
-                "drop": AnyOf((Text(), _NAMES)),
-                "only": AnyOf((Null(), Text(), _NAMES)),
-                "decimal": AnyOf((Null(), Text(tuple(DECIMALS)))),
-                "thousands": AnyOf((Null(), Text(tuple(THOUSANDS)))),
-                "random_state": AnyOf((Null(), Integer(0, 2**32 - 1))),
-            }
-        ),
-        "config": MappingOf(Anything()),
-        "schema": MappingOf(Anything()),
-        "n_features_in": Integer(1, 2**31),
-        "feature_names_in": AnyOf((Null(), ListOf(Text()))),
-        "false_alarm_rate": AnyOf((Null(), _RATE)),
-        "n_rows": Integer(1, MOST_ROWS),
-        "history": ListOf(MappingOf(Number())),
-    }
-)
-MOST_UNIT = 1e30  # of a term's mean and spread: a score then stays finite in single precision
-N_PROBES = 2  # reference rows that a model scores when it is loaded
+if TYPE_CHECKING:
+    from ptad.report.plot import Plots
+
+logger = logging.getLogger("ptad")
+
+BLOCK_ROWS = 2**16  # rows of an array that are encoded at a time
+
+Rows = NDArray[Any] | Sequence[Sequence[Any]]  # what comes back as a numpy array
 
 
-@dataclass(repr=False)
-class Model(TableModel):
-    """A saved model that scores and explains, without scikit-learn; :meth:`load` makes it.
+class Model:
+    """A fitted model that scores and explains rows; :meth:`load` reads one that was saved.
 
-    The names and scores are those of :class:`ptad.PTAD`.
-
-    Parameters
+    Attributes
     ----------
-    content : dict
-        The manifest of the bundle.
     schema_ : Schema
         How the table becomes a matrix.
+    config_ : Config
+        All settings in force.
     detector_ : Detector
         The fitted terms and their calibration, over encoded rows.
-    digest : str
-        What tells this model from any other.
     false_alarm_rate_ : float
         The target rate in force; NaN without calibration.
     offset_ : float
         The negated threshold; NaN without calibration.
+    history_ : list of dict
+        Loss per interval, of terms that are trained.
+    digest : str or None
+        SHA-256 of the manifest that the model was read from; None after a change.
+    manifest : dict
+        That manifest.
     """
 
-    content: dict[str, Any]
+    preset: str
     schema_: Schema
+    config_: Config
     detector_: Detector
-    digest: str
-    false_alarm_rate_: float = float("nan")
-    offset_: float = float("nan")
+    false_alarm_rate: float | str
+    false_alarm_rate_: float
+    offset_: float
+    held_out_scores_: Matrix
+    history_: History
+    digest: str | None = None
+    manifest: dict[str, Any]
+    verbose: int = 0
+    strict: bool = False
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, device: str = "auto", label: str | None = None) -> Self:
-        """Read a model.
+        """Read a model; the same machine gives the same scores, bit for bit.
 
         Parameters
         ----------
         folder : path
             Where :meth:`ptad.PTAD.save` or ``ptad fit`` wrote it.
         device : str
-            "auto", "cpu", "cuda", ...; as in :class:`ptad.PTAD`.
+            "auto" (a GPU if there is one and torch is installed), "cpu", "cuda", "cuda:1", ...
         label : str, optional
             What errors call the model; by default its path.
 
         Returns
         -------
-        Model
-            With the threshold that it was saved with.
+        self
+            The model, with the threshold that it was saved with.
         """
-        target = resolve_device(device)
-        with open_bundle(folder, label) as bundle, np.errstate(all="ignore"):
-            content = bundle.content
-            if "schema" in content:
-                check_version(content["schema"])  # a model of the past is not a damaged one
-            MANIFEST_LAYOUT.check(content, "its manifest")
-            config, schema = Config.from_json(content["config"]), Schema.from_json(content["schema"])
-            names = content["feature_names_in"]
-            if content["n_features_in"] != len(schema.inputs) or len(names or schema.inputs) != len(schema.inputs):
-                raise damaged("its manifest.n_features_in", "the number of its columns")
-            shapes = bundle.shapes()
-            arrays = bundle.arrays(_layouts(config, schema.features, shapes))
-            detector = _detector(config, schema.features, arrays, content["n_rows"], target)
-        model = cls(content, schema, detector, bundle.digest)
-        return model if detector.calibration is None else model._with_rate(content["false_alarm_rate"])
+        saved = read_model(folder, resolve_device(device), label)
+        model = cls._from_saved(saved, device)
+        model.schema_ = saved.schema
+        model._set_detector(saved.detector, saved.manifest["false_alarm_rate"])
+        model.history_ = saved.manifest["history"]
+        model.digest = saved.digest
+        return model
 
-    def _with_rate(self, rate: Any) -> Self:
-        try:
-            return self.set_false_alarm_rate(rate)
-        except (SettingError, TypeError) as error:
-            wanted = "a rate that its calibration rows support"
-            raise damaged("its manifest.false_alarm_rate", wanted) from error
+    @classmethod
+    def _from_saved(cls, saved: SavedModel, device: str) -> Self:
+        """Return a model with everything but what a fit gives."""
+        model = cls()
+        model.manifest = saved.manifest
+        parameters = saved.manifest["parameters"]
+        model.preset, model.false_alarm_rate = parameters["preset"], parameters["false_alarm_rate"]
+        return model
 
-    def __post_init__(self) -> None:
-        self.preset = str(self.content["parameters"]["preset"])
-        self.config_ = self.detector_.config
-        self.history_ = self.content["history"]
+    @overload
+    def anomaly_score(self, X: Rows) -> Matrix: ...
+    @overload
+    def anomaly_score(self, X: Any) -> Any: ...
+    def anomaly_score(self, X: Any) -> Any:
+        """Return the anomaly score of every row: higher is more anomalous.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to score: a pandas, polars or Arrow table, an array, a list of rows, a list of dicts or a dict of
+            columns.
+
+        Returns
+        -------
+        Series or array of shape (n_rows,)
+            A Series for pandas (with the table's index) and polars, else a numpy array.
+        """
+        return same_series(X, self._scores(X), "anomaly_score")
+
+    @overload
+    def p_value(self, X: Rows) -> Matrix: ...
+    @overload
+    def p_value(self, X: Any) -> Any: ...
+    def p_value(self, X: Any) -> Any:
+        """Return how often a normal row has at least this score: small for anomalies.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to score, as for :meth:`anomaly_score`.
+
+        Returns
+        -------
+        Series or array of shape (n_rows,)
+            Conformal p-values, of the kind that :meth:`anomaly_score` returns. Flagged rows are those with a p-value of
+            at most ``false_alarm_rate_``.
+        """
+        scores = self._scores(X)
+        return same_series(X, self._calibration().p_value(scores), "p_value")
+
+    def term_scores(self, X: Any) -> Any:
+        """Return what every term adds to the anomaly score: higher is more anomalous.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to score, as for :meth:`anomaly_score`.
+
+        Returns
+        -------
+        table
+            One column per term, adding up to the score, rounding aside. A pandas or polars table for such rows, else an
+            Arrow table.
+        """
+        table = self._validate(X)
+        scores = self.detector_.term_scores(self._encode(table))
+        return same_kind(X, dict(zip([term.title() for term in self.config_.terms], scores.T, strict=True)))
+
+    def explain(self, X: Any) -> Explanation:
+        """Return for every row and column what it adds to the score, why, what was observed and what was expected.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to explain, as for :meth:`anomaly_score`.
+
+        Returns
+        -------
+        Explanation
+            Tables of the library that the rows came in (Arrow for arrays); contributions are positive where a column
+            makes the row more anomalous.
+        """
+        self._validate(X)
+        bad = BadCells(strict=self.strict)
+        explanation = make_explanation(X, self.schema_, self.detector_, bad)
+        bad.warn()
+        return explanation
+
+    @property
+    def plot(self) -> Plots:
+        """Figures of the model, such as ``plot.scores(rows)``; they need the extra ``plot``."""
+        self._check_fitted()
+        from ptad.report.plot import Plots
+
+        return Plots(self)
 
     def __repr__(self) -> str:
         from ptad.report.notebook import model_text
 
         return model_text(self)
 
+    def _repr_html_(self) -> str:
+        from ptad.report.notebook import model_html
 
-def save_model(
-    folder: str | os.PathLike[str], schema: Schema, detector: Detector, false_alarm_rate: float | None, **more: Any
-) -> None:
-    """Write a model so that :meth:`Model.load` reads it back; ``more`` are the other entries of the manifest."""
-    arrays = {"reference": detector.reference, "units": np.stack([detector.units.mean, detector.units.spread])}
-    for settings, term in zip(detector.config.terms, detector.pipeline.terms, strict=True):
-        arrays |= {f"{settings.title()}.{key}": value for key, value in term.state().items()}
-    if detector.calibration is not None:
-        arrays["calibration"] = detector.calibration.scores
-    content = {
-        "config": detector.config.to_json(),
-        "schema": schema.to_json(),
-        "false_alarm_rate": false_alarm_rate,
-        "n_rows": len(detector.held_out_scores),
-        **more,
-    }
-    write_bundle(folder, content, arrays)
+        return model_html(self)
+
+    def set_false_alarm_rate(self, rate: float | str) -> Self:
+        """Change the threshold without fitting again.
+
+        Parameters
+        ----------
+        rate : "auto" or float in (0, 1)
+            Share of normal rows that may be flagged. "auto" is 0.01, or the smallest rate that the number of
+            calibration rows supports; a smaller one is refused.
+
+        Returns
+        -------
+        self
+            The same model, with ``false_alarm_rate_`` and ``offset_`` changed.
+        """
+        self._set_rate(rate)
+        self.false_alarm_rate = rate
+        return self
+
+    def _set_detector(self, detector: Detector, rate: float | str) -> None:
+        """Set the detector and everything that follows from it."""
+        self.__dict__.pop("digest", None)
+        self.detector_ = detector
+        self.config_ = detector.config
+        self.history_ = detector.history
+        self.held_out_scores_ = detector.held_out_scores
+        self.false_alarm_rate_ = self.offset_ = float("nan")
+        if detector.calibration is not None:
+            self._set_rate(rate)
+
+    def _set_rate(self, rate: float | str) -> None:
+        calibration = self._calibration()
+        self.false_alarm_rate_ = calibration.rate(rate)
+        self.offset_ = -calibration.threshold(self.false_alarm_rate_)
+        if rate == "auto" and self.false_alarm_rate_ > 0.01:
+            logger.info(
+                "the false-alarm rate is %.3g, the smallest that %d calibration rows support",
+                self.false_alarm_rate_,
+                len(calibration.scores),
+            )
+
+    def _check_fitted(self) -> None:
+        """Raise if the model is not fitted."""
+
+    def _validate(self, X: Any) -> Any:
+        """Return the rows as a table or an array; raise if they cannot be scored."""
+        self._check_fitted()
+        return X
+
+    def _scores(self, X: Any) -> Matrix:
+        table = self._validate(X)
+        with shown_progress(self.verbose) as progress:
+            if not isinstance(table, np.ndarray) or len(table) <= BLOCK_ROWS or self.detector_.batch_size is not None:
+                rows = self._encode(table)
+                return self.detector_.scores(rows, rows_reported(progress, "scoring", len(rows)))
+            # Rows are independent: encoding them block by block needs little memory.
+            parts = []
+            for start in range(0, len(table), BLOCK_ROWS):
+                done = rows_reported(progress, "scoring", len(table), start)
+                parts.append(self.detector_.scores(self._encode(table[start : start + BLOCK_ROWS]), done))
+            return np.concatenate(parts)
+
+    def _encode(self, table: Any) -> Matrix:
+        """Encode rows; cells that cannot be read are named in one warning, or refused."""
+        bad = BadCells(strict=self.strict)
+        rows = self.schema_.encode(table, bad)
+        bad.warn()
+        return rows
+
+    def _calibration(self) -> Calibration:
+        self._check_fitted()
+        if self.detector_.calibration is None:
+            raise no_threshold()
+        return self.detector_.calibration
 
 
-def _layouts(config: Config, features: Features, shapes: dict[str, tuple[int, ...]]) -> dict[str, ArrayLayout]:
-    """Return what the arrays of a bundle have to be; ``shapes`` say how many reference rows there are."""
-    n_features, n_terms = len(features), len(config.terms)
-    n_reference = shapes["reference"][0] if len(shapes.get("reference", ())) == 2 else 1
-    found = {
-        "reference": ArrayLayout("float64", ((1, config.reference.rows), n_features), gaps=True),
-        "units": ArrayLayout("float64", (2, n_terms), low=-MOST_UNIT, high=MOST_UNIT),
-    }
-    if "calibration" in shapes:
-        limit = float(np.finfo(np.float32).max)
-        found["calibration"] = ArrayLayout("float64", ((1, MOST_ROWS),), low=-limit, high=limit)
-    for settings in config.terms:
-        own = settings.term().layouts(features, settings, n_reference)
-        found |= {f"{settings.title()}.{name}": layout for name, layout in own.items()}
-    return found
-
-
-def _detector(
-    config: Config, features: Features, arrays: dict[str, NDArray[Any]], n_rows: int, device: str
-) -> Detector:
-    """Put a detector together from arrays that are as their layouts say, and see that it works."""
-    rows = arrays["reference"]
-    codes = rows[:, features.categories]
-    known = (codes >= 0) & (codes <= features.n_categories[features.categories]) & (codes == np.floor(codes))
-    require((known | np.isnan(codes)).all(), "reference", "holds categories that the schema does not know")
-    reference = Reference(rows, features, config.reference, device)
-    terms = []
-    for settings in config.terms:
-        prefix = f"{settings.title()}."
-        state = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-        terms.append(settings.term().from_state(state, reference, settings))
-    mean, spread = arrays["units"]
-    require((spread >= 0.5 * Units.LEAST).all(), "units", "has a spread that is none")
-    units = Units(mean, spread, np.array([term.standardised for term in terms]))
-    calibration = Calibration(arrays["calibration"]) if "calibration" in arrays else None
-    # the bundle keeps the scores, not whose they are; so many NaN take no memory here
-    unknown = np.broadcast_to(np.nan, (n_rows,))
-    detector = Detector(config, features, Pipeline(reference, terms), units, calibration, unknown)
-    if not np.isfinite(detector.scores(rows[:N_PROBES])).all():
-        raise BundleError("The model is damaged: its scores are not finite. Restore it or fit again.")
-    return detector
+def no_threshold() -> SettingError:
+    """Return the error for a model that was fitted without calibration where a threshold is needed."""
+    return SettingError(
+        "This model has no threshold: it was fitted without calibration.",
+        "Recalibrate it with normal rows that it was not fitted on, or fit with {}.",
+        (Option("config", ("calibration.method", "auto")),),
+    )

@@ -1,4 +1,4 @@
-"""Rows in chunks, chunks in threads: constant memory, all processors, and the same result as in one piece."""
+"""Chunks of rows in threads: constant memory, all processors, and the same results as in one chunk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHUNK_ROWS = 128
 
 
 def n_processors() -> int:
-    """The processors that this process may use: those it is bound to, at most OMP_NUM_THREADS."""
+    """Return how many processors this process may use: those it is bound to, at most OMP_NUM_THREADS."""
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     limit = os.environ.get("OMP_NUM_THREADS", "")
     return min(bound, int(limit)) if limit.isdigit() and int(limit) else bound
@@ -28,7 +28,7 @@ def _linear_algebra() -> ThreadpoolController:
 def in_chunks(function: Callable[[Any], Any], rows: Any, chunk_rows: int = CHUNK_ROWS) -> list[Any]:
     """Return ``function`` of every chunk of rows, in order."""
     chunks = [rows[start : start + chunk_rows] for start in range(0, len(rows), chunk_rows)]
-    # Two levels of threads fight over the processors: each chunk has one, and its products use no more.
+    # Each chunk has one thread; linear algebra with threads of its own would slow the others down.
     with _linear_algebra().limit(limits=1):
         if len(chunks) == 1 or (workers := n_processors()) == 1:
             return [function(chunk) for chunk in chunks]

@@ -1,11 +1,10 @@
 """Progress of long work: events with fields, and what is shown of them.
 
-Work reports to a :class:`Reporter`. By default that is a bar on a terminal, plain lines elsewhere, nothing when asked
-to be quiet; whoever wants the events themselves takes them with :func:`reported_to`.
+Work reports to a :class:`Reporter`. By default that is a bar on a terminal, plain lines elsewhere, and nothing with
+``verbose=0``; :func:`reported_to` sets another one.
 
-Lines go to the log of ``ptad`` where it is shown, and to stderr otherwise: a script or a notebook that has set up no
-logging sees them too. The first line says what begins; later ones come a few seconds apart, so that quick work stays
-one line.
+Lines go to the log of ``ptad`` if it has a handler, and to stderr otherwise, so that scripts and notebooks without
+logging show them too. The first line names the work; later ones are seconds apart, so that quick work stays one line.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ logger = logging.getLogger("ptad")
 
 PAUSE = 2.0  # seconds between two lines
 
-RowsDone = Callable[[int], None]  # told how many rows are done
+RowsDone = Callable[[int], None]  # called with the number of finished rows
 
 
 class Reporter(Protocol):
-    """What takes in how far long work has come."""
+    """Receives the progress of long work."""
 
     def stage(self, name: str, done: int, total: int, unit: str) -> None:
-        """Take in how much of a stage is done; a total of 0 is one that is not known."""
+        """Report how much of a stage is done; a total of 0 means unknown."""
 
     def step(self, step: int, n_steps: int, entry: dict[str, float]) -> None:
-        """Take in where the training of a term stands."""
+        """Report a step of the training of a term and an entry of its history."""
 
 
 _chosen: ContextVar[Reporter | None] = ContextVar("ptad_reporter", default=None)
@@ -44,7 +43,7 @@ _chosen: ContextVar[Reporter | None] = ContextVar("ptad_reporter", default=None)
 
 @contextlib.contextmanager
 def reported_to(reporter: Reporter) -> Iterator[None]:
-    """Let all work inside report to this one, whatever it would show by itself."""
+    """Make all work inside report to this one instead of showing its progress."""
     token = _chosen.set(reporter)
     try:
         yield
@@ -53,7 +52,7 @@ def reported_to(reporter: Reporter) -> Iterator[None]:
 
 
 def rows_reported(reporter: Reporter | None, stage: str, n_rows: int, before: int = 0) -> RowsDone | None:
-    """Return what reports the rows of a stage as they are done, ``before`` of which were done already."""
+    """Return a callback that reports finished rows of a stage, of which ``before`` were finished earlier."""
     if reporter is None:
         return None
     return lambda done: reporter.stage(stage, before + done, n_rows, "rows")
@@ -61,7 +60,7 @@ def rows_reported(reporter: Reporter | None, stage: str, n_rows: int, before: in
 
 @contextlib.contextmanager
 def shown_progress(verbose: int, opening: str | None = None) -> Iterator[Reporter | None]:
-    """Yield what long work reports to, or None for silence; ``opening`` says what begins."""
+    """Yield the reporter for long work, or None to be silent; ``opening`` names the work."""
     if (chosen := _chosen.get()) is not None:
         yield chosen
     elif verbose <= 0:
@@ -74,30 +73,27 @@ def shown_progress(verbose: int, opening: str | None = None) -> Iterator[Reporte
 
 
 def on_terminal() -> bool:
-    """Whether a person looks at stderr on a terminal that can move its cursor."""
+    """Whether stderr is a terminal that can move its cursor."""
     return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
-class _Words:
-    """Puts events into words."""
+class _TextReporter:
+    """Formats events as text."""
 
-    def stage(self, name: str, done: int, total: int, unit: str) -> None:
-        """Say how much of a stage is done."""
-        self._say(name, done, total, unit)
+    def stage(self, name: str, done: int, total: int, unit: str, suffix: str = "") -> None:
+        """Show how much of a stage is done."""
+        count = f"{done:,} of {total:,}" if total else f"{done:,}"
+        self._show(name, f"{count} {unit}{suffix}", done, total, unit)
 
     def step(self, step: int, n_steps: int, entry: dict[str, float]) -> None:
-        """Say where training stands."""
-        self._say("training", step, n_steps, "steps", f", loss {entry['total']:.4g}")
-
-    def _say(self, name: str, done: int, total: int, unit: str, more: str = "") -> None:
-        count = f"{done:,} of {total:,}" if total else f"{done:,}"
-        self._show(name, f"{count} {unit}{more}", done, total, unit)
+        """Show the step and the loss of a training."""
+        self.stage("training", step, n_steps, "steps", f", loss {entry['total']:.4g}")
 
     def _show(self, name: str, state: str, done: int, total: int, unit: str) -> None:
         raise NotImplementedError
 
 
-class Lines(_Words):
+class Lines(_TextReporter):
     """Reports as plain text, without control characters."""
 
     def __init__(self, opening: str | None = None) -> None:
@@ -120,15 +116,15 @@ class Lines(_Words):
             sys.stderr.flush()
 
 
-class Bars(_Words):
-    """Reports as one bar per stage, which are gone when the work is done."""
+class Bars(_TextReporter):
+    """Reports as one bar per stage, which are removed when the work is done."""
 
     def __init__(self) -> None:
         self._bars: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
 
     def close(self) -> None:
-        """Take the bars away."""
+        """Remove the bars."""
         if self._bars is not None:
             self._bars.stop()
 

@@ -1,6 +1,6 @@
-"""PTAD with PyOD's face: its signs (higher = anomalous), its labels (0 normal, 1 anomalous), its contamination.
+"""PTAD as a detector of PyOD: its sign (higher = anomalous), its labels (0 normal, 1 anomalous), its contamination.
 
-The detector itself is :class:`ptad.PTAD`, held in ``detector_``; this class only translates. Needs the extra ``pyod``.
+The attribute ``detector_`` is the :class:`ptad.PTAD` that does the work. Needs the extra ``pyod``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PTADDetector(BaseDetector):
     labels_ : ndarray of shape (n_rows,)
         0 for normal training rows, 1 for anomalous ones.
     detector_ : PTAD
-        The fitted detector, with everything that PyOD has no name for: p-values, explanations, ``save``.
+        The fitted detector, with what PyOD does not have: p-values, explanations, ``save``.
     """
 
     def __init__(

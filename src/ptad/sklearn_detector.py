@@ -1,4 +1,4 @@
-"""What scikit-learn asks of a detector: its methods with its signs, its checks of parameters and input, its tags."""
+"""The interface of scikit-learn: its methods with their signs, checks of parameters and input, tags."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from ptad.arrays import Matrix
 from ptad.calibration import check_rate
 from ptad.config import Config, make_config
 from ptad.errors import DataError, SettingError
-from ptad.table_model import TableModel
+from ptad.model import Model
 from ptad.tables.conversion import as_frame, as_table
 from ptad.tables.inference import check_types
 from ptad.tables.number_format import check_signs
 
 READING = ("types", "missing", "drop", "only", "decimal", "thousands")  # parameters that say how a table is read
-# Where it runs and what it says is for the next machine to choose; settings are saved as a whole.
+# Device and verbosity belong to the machine; the settings are saved as a whole.
 SAVED = ("preset", "false_alarm_rate", *READING, "random_state")
 
 
-class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator):
-    """A model of a table with the face of scikit-learn.
+class SklearnDetector(Model, OutlierMixin, TransformerMixin, BaseEstimator):
+    """A model with the interface of scikit-learn.
 
     The methods that scikit-learn knows return numpy arrays whatever the rows are; the others are those of
-    :class:`ptad.table_model.TableModel`.
+    :class:`ptad.Model`.
     """
 
     def score_samples(self, X: Any) -> Matrix:
@@ -79,7 +79,7 @@ class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator)
         return np.where(self.decision_function(X) < 0.0, -1, 1)
 
     def transform(self, X: Any) -> Matrix:
-        """Return the rows as the first term sees them: residuals per column (default) or the P-space (paper).
+        """Return the rows as the first term represents them: residuals per column (default) or the P-space (paper).
 
         Parameters
         ----------
@@ -91,8 +91,8 @@ class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator)
         ndarray of shape (n_rows, n_features_out)
             A numpy array, or what ``set_output`` asks for. A larger residual is more anomalous.
         """
-        table = self._checked(X)
-        return self.detector_.pipeline.transform(self._encoded(table))
+        table = self._validate(X)
+        return self.detector_.pipeline.transform(self._encode(table))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns of :meth:`transform`.
@@ -114,8 +114,8 @@ class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator)
     def _check_fitted(self) -> None:
         check_is_fitted(self)
 
-    def _checked(self, X: Any, *, reset: bool = False) -> Any:
-        """Return the rows as a table or an array; scikit-learn notes the columns, the schema checks the cells."""
+    def _validate(self, X: Any, *, reset: bool = False) -> Any:
+        """Return the rows as a table or an array; scikit-learn checks the columns, the schema the cells."""
         if not reset:
             check_is_fitted(self)
         table = as_table(X)
@@ -125,18 +125,20 @@ class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator)
             except ValueError as error:
                 raise DataError(f"{error} Give the columns it was fitted with, in the same order.") from error
         if reset:
-            as_frame(table, convert=lambda name: False)  # names a column that is there twice; scikit-learn stumbles
+            as_frame(table, convert=lambda name: False)  # names a duplicate column, which scikit-learn would not
             validate_data(self, table, reset=True, skip_check_array=True)
         return table
+
+    __repr__ = BaseEstimator.__repr__
 
     def _repr_html_(self) -> str:
         return self._repr_mimebundle_().get("text/html", "")
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        """What a notebook shows: the model once there is one, before that scikit-learn's diagram of the parameters."""
+        """Return what a notebook shows: a fitted model, otherwise the diagram of scikit-learn."""
         if not self.__sklearn_is_fitted__():
             return dict(super()._repr_mimebundle_(**options))
-        return {"text/plain": repr(self), "text/html": TableModel._repr_html_(self)}
+        return {"text/plain": repr(self), "text/html": Model._repr_html_(self)}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "detector_")
@@ -150,9 +152,9 @@ class SklearnDetector(TableModel, OutlierMixin, TransformerMixin, BaseEstimator)
 
 def check_parameters(estimator: Any) -> Config:
     """Return all settings in force; raise if a parameter or a setting is out of its range."""
-    for name, (wanted, fits) in _PARAMETERS.items():
+    for name, (expected, fits) in _PARAMETERS.items():
         if not fits(value := getattr(estimator, name)):
-            raise SettingError(f"The '{name}' parameter of PTAD must be {wanted}. Got {value!r} instead.")
+            raise SettingError(f"The '{name}' parameter of PTAD must be {expected}. Got {value!r} instead.")
     check_rate(estimator.false_alarm_rate)
     check_signs(estimator.decimal, estimator.thousands)
     check_types(estimator.types or {})

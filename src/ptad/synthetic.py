@@ -1,7 +1,7 @@
 """Synthetic anomalies of four types, after the usual taxonomy (Steinbuss and Boehm 2021; Han et al. 2022, ADBench).
 
-Two makers, since they answer two questions. :func:`disturbed_rows` changes rows of a table of any column types, for the
-check without labels of the report:
+There are two ways to make them, for two questions. :func:`disturbed_rows` changes rows of a table of any column types,
+for the check without labels of the report:
 
 - local: a row pushed away from the centre of its own group of rows, so that the group's spread grows five-fold;
 - global: every column anywhere within 1.1 times its range, categories at random;
@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Matrix
+from ptad.arrays import Indices, Matrix
 from ptad.errors import MissingExtraError, SettingError
 from ptad.tables import Schema
 
@@ -34,9 +34,11 @@ MODEL_SHIFT, MOST_COMPONENTS = 5.0, 5
 
 def disturbed_rows(kind: str, rows: Matrix, schema: Schema, rng: np.random.Generator) -> Matrix | None:
     """Return encoded rows of a table, each made an anomaly of a type; None where the columns do not allow that type."""
-    makers = {"local": _local, "global": _global, "dependency": _dependency, "clustered": _clustered}
-    made = makers[kind](rows, schema, rng)
-    return None if made is None else _whole(made, schema)
+    numeric, columns = _numeric(schema), _columns(schema)
+    if (kind == "dependency" and len(columns) < 2) or (kind in ("local", "clustered") and not len(numeric)):
+        return None
+    disturb = {"local": _local, "global": _global, "dependency": _dependency, "clustered": _clustered}[kind]
+    return _round_whole_numbers(disturb(rows, numeric, columns, rng), schema)
 
 
 def drawn_table(kind: str, real: Matrix, n_anomalies: int, seed: int) -> tuple[Matrix, NDArray[np.bool_]]:
@@ -68,103 +70,91 @@ def drawn_table(kind: str, real: Matrix, n_anomalies: int, seed: int) -> tuple[M
 
 # rows that are changed ------------------------------------------------------------------------------------------------
 
+Columns = list[Indices]  # the features of every column: those of a date or a text only make sense together
 
-def _numeric(schema: Schema) -> NDArray[np.int64]:
-    """Features whose value may be any number."""
+
+def _numeric(schema: Schema) -> Indices:
+    """Return the features whose value may be any number."""
     types = np.array([column.type for column in schema.columns])[schema.features.column]
     return np.flatnonzero((types == "numeric") | (types == "duration"))
 
 
-def _spans(schema: Schema) -> list[NDArray[np.int64]]:
-    """The features of every column: those of a date or a text only make sense together."""
+def _columns(schema: Schema) -> Columns:
     return [np.flatnonzero(schema.features.column == j) for j in range(len(schema.names))]
 
 
-def _local(rows: Matrix, schema: Schema, rng: np.random.Generator) -> Matrix | None:
+def _local(rows: Matrix, numeric: Indices, columns: Columns, rng: np.random.Generator) -> Matrix:
     from sklearn.cluster import KMeans
 
-    numeric = _numeric(schema)
-    if not len(numeric):
-        return None
     values = rows[:, numeric]
     mean, spread = _means(values), _spreads(values)
     filled = (np.where(np.isnan(values), mean, values) - mean) / spread
     n_groups = min(N_GROUPS, len(np.unique(filled, axis=0)))
     groups = KMeans(n_groups, n_init=1, random_state=int(rng.integers(2**31))).fit(filled)
-    made = rows.copy()
     centre = mean + spread * groups.cluster_centers_[groups.labels_]
-    made[:, numeric] = centre + np.sqrt(VARIANCE_FACTOR) * (values - centre)
-    return made
+    result = rows.copy()
+    result[:, numeric] = centre + np.sqrt(VARIANCE_FACTOR) * (values - centre)
+    return result
 
 
-def _global(rows: Matrix, schema: Schema, rng: np.random.Generator) -> Matrix | None:
-    made = rows.copy()
-    numeric = _numeric(schema)
-    low, high = _ends(rows[:, numeric])
+def _global(rows: Matrix, numeric: Indices, columns: Columns, rng: np.random.Generator) -> Matrix:
+    result = rows.copy()
+    # nan_to_num: an empty column becomes one of zeros
+    low, high = np.nan_to_num(np.fmin.reduce(rows[:, numeric])), np.nan_to_num(np.fmax.reduce(rows[:, numeric]))
     middle, half = (low + high) / 2, RANGE_FACTOR * (high - low) / 2
-    made[:, numeric] = rng.uniform(middle - half, middle + half, size=(len(rows), len(numeric)))
-    for span in _spans(schema):
-        if span[0] not in numeric:
-            # any value that occurs, each as likely as the others
-            seen = np.unique(rows[:, span], axis=0)
-            made[:, span] = seen[rng.integers(len(seen), size=len(rows))]
-    return made
+    result[:, numeric] = rng.uniform(middle - half, middle + half, size=(len(rows), len(numeric)))
+    for column in columns:
+        if column[0] not in numeric:
+            # any value that occurs, each with the same probability
+            distinct = np.unique(rows[:, column], axis=0)
+            result[:, column] = distinct[rng.integers(len(distinct), size=len(rows))]
+    return result
 
 
-def _dependency(rows: Matrix, schema: Schema, rng: np.random.Generator) -> Matrix | None:
-    if len(schema.names) < 2:
-        return None
-    made = rows.copy()
-    for span in _spans(schema):
-        made[:, span] = rows[rng.permutation(len(rows))][:, span]
-    return made
+def _dependency(rows: Matrix, numeric: Indices, columns: Columns, rng: np.random.Generator) -> Matrix:
+    result = rows.copy()
+    for column in columns:
+        result[:, column] = rows[rng.permutation(len(rows))][:, column]
+    return result
 
 
-def _clustered(rows: Matrix, schema: Schema, rng: np.random.Generator) -> Matrix | None:
-    numeric = _numeric(schema)
-    if not len(numeric):
-        return None
-    made = rows.copy()
-    values = rows[:, numeric]
+def _clustered(rows: Matrix, numeric: Indices, columns: Columns, rng: np.random.Generator) -> Matrix:
+    result, values = rows.copy(), rows[:, numeric]
     mean = _means(values)
     centre = mean + CLUSTER_SHIFT * _spreads(values) * rng.choice([-1.0, 1.0], size=len(numeric))
-    made[:, numeric] = centre + CLUSTER_SPREAD * (values - mean)
-    for span in _spans(schema):
-        if span[0] not in numeric:
-            made[:, span] = rows[rng.integers(len(rows)), span]
-    return made
+    result[:, numeric] = centre + CLUSTER_SPREAD * (values - mean)
+    for column in columns:
+        if column[0] not in numeric:
+            result[:, column] = rows[rng.integers(len(rows)), column]
+    return result
 
 
 def _means(values: Matrix) -> Matrix:
+    """Return the mean of every column, 0 where all cells are missing."""
     present = ~np.isnan(values)
     return np.asarray(np.where(present, values, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1))
 
 
 def _spreads(values: Matrix) -> Matrix:
-    """Standard deviations, 1 where nothing varies."""
-    found = np.sqrt(_means((values - _means(values)) ** 2))
-    return np.where(found > 0, found, 1.0)
+    """Return the standard deviation of every column, 1 where nothing varies."""
+    spread = np.sqrt(_means((values - _means(values)) ** 2))
+    return np.where(spread > 0, spread, 1.0)
 
 
-def _ends(values: Matrix) -> tuple[Matrix, Matrix]:
-    """The smallest and the largest value of every column, 0 where all are missing."""
-    return np.nan_to_num(np.fmin.reduce(values, axis=0)), np.nan_to_num(np.fmax.reduce(values, axis=0))
-
-
-def _whole(rows: Matrix, schema: Schema) -> Matrix:
-    """Round numbers of columns of whole numbers: a fraction there would give a synthetic anomaly away."""
-    made = rows.copy()
-    for column, span in zip(schema.columns, _spans(schema), strict=True):
+def _round_whole_numbers(rows: Matrix, schema: Schema) -> Matrix:
+    """Round columns of whole numbers: a fraction there would give a synthetic anomaly away."""
+    result = rows.copy()
+    for column, features in zip(schema.columns, _columns(schema), strict=True):
         if getattr(column, "integer", False):
-            made[:, span] = np.rint(made[:, span])
-    return made
+            result[:, features] = np.rint(result[:, features])
+    return result
 
 
 # rows that are drawn --------------------------------------------------------------------------------------------------
 
 
 def _mixture(rows: Matrix, rng: np.random.Generator) -> tuple[Matrix, Matrix, Matrix]:
-    """A Gaussian mixture with the number of components that BIC picks."""
+    """Return a Gaussian mixture: weights, means, covariances. BIC chooses the number of components."""
     from sklearn.mixture import GaussianMixture
 
     seed = int(rng.integers(2**31))

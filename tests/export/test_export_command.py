@@ -49,7 +49,7 @@ def test_models_that_score_batches_are_refused(
 
 
 def test_models_beyond_the_format_are_refused(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ptad.export.graph.LARGEST", 1000)
+    monkeypatch.setattr("ptad.export.graph.MAX_BYTES", 1000)
     code, kind, message = run(model, tmp_path / "model.onnx")
     assert (code, kind) == (2, "SettingError") and "reference.rows" in message
     assert [p.name for p in tmp_path.iterdir()] == ["model"]

@@ -1,11 +1,8 @@
-"""The runner encodes, scores and flags as the model does, where neither torch nor ptad can be imported."""
+"""The runner encodes, scores and flags as the model does, where torch cannot be imported."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,13 +14,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from ptad import PTAD
-from ptad.export import runner as runner_module
-from ptad.export.runner import Runner, RunnerError
-from ptad.tables import fit_schema
-from ptad.tables.delimited import NULL_WORDS
-from ptad.tables.number_format import NUMBER_TEXT
-from ptad.tables.values import FALSE_TEXT, TRUE_TEXT
+from ptad import PTAD, BundleError, DataError, MissingExtraError
+from ptad.export.runner import Runner
+from ptad.export.writing import export_model
+from ptad.tables import BadCellsWarning
 from stopping import HANG
 
 Exported = tuple[Path, dict[str, Any]]
@@ -36,7 +30,6 @@ def runner(exported: Exported) -> Runner:
 
 def test_scores_flags_and_p_values_are_the_model_s(runner: Runner, mixed_model: PTAD, new_rows: pd.DataFrame) -> None:
     scored = runner.score(new_rows)
-    np.testing.assert_array_equal(runner.encode(new_rows), mixed_model.schema_.encode(new_rows))
     np.testing.assert_allclose(scored.score, mixed_model.anomaly_score(new_rows), rtol=1e-6)
     np.testing.assert_allclose(scored.p_value, mixed_model.p_value(new_rows))
     np.testing.assert_array_equal(scored.anomaly, mixed_model.predict(new_rows) == -1)
@@ -62,120 +55,83 @@ def test_contributions_and_reasons_are_the_model_s(runner: Runner, mixed_model: 
     )
 
 
-def test_every_library_gives_the_same_rows(runner: Runner, new_rows: pd.DataFrame) -> None:
-    expected = runner.encode(new_rows)
+def test_every_library_gives_the_same_scores(runner: Runner, new_rows: pd.DataFrame) -> None:
+    expected = runner.score(new_rows).score
     records = {name: [None if pd.isna(v) else v for v in new_rows[name]] for name in new_rows}
-    for table in (records, pl.DataFrame(records), pa.table(records), new_rows.convert_dtypes(), new_rows[::-1][::-1]):
-        np.testing.assert_array_equal(runner.encode(table), expected)
+    for table in (records, pl.DataFrame(records), pa.table(records), new_rows.convert_dtypes()):
+        np.testing.assert_array_equal(runner.score(table).score, expected)
 
 
-def test_needs_neither_torch_nor_ptad(
-    exported: Exported, mixed_model: PTAD, new_rows: pd.DataFrame, tmp_path: Path
-) -> None:
-    shutil.copy(str(runner_module.__file__), tmp_path / "runner.py")
-    new_rows.to_csv(tmp_path / "new.csv", index=False)
-    program = "import sys; sys.modules['torch'] = sys.modules['ptad'] = sys.modules['pandas'] = None\n"
-    program += "import runner; runner.main(sys.argv[1:])"
-    command = [sys.executable, "-c", program, str(exported[0]), "new.csv"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANG)
-    assert done.returncode == 0, done.stderr
-    rows = list(csv.DictReader(io.StringIO(done.stdout)))
-    np.testing.assert_allclose([float(r["score"]) for r in rows], mixed_model.anomaly_score(new_rows), rtol=1e-6)
-    np.testing.assert_allclose([float(r["p_value"]) for r in rows], mixed_model.p_value(new_rows))
-    assert [r["anomaly"] == "True" for r in rows] == (mixed_model.predict(new_rows) == -1).tolist()
-
-
-def test_the_command_ends_with_one_line_and_2(exported: Exported, tmp_path: Path, capsys: Any) -> None:
-    model, empty, text = str(exported[0]), tmp_path / "empty.csv", tmp_path / "text.csv"
-    empty.write_text("")
-    text.write_text("speed,load\nfast,1\n")
-    for given, message in [
-        ([model, "none.csv"], "none.csv"),
-        ([model, str(empty)], "has no rows"),
-        ([model, str(text)], "error: "),
-        ([str(text), str(text)], "cannot be read as an ONNX file"),
-    ]:
-        with pytest.raises(SystemExit) as left:
-            runner_module.main(given)
-        said = capsys.readouterr()
-        assert left.value.code == 2 and said.out == "" and message in said.err and said.err.count("\n") == 1
-    with pytest.raises(SystemExit, match="usage: "):
-        runner_module.main([model])
-
-
-def test_encoded_rows_of_another_width_are_refused(runner: Runner) -> None:
-    with pytest.raises(RunnerError, match=r"shape \(1 or more, 6\). Got \(2, 3\)"):
-        runner.run(np.zeros((2, 3)))
-
-
-def test_metadata_holds_schema_threshold_and_versions(runner: Runner, mixed_model: PTAD) -> None:
-    assert runner.schema == json.loads(json.dumps(mixed_model.schema_.to_json()))
-    assert runner.threshold == -mixed_model.offset_
-    assert runner.false_alarm_rate == mixed_model.false_alarm_rate_
-    assert {"ptad_version", "torch_version", "preset"} <= runner.properties.keys()
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "message"),
-    [
-        ("speed", "fast", "Column 'speed', row 2 .*'fast' is not a number"),
-        ("speed", float("inf"), "Column 'speed', row 2 .* infinite"),
-        ("on", 3, "Column 'on', row 2 .*3 is not true or false"),
-        ("mode", 1e300, "Column 'mode', row 2 .*text"),
-    ],
-)
-def test_wrong_cells_are_named(runner: Runner, new_rows: pd.DataFrame, column: str, value: Any, message: str) -> None:
-    table = {name: list(new_rows[name]) for name in new_rows}
-    table[column][2] = value
-    with pytest.raises(RunnerError, match=message):
-        runner.encode(table)
-
-
-def test_columns_are_matched_by_name(runner: Runner, new_rows: pd.DataFrame) -> None:
-    expected = runner.encode(new_rows)
-    np.testing.assert_array_equal(runner.encode(new_rows[new_rows.columns[::-1]]), expected)
-    with pytest.raises(RunnerError, match="no column 'mode'"):
-        runner.encode(new_rows.drop(columns="mode"))
-    with pytest.warns(UserWarning, match="'extra'"):
-        np.testing.assert_array_equal(runner.encode(new_rows.assign(extra=1)), expected)
-
-
-def test_the_words_of_numbers_truths_and_missing_values_are_the_schema_s() -> None:
-    """The runner stands alone, so that it holds its own copy of them."""
-    assert f"^({runner_module.NUMBER.pattern})$" == NUMBER_TEXT
-    assert runner_module.NULL_WORDS == NULL_WORDS
-    assert dict.fromkeys(TRUE_TEXT, 1.0) | dict.fromkeys(FALSE_TEXT, 0.0) == runner_module.TRUTHS
-
-
-def test_encoding_is_the_schema_s(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Text that holds numbers, numbers that are categories, words that are truth values, names of missing values."""
-    n = 60
+def test_columns_of_every_type_are_encoded_as_by_the_model(tmp_path: Path) -> None:
+    """Also numbers as people write them, numbers that are categories, and names of missing values."""
+    n = 120
     rng = np.random.default_rng(0)
+    words = np.array(["pump", "valve", "leaks", "replaced", "checked", "noise", "again", "no", "fault", "found"])
     table = pd.DataFrame(
         {
+            "number": rng.normal(size=n),
             "number text": [f" {v:.3f} " for v in rng.normal(size=n)],
             "commas": [f"{v:,.2f}".translate(str.maketrans(",.", ".,")) for v in rng.uniform(-5e3, 5e6, n)],
-            "spaces": [f"{v:,.1f}".replace(",", "\u202f") for v in rng.uniform(0, 5e6, n)],
             "grade": rng.choice([1.0, 2.0, 2.5, -0.0, np.nan], n),
             "code": rng.choice(["007", "x", "?"], n),
             "truth": rng.choice(["True", "FALSE", "?"], n),
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 365, n), unit="D"),
+            "local day": [f"{d:02}.{m:02}.2024" for d, m in rng.integers((1, 1), (29, 13), (n, 2))],
+            "delay": pd.to_timedelta(rng.integers(0, 5000, n), unit="s"),
+            "note": [" ".join(rng.choice(words, 6)) for _ in range(n)],
         }
     )
-    schema = fit_schema(table, missing=["?"], types={"grade": "categorical", "truth": "boolean"})
-    monkeypatch.setattr(runner, "schema", json.loads(json.dumps(schema.to_json())))
-    np.testing.assert_array_equal(runner.encode(table), schema.encode(table))
-    assert schema.types["commas"] == schema.types["spaces"] == "numeric"
-    with pytest.raises(RunnerError, match=r"Column 'commas', row 0 .*'1.5' is not a number"):
-        runner.encode(table.assign(commas="1.5"))
+    types = {"grade": "categorical", "truth": "boolean", "note": "text"}
+    model = PTAD(missing=["?"], types=types, config={"reference.neighbours": 8}, verbose=0, device="cpu").fit(table)
+    assert len(set(model.schema_.types.values())) == 7
+    model.save(tmp_path / "model")
+    runner = Runner(export_model(tmp_path / "model", tmp_path / "model.onnx").path)
+    new = table.sample(frac=1.0, random_state=0).assign(number=np.linspace(-9, 9, n))
+    scored = runner.score(new)
+    np.testing.assert_allclose(scored.score, model.anomaly_score(new), rtol=1e-6)
+    np.testing.assert_allclose(scored.p_value, model.p_value(new))
 
 
-def test_files_with_semicolons(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("speed;load;mode\n0,5;NA;a\n")
-    assert runner_module.read_csv(tmp_path / "t.csv") == {"speed": ["0,5"], "load": [None], "mode": ["a"]}
+def test_needs_no_torch(exported: Exported, mixed_model: PTAD, new_rows: pd.DataFrame, tmp_path: Path) -> None:
+    new_rows.to_csv(tmp_path / "new.csv", index=False)
+    program = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from ptad.export.runner import Runner\n"
+        "from ptad.tables import read_table\n"
+        "print(Runner(sys.argv[1]).score(read_table('new.csv')).score.tolist())"
+    )
+    command = [sys.executable, "-c", program, str(exported[0])]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANG)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(json.loads(done.stdout), mixed_model.anomaly_score(new_rows), rtol=1e-6)
 
 
-def test_types_that_it_does_not_encode_are_refused_by_name(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = pd.DataFrame({"day": pd.date_range("2024-01-01", periods=30), "a": np.arange(30.0)})
-    monkeypatch.setattr(runner, "schema", fit_schema(table).to_json())
-    with pytest.raises(RunnerError, match=r"Column 'day' is of type 'datetime'.*Runner\.run"):
-        runner.encode(table)
+def test_metadata_holds_schema_threshold_and_versions(runner: Runner, mixed_model: PTAD) -> None:
+    assert runner.schema.to_json() == mixed_model.schema_.to_json()
+    assert runner.threshold == -mixed_model.offset_
+    assert runner.false_alarm_rate == mixed_model.false_alarm_rate_
+    assert {"ptad_version", "torch_version", "preset", "reasons"} <= runner.properties.keys()
+
+
+def test_encoded_rows_of_another_width_are_refused(runner: Runner) -> None:
+    with pytest.raises(DataError, match=r"shape \(1 or more, 6\). Got \(2, 3\)"):
+        runner.run(np.zeros((2, 3)))
+
+
+def test_cells_that_cannot_be_read_are_named_and_missing(runner: Runner, new_rows: pd.DataFrame) -> None:
+    wrong = new_rows.astype({"speed": object})
+    wrong.loc[2, "speed"] = "fast"
+    with pytest.warns(BadCellsWarning, match="'fast'"):
+        scored = runner.score(wrong)
+    assert scored.reasons["speed"][2] == "not a number: 'fast'"
+    wrong.loc[2, "speed"] = None
+    np.testing.assert_array_equal(scored.score, runner.score(wrong).score)
+
+
+def test_files_that_are_no_exported_models_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "text.onnx").write_text("speed,load\nfast,1\n")
+    with pytest.raises(BundleError, match=r"text\.onnx' cannot be read as an ONNX file"):
+        Runner(tmp_path / "text.onnx")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(MissingExtraError, match=r"ptad\[onnx\]"):
+        Runner(tmp_path / "text.onnx")

@@ -37,16 +37,16 @@ def test_captured_steps_repeat_themselves_and_resume(
     first = fit_term(rows, **chosen)
     assert first.history[-1]["total"] < first.history[0]["total"]
     assert same_state(first, fit_term(rows, **chosen))
-    original, looks = Trainer._look, [0]
+    original, calls = Trainer._evaluate, [0]
 
-    def look(self: Trainer, *arguments: Any) -> None:
-        looks[0] += 1
-        if looks[0] == 4:
+    def counted(self: Trainer, *arguments: Any) -> None:
+        calls[0] += 1
+        if calls[0] == 4:
             raise KeyboardInterrupt
         original(self, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "_look", look)
+        patch.setattr(Trainer, "_evaluate", counted)
         with pytest.raises(KeyboardInterrupt):
             fit_term(rows, checkpoint=tmp_path, **chosen)
     assert same_state(first, fit_term(rows, checkpoint=tmp_path, **chosen))

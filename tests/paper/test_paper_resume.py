@@ -30,17 +30,17 @@ class Interrupted(Exception):
 
 
 def interrupted_fit(fit: Callable[[], Any], at: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fit, but stop before the ``at``-th look at the loss."""
-    original, looks = Trainer._look, [0]
+    """Fit, but stop before the ``at``-th evaluation."""
+    original, calls = Trainer._evaluate, [0]
 
-    def look(self: Trainer, *arguments: Any) -> None:
-        looks[0] += 1
-        if looks[0] == at:
+    def counted(self: Trainer, *arguments: Any) -> None:
+        calls[0] += 1
+        if calls[0] == at:
             raise Interrupted
         original(self, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "_look", look)
+        patch.setattr(Trainer, "_evaluate", counted)
         with pytest.raises(Interrupted):
             fit()
 

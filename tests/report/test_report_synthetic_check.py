@@ -25,12 +25,12 @@ def test_all_four_types_are_scored_the_same_way_every_time(model):
 
 def test_an_unchanged_row_is_no_anomaly(model, monkeypatch):
     """Neither side finds itself among the reference rows: anomalies that are none score like normal rows."""
-    monkeypatch.setattr(synthetic, "_local", lambda rows, schema, rng: rows)
+    monkeypatch.setattr(synthetic, "_local", lambda rows, numeric, columns, rng: rows)
     assert synthetic_check(model)["local"] == pytest.approx(0.5)
 
 
 def test_dependency_keeps_every_column_and_breaks_the_ties(model, rows):
-    made = synthetic._dependency(rows, model.schema_, np.random.default_rng(0))
+    made = synthetic.disturbed_rows("dependency", rows, model.schema_, np.random.default_rng(0))
     np.testing.assert_array_equal(np.sort(made, axis=0), np.sort(rows, axis=0))
     assert np.corrcoef(rows[:, 0], rows[:, 1])[0, 1] > 0.9
     assert abs(np.corrcoef(made[:, 0], made[:, 1])[0, 1]) < 0.4
@@ -41,15 +41,18 @@ def test_categories_and_dates_stay_whole(model, rows):
     for name in ("city", "day"):
         span = np.flatnonzero(model.schema_.features.column == model.schema_.names.index(name))
         known = {tuple(row) for row in rows[:, span]}
-        for make in (synthetic._local, synthetic._global, synthetic._dependency, synthetic._clustered):
-            assert {tuple(row) for row in make(rows, model.schema_, rng)[:, span]} <= known
-        assert len({tuple(row) for row in synthetic._clustered(rows, model.schema_, rng)[:, span]}) == 1
+        for kind in synthetic.KINDS:
+            made = synthetic.disturbed_rows(kind, rows, model.schema_, rng)
+            assert {tuple(row) for row in made[:, span]} <= known
+        assert (
+            len({tuple(row) for row in synthetic.disturbed_rows("clustered", rows, model.schema_, rng)[:, span]}) == 1
+        )
 
 
 def test_local_spreads_and_clustered_gathers(model, rows):
     rng = np.random.default_rng(0)
-    local = synthetic._local(rows, model.schema_, rng)
-    clustered = synthetic._clustered(rows, model.schema_, rng)
+    local = synthetic.disturbed_rows("local", rows, model.schema_, rng)
+    clustered = synthetic.disturbed_rows("clustered", rows, model.schema_, rng)
     assert 1.1 < local[:, 0].std() / rows[:, 0].std() < 5.0**0.5 + 0.01
     assert clustered[:, 0].std() == pytest.approx(0.3 * rows[:, 0].std(), rel=1e-6)
     assert abs(clustered[:, 0].mean() - rows[:, 0].mean()) == pytest.approx(3.0 * rows[:, 0].std(), rel=1e-6)
@@ -58,7 +61,7 @@ def test_local_spreads_and_clustered_gathers(model, rows):
 def test_whole_numbers_stay_whole():
     x = pd.DataFrame({"n": np.arange(60) % 7, "x": np.linspace(0.0, 1.0, 60)})
     model = PTAD(verbose=0).fit(x)
-    made = synthetic._whole(model.detector_.reference + 0.3, model.schema_)
+    made = synthetic._round_whole_numbers(model.detector_.reference + 0.3, model.schema_)
     assert (made[:, 0] == np.rint(made[:, 0])).all()
     np.testing.assert_array_equal(made[:, 1], model.detector_.reference[:, 1] + 0.3)
 
@@ -76,7 +79,7 @@ def test_missing_cells_stay_missing_where_the_row_is_kept(rows_of):
     table.loc[::4, "length"] = np.nan
     gappy = PTAD(verbose=0).fit(pd.DataFrame(table))
     rows = gappy.detector_.reference
-    made = synthetic._local(rows, gappy.schema_, np.random.default_rng(0))
+    made = synthetic.disturbed_rows("local", rows, gappy.schema_, np.random.default_rng(0))
     np.testing.assert_array_equal(np.isnan(made), np.isnan(rows))
     assert all(value is not None for value in synthetic_check(gappy).values())
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tables_for_terms import MIXED, Fitted, fit_term, mixed_rows
 
-from ptad.attribution import settled
+from ptad.attribution import final_contributions
 from ptad.config import Config
 from ptad.detector import Detector
 from ptad.explanation import attribute_rows
@@ -95,7 +95,7 @@ def test_any_number_of_columns_is_read_and_contributions_add_up(n_columns: int) 
         assert (by_term[:, 0] > 0.0).all() and np.array_equal(score, detector.scores(rows[150:]))
         shares = detector.pipeline.explain(rows[150:])[0].shares
         assert (shares >= 0.0).all() and np.allclose(shares.sum(axis=1), 1.0)
-        contributions = settled(found.contributions, found.unchanged, score)
+        contributions = final_contributions(found.contributions, found.unchanged, score)
         np.testing.assert_allclose(contributions.sum(axis=1), score, rtol=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""A model as an ONNX file, and a runner for it that needs numpy and onnxruntime only.
+"""A model as an ONNX file, and a runner for it that needs no torch.
 
-Nothing is imported here: ``ptad.export.runner`` has to work where torch is not installed.
+Nothing is imported here: :mod:`ptad.export.runner` has to work where torch is not installed.
 """

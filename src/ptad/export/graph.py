@@ -23,17 +23,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ptad.attribution import settled
+from ptad.attribution import final_contributions
 from ptad.detector import Detector
 from ptad.errors import MissingExtraError, SettingError
 from ptad.explanation import attribute_rows
 from ptad.export.operations import PlainOperations
+from ptad.export.runner import Outputs
 from ptad.reference import Batch
 
-INPUT, OUTPUTS = "rows", ("score", "terms", "contributions", "reasons", "partners")
 OPSET = 20
 TRACED_ON = "cpu:0"  # any name but "cpu" makes terms hold tensors
-LARGEST = 2**31 - 2**24  # bytes; the file format ends at 2 GiB, and the graph itself needs a little
+MAX_BYTES = 2**31 - 2**24  # bytes; the file format ends at 2 GiB, and the graph itself needs a little
 
 
 class DetectorGraph(nn.Module):
@@ -47,19 +47,19 @@ class DetectorGraph(nn.Module):
         detector = self.detector
         with PlainOperations():
             batch = Batch(rows, detector.pipeline.reference)
-            said = [term.explain(batch) for term in detector.pipeline.terms]
-            score, by_term, found = attribute_rows(rows, detector, said)
-            contributions = settled(found.contributions, found.unchanged, score)
-        return score, by_term, contributions, found.reason, found.partner
+            term_values = [term.explain(batch) for term in detector.pipeline.terms]
+            score, by_term, parts = attribute_rows(rows, detector, term_values)
+            contributions = final_contributions(parts.contributions, parts.unchanged, score)
+        return score, by_term, contributions, parts.reason, parts.partner
 
 
 def make_graph(detector: Detector) -> Any:
     """Return the ``onnx.ModelProto`` of a detector whose terms are on :data:`TRACED_ON`."""
     _refuse_large(detector)
     example = torch.as_tensor(detector.reference[:3]).repeat(3, 1)[:3]
-    detector.pipeline.explain(detector.reference[:1])  # what terms work out once is there before the trace begins
+    detector.pipeline.explain(detector.reference[:1])  # what terms compute once and keep is there before the tracing
     free = torch.export.Dim("n", min=1)
-    return trace_module(DetectorGraph(detector), {INPUT: example}, ({0: free},), OUTPUTS)
+    return trace_module(DetectorGraph(detector), {"rows": example}, ({0: free},), Outputs._fields)
 
 
 def trace_module(module: nn.Module, inputs: dict[str, Tensor], shapes: Any, outputs: Sequence[str]) -> Any:
@@ -73,7 +73,7 @@ def trace_module(module: nn.Module, inputs: dict[str, Tensor], shapes: Any, outp
 
     module = module.eval()
     with torch.no_grad(), _quiet():
-        module(*inputs.values())  # what terms make when first asked is made before the tracing
+        module(*inputs.values())  # what terms compute once and keep is there before the tracing
         program = torch.onnx.export(
             module,
             tuple(inputs.values()),
@@ -92,10 +92,10 @@ def trace_module(module: nn.Module, inputs: dict[str, Tensor], shapes: Any, outp
 
 
 def _refuse_large(detector: Detector) -> None:
-    """Refuse what cannot fit: a graph holds the reference rows, and what the terms make of them is about as large."""
+    """Refuse what cannot fit: a graph holds the reference rows, and twice their size in constants made of them."""
     states = sum(array.nbytes for term in detector.pipeline.terms for array in term.state().values())
     n_bytes = 3 * detector.reference.nbytes + states
-    if n_bytes > LARGEST:
+    if n_bytes > MAX_BYTES:
         raise SettingError(
             f"The model's reference rows take {n_bytes / 2**30:.1f} GiB in a graph, and an ONNX file ends at 2 GiB. "
             "Fit with fewer of them (the setting reference.rows)."
@@ -104,7 +104,7 @@ def _refuse_large(detector: Detector) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the exporter's remarks about itself from the user."""
+    """Hide the log and the warnings of torch's exporter."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

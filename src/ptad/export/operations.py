@@ -1,8 +1,8 @@
 """Operations of the terms that ONNX runtimes lack in double precision, written in operations that they have.
 
 They take the place of torch's own while a graph is traced, so the scoring code is the same inside and outside of ONNX.
-Double precision is not a luxury: a P-space mask on the edge of its threshold flips by the error of single precision,
-and moves the score visibly.
+Double precision is needed: the error of single precision flips a P-space mask at its threshold, which moves the score
+visibly.
 """
 
 from __future__ import annotations

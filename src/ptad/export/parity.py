@@ -1,4 +1,4 @@
-"""The check that an exported model says what the model says."""
+"""The check that an exported model gives the outputs of the model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from os import PathLike
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.attribution import settled
+from ptad.attribution import final_contributions
 from ptad.detector import Detector
 from ptad.errors import PtadError
 from ptad.explanation import attribute_rows
@@ -32,8 +32,7 @@ def probe_rows(detector: Detector, n_rows: int = max(BATCHES)) -> NDArray[np.flo
     kind = np.arange(n_rows) % 8
     reach = np.select([kind < 2, kind < 6, kind == 6], [0.0, 0.1, 3.0], 1e6)
     numbers = features.numbers
-    gone = np.isnan(known[:, numbers])
-    spread = np.std(np.where(gone, 0.0, known[:, numbers]), axis=0)
+    spread = np.std(np.nan_to_num(known[:, numbers]), axis=0)
     rows[:, numbers] += reach[:, None] * spread * rng.normal(size=(n_rows, len(numbers)))
     codes = rng.integers(0, features.n_categories + 1, size=rows.shape)  # the last one is that of unseen values
     other = (rng.random(rows.shape) < 0.2) & (kind > 3)[:, None] & (features.n_categories > 0)
@@ -49,18 +48,18 @@ def check_parity(detector: Detector, path: str | PathLike[str]) -> dict[int, flo
     Scores, terms and contributions are compared, and the reasons of all columns that contribute.
     """
     rows, runner = probe_rows(detector), Runner(path)
-    score, terms, found = attribute_rows(rows, detector)
-    contributions = settled(found.contributions, found.unchanged, score)
+    score, terms, parts = attribute_rows(rows, detector)
+    contributions = final_contributions(parts.contributions, parts.unchanged, score)
     scale = np.maximum(np.abs(score), np.median(np.abs(score)) + 1e-12)[:, None]
     result = {}
     for n in BATCHES:
         last = slice(len(rows) - n, None)
-        said = runner.run(rows[last], chunk_rows=n)
-        pairs = ((said.score[:, None], score[:, None]), (said.terms, terms), (said.contributions, contributions))
+        out = runner.run(rows[last], chunk_rows=n)
+        pairs = ((out.score[:, None], score[:, None]), (out.terms, terms), (out.contributions, contributions))
         worst = max(float((np.abs(a - b[last]) / scale[last]).max()) for a, b in pairs)
-        telling = contributions[last] > TOLERANCE * scale[last]
-        told = (said.reasons == found.reason[last]) & (said.partners == found.partner[last])
-        result[n] = worst if told[telling].all() else np.inf
+        contributing = contributions[last] > TOLERANCE * scale[last]
+        same = (out.reasons == parts.reason[last]) & (out.partners == parts.partner[last])
+        result[n] = worst if same[contributing].all() else np.inf
     worst_batch = max(result, key=lambda n: result[n] if np.isfinite(result[n]) else np.inf)
     if not result[worst_batch] <= TOLERANCE:
         what = f"by {result[worst_batch]:.1e} relative" if np.isfinite(result[worst_batch]) else "in its reasons"

@@ -16,6 +16,7 @@ from ptad.errors import MissingExtraError, SettingError
 from ptad.estimator import PTAD
 from ptad.explanation import REASONS
 from ptad.export.graph import TRACED_ON, make_graph
+from ptad.export.runner import FORMAT, FORMAT_VERSION
 from ptad.files import NewFile, OutputLock, write_errors
 from ptad.parallel import CHUNK_ROWS
 from ptad.terms.base import Reason
@@ -33,7 +34,7 @@ class Exported:
 
 
 def export_model(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Exported:
-    """Write the model of a folder as an ONNX file, once it has been found to say the same.
+    """Write the model of a folder as an ONNX file, which is compared with the model before it gets its name.
 
     The file holds the reference rows, that is training rows: treat it as you treat the data.
     """
@@ -48,7 +49,7 @@ def export_model(folder: str | os.PathLike[str], out: str | os.PathLike[str]) ->
     if target.is_dir():
         raise SettingError(f"'{target}' is a folder. Name a file to write, such as '{target / 'model.onnx'}'.")
     with write_errors(target, SettingError):
-        lock = OutputLock(target)  # before the work: a path that cannot be written to is told at once
+        lock = OutputLock(target)  # before the work: a path that cannot be written to is refused at once
     with lock:
         model = PTAD.load(folder, device="cpu")
         _refuse_batches(model, folder)
@@ -74,8 +75,8 @@ def properties(model: PTAD) -> dict[str, str]:
         "chunk_rows": CHUNK_ROWS,
     }
     return {
-        "format": "ptad-onnx",
-        "format_version": "3",
+        "format": FORMAT,
+        "format_version": str(FORMAT_VERSION),
         "ptad_version": __version__,
         "torch_version": str(torch.__version__),
         "preset": model.preset,

@@ -17,8 +17,7 @@ from ptad.jobs import Progress
 from ptad.jobs.bad_cell_list import bad_cell_list
 from ptad.jobs.resume import PartStore
 from ptad.jobs.scored_batch import ScoredBatch, score_batch
-from ptad.model import Model
-from ptad.table_model import TableModel, no_threshold
+from ptad.model import Model, no_threshold
 from ptad.tables import Query, scan_table
 from ptad.tables.places import located
 from ptad.tables.reading import TableSource, as_source
@@ -28,7 +27,7 @@ logger = logging.getLogger("ptad")
 _CELLS_PER_BATCH = 2**19  # a batch takes seconds, not minutes: that much work is lost when a job is killed
 _MOST_ROWS = 16384
 
-AnyModel = TypeVar("AnyModel", bound=TableModel)
+AnyModel = TypeVar("AnyModel", bound=Model)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,21 +129,21 @@ def is_repeatable(source: Any) -> bool:
     return not any(isinstance(part, Query) or str(part) == "-" for part in parts)
 
 
-def operating_point(model: TableModel) -> tuple[float, float]:
+def operating_point(model: Model) -> tuple[float, float]:
     """Return (threshold, target false-alarm rate); a model without a threshold is refused."""
     if model.detector_.calibration is None:
         raise no_threshold()
     return -model.offset_, model.false_alarm_rate_
 
 
-def rows_per_batch(model: TableModel) -> int:
+def rows_per_batch(model: Model) -> int:
     """Return how many rows are scored at a time; a multiple of the batch size where a model scores rows together."""
     n_rows = int(np.clip(_CELLS_PER_BATCH // len(model.schema_.features), 256, _MOST_ROWS))
     batch_size = model.detector_.batch_size
     return n_rows if batch_size is None else -(-n_rows // batch_size) * batch_size
 
 
-def known_columns(model: TableModel, names: Sequence[str], label: str | None) -> tuple[list[str], list[str]]:
+def known_columns(model: Model, names: Sequence[str], label: str | None) -> tuple[list[str], list[str]]:
     """Return the columns of a table that the model uses, and those that it does not know; the label is neither.
 
     A column that the model uses and the table does not have is an error.

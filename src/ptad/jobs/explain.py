@@ -14,7 +14,7 @@ from ptad.explanation import make_explanation
 from ptad.jobs.batches import JobOptions, TableJob
 from ptad.jobs.reasons import row_reasons
 from ptad.jobs.scored_batch import CellCounts, decisions
-from ptad.table_model import TableModel
+from ptad.model import Model
 from ptad.tables import BadCells
 from ptad.tables.places import Places
 
@@ -74,7 +74,7 @@ def explain_table(
 
 
 def explained_rows(
-    model: TableModel, rows: Any, numbers: list[int], columns: int, bad: BadCells | None = None
+    model: Model, rows: Any, numbers: list[int], columns: int, bad: BadCells | None = None
 ) -> list[dict[str, Any]]:
     """Return one entry per row: ``row`` (its number), ``score``, ``p_value``, ``anomaly`` and ``columns``.
 

@@ -7,12 +7,11 @@ from typing import Any
 
 from ptad.config import PRESETS, Config
 from ptad.model import Model
-from ptad.table_model import TableModel
 
 _COLUMN_FIELDS = ("name", "type", "missing_rate", "formats", "decimal", "thousands")
 
 
-def describe_fit(model: TableModel) -> dict[str, Any]:
+def describe_fit(model: Model) -> dict[str, Any]:
     """Return columns, rows and threshold of a fitted model, as plain JSON."""
     schema, detector = model.schema_, model.detector_
     calibration = detector.calibration
@@ -30,7 +29,7 @@ def describe_fit(model: TableModel) -> dict[str, Any]:
 def describe_model(folder: str | Path) -> dict[str, Any]:
     """Return terms, settings, columns, false-alarm rate, sizes and versions of a model folder."""
     model = Model.load(folder, device="cpu")
-    manifest, config, calibration = model.content, model.config_, model.detector_.calibration
+    manifest, config, calibration = model.manifest, model.config_, model.detector_.calibration
     return {
         "model": str(folder),
         "ptad_version": manifest["ptad_version"],

@@ -18,7 +18,7 @@ from ptad.jobs.reasons import why_fields
 from ptad.jobs.resume import PartStore
 from ptad.jobs.scored_batch import CellCounts
 from ptad.jobs.training_table import TrainingTable
-from ptad.table_model import TableModel
+from ptad.model import Model
 from ptad.tables import TableWriter
 
 logger = logging.getLogger("ptad")
@@ -40,7 +40,7 @@ class ScoreSummary:
 
     @classmethod
     def of(
-        cls, model: TableModel, cells: CellCounts, anomalies: int, resumed: int, out: Any, *, training_table: bool
+        cls, model: Model, cells: CellCounts, anomalies: int, resumed: int, out: Any, *, training_table: bool
     ) -> ScoreSummary:
         """Return the summary of all rows that were counted, and warn of columns in which no cell could be read."""
         for message in cells.unread(model.schema_):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ptad.errors import DataError, Message
 from ptad.explanation import make_explanation
 from ptad.jobs.reasons import why_columns
-from ptad.table_model import TableModel
+from ptad.model import Model
 from ptad.tables import BadCells, Schema
 from ptad.tables.bad_cells import BadCell
 from ptad.tables.notes import unread_column
@@ -142,7 +142,7 @@ def bad_cells_in(metadata: dict[bytes, bytes]) -> list[BadCell]:
     return [BadCell(*cell) for cell in json.loads(metadata[LIST])]
 
 
-def score_batch(model: TableModel, rows: Any, explain: int = 0, *, strict: bool = False) -> ScoredBatch:
+def score_batch(model: Model, rows: Any, explain: int = 0, *, strict: bool = False) -> ScoredBatch:
     """Score rows and find their ``explain`` strongest columns; ``strict`` refuses a cell that cannot be read."""
     bad = BadCells(strict=strict)
     encoded = model.schema_.encode(rows, bad)
@@ -152,7 +152,7 @@ def score_batch(model: TableModel, rows: Any, explain: int = 0, *, strict: bool 
     return ScoredBatch(columns, CellCounts.of(encoded, model.schema_, bad), bad, encoded)
 
 
-def decisions(model: TableModel, scores: NDArray[np.float64]) -> dict[str, pa.Array]:
+def decisions(model: Model, scores: NDArray[np.float64]) -> dict[str, pa.Array]:
     """Return scores, p-values and flags; the latter two are null for a model without a threshold."""
     calibration, n = model.detector_.calibration, len(scores)
     p_values, flags = pa.nulls(n, pa.float64()), pa.nulls(n, pa.bool_())

@@ -28,7 +28,7 @@ MAX_LOGITS = 2**28
 
 
 class KeysValues(NamedTuple):
-    """What other rows may look at: keys and values of a reference set."""
+    """Keys and values of a reference set, to which other rows attend."""
 
     keys: Tensor
     values: Tensor
@@ -53,7 +53,7 @@ class AttentionBlock(nn.Module):
         self.dropout = Dropout(settings.dropout, noise)
 
     def forward(self, x: Tensor, reference: KeysValues | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return the new x and the queries, keys and values it was made of.
+        """Return the new x, and the queries, keys and values that it was computed from.
 
         With a reference, every item attends to the reference set and to itself, never to the items beside it.
         """
@@ -70,7 +70,7 @@ class AttentionBlock(nn.Module):
     def _attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         n_logits = q[..., 0].numel() * k.shape[-2]
         if self.dropout.rate and self.dropout.noise.active and n_logits <= MAX_LOGITS:
-            # torch's fused kernel would draw its dropout from the global generator
+            # the fused kernel of torch would draw its dropout from the global generator
             weights = torch.softmax((q * self.scale) @ k.transpose(-1, -2), dim=-1)
             return self.dropout(weights) @ v
         return F.scaled_dot_product_attention(q, k, v, scale=self.scale)

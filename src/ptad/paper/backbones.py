@@ -38,7 +38,7 @@ class AttentionBackbone(nn.Module):
         self.readout = FeatureReadout(generator, n_features, settings.embedding_dim)
 
     def encode(self, x: Tensor, missing: Tensor, reference: KeysValues | None) -> tuple[Tensor, KeysValues | None]:
-        """Return the latents and what other rows may look at."""
+        """Return the latents, and the keys and values of the rows."""
         cells = self.embedding(x, missing).unsqueeze(0)
         cells, keys_values, _ = self.encoder(cells, reference)
         return cells.squeeze(0).flatten(-2), keys_values
@@ -63,7 +63,7 @@ class MLPBackbone(nn.Module):
         self.up = nn.ModuleList(Linear(generator, a, b) for a, b in pairwise(back))
 
     def encode(self, x: Tensor, missing: Tensor, reference: KeysValues | None) -> tuple[Tensor, KeysValues | None]:
-        """Return the latents; there is nothing for other rows to look at."""
+        """Return the latents; there are no keys and values."""
         return _apply(self.down, torch.cat([x, missing], dim=-1)), None
 
     def decode(

@@ -1,7 +1,7 @@
 """Checkpoints of a training run: one safetensors file, replaced atomically, never pickled.
 
-A file holds the tensors of the run and, as JSON metadata, what it belongs to. Killed at any moment, a run finds either
-the previous file or the new one.
+A file holds the tensors of the run and, as JSON metadata, the fingerprint of the fit. A run that is killed leaves
+either the previous file or the new one.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ptad.files import write_atomic, write_errors
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where one training run leaves its state."""
+    """The checkpoint file of one training run."""
 
     path: Path
     fingerprint: str
 
     def save(self, tensors: dict[str, Tensor], info: dict[str, Any]) -> None:
-        """Replace the file; afterwards it is on the disk."""
+        """Replace the file and wait until it is on the disk."""
         metadata = {"fingerprint": self.fingerprint, "info": json.dumps(info)}
         blob = safetensors.torch.save({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, metadata)
         with write_errors(self.path, SettingError):
@@ -35,7 +35,7 @@ class Checkpoint:
             write_atomic(self.path, blob)
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Return the tensors and the information, or None when there is nothing yet."""
+        """Return the tensors and the information, or None if there is no file yet."""
         if not self.path.exists():
             return None
         try:

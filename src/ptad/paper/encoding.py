@@ -1,4 +1,4 @@
-"""From rows of a table to what the network sees: scaled numbers, and a one-hot group for every category.
+"""From rows of a table to inputs of the network: scaled numbers, and a one-hot group for every categorical feature.
 
 Shape
 -----
@@ -20,14 +20,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ptad.arrays import Indices, Matrix
+from ptad.arrays import Indices, Matrix, column_range
 from ptad.paper.settings import NetworkSettings
 from ptad.tables.features import Features
 
-# Under "standard", a one-hot column that never varied in training gets this scale: a full deviation then stands ten
-# units out, clearly anomalous beside columns of spread one.
+# Under "standard", a one-hot column that never varied in training gets this scale: a full deviation is then ten units,
+# clearly anomalous compared with columns of spread one.
 FLAT_SCALE = 0.1
-# Without a clip, encoded values still end here, so that squares stay finite in float32.
+# Without a clip, encoded values are limited to this, so that squares stay finite in float32.
 BOUND = 1e9
 CELLS_AT_ONCE = 2**24  # cells held as float64 at one time
 
@@ -62,10 +62,10 @@ class Encoding(nn.Module):
     def fit(cls, rows: Matrix, features: Features, settings: NetworkSettings) -> Self:
         """Take centre, scale and missing rate from training rows."""
         encoding = cls(features, settings)
-        centre, scale = encoding.centre.numpy(), encoding.scale.numpy()  # views: what is written here is kept
+        centre, scale = encoding.centre.numpy(), encoding.scale.numpy()  # views of the buffers
         numbers = features.numbers
-        place = encoding.starts[numbers]
-        centre[place], scale[place] = number_scale(rows[:, numbers], settings.scaling)
+        places = encoding.starts[numbers]
+        centre[places], scale[places] = number_scale(rows[:, numbers], settings.scaling)
         if settings.scaling == "standard":  # under "minmax" a one-hot column has its natural range already
             for feature in features.categories:
                 start, n_known = encoding.starts[feature], features.n_categories[feature]
@@ -116,9 +116,9 @@ class Encoding(nn.Module):
         """Return what an observed and what a missing cell of each encoded column adds to the score.
 
         It is the squared error of the missing-value indicator against its training mean, in the units of the scaling,
-        one indicator per column of the table. A missing cell has no value to be wrong about; what can be anomalous is
-        that it is missing. Where that happened often in training it costs next to nothing; where it never happened,
-        as much as a value at the far end of its column.
+        one indicator per column of the table. A missing cell has no reconstruction error; what can be anomalous is that
+        it is missing. Where that happened often in training it adds next to nothing; where it never happened, as much
+        as a value at the end of its column.
         """
         column = torch.from_numpy(self.column)
         weight = 1.0 / torch.bincount(column)[column].to(self.missing_rate)
@@ -134,10 +134,8 @@ def _tensor(rows: Matrix, device: torch.device) -> Tensor:
 def number_scale(block: Matrix, scaling: str) -> tuple[Matrix, Matrix]:
     """Return centre and scale of every column of numbers (n_rows, n_columns); NaN is missing."""
     block = np.ascontiguousarray(block.T)  # one contiguous run per column
-    gone = np.isnan(block)
-    empty = gone.all(axis=1)
-    smallest = np.where(empty, 0.0, np.where(gone, np.inf, block).min(axis=1, initial=np.inf))
-    largest = np.where(empty, 0.0, np.where(gone, -np.inf, block).max(axis=1, initial=-np.inf))
+    missing = np.isnan(block)
+    smallest, largest = (np.where(missing.all(axis=1), 0.0, end) for end in column_range(block.T))
     flat = smallest == largest
     if scaling == "minmax":
         with np.errstate(over="ignore"):
@@ -146,12 +144,12 @@ def number_scale(block: Matrix, scaling: str) -> tuple[Matrix, Matrix]:
     # A power of two as unit changes no digit and keeps the squares of huge or tiny values in range.
     peak = np.maximum(np.abs(smallest), np.abs(largest))
     unit = np.ldexp(1.0, np.frexp(np.where(peak > 0, peak, 1.0))[1] - 1)
-    counts = np.maximum((~gone).sum(axis=1), 1)
-    units = np.where(gone, 0.0, block) / unit[:, None]
+    counts = np.maximum((~missing).sum(axis=1), 1)
+    units = np.where(missing, 0.0, block) / unit[:, None]
     mean = units.sum(axis=1) / counts
-    deviations = np.where(gone, 0.0, units - mean[:, None])
+    deviations = np.where(missing, 0.0, units - mean[:, None])
     spread = np.sqrt((deviations**2).sum(axis=1) / counts) * unit
-    # the mean of equal values may miss them by a rounding, which a spread of nearly 0 would blow up
+    # the mean of equal values may differ from them by rounding, which a spread of nearly 0 would magnify
     return np.where(flat, smallest, mean * unit), np.where(flat | (spread == 0), 1.0, spread)
 
 

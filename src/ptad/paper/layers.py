@@ -1,11 +1,11 @@
-"""Building blocks that draw their start from a given generator and their noise from a shared one.
+"""Layers with explicit random generators: one for the initial weights, one that all layers share for dropout.
 
 Shape
 -----
 x       (..., n_in)
 weight  (n_in, n_out)
 
-Torch's own layers draw from its global generator, which belongs to the caller.
+The layers of torch use its global generator, which is the caller's.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Linear(nn.Module):
 
 
 class Noise:
-    """The one source of randomness of a network in training; none outside of it."""
+    """The generator of a network in training; None otherwise."""
 
     def __init__(self) -> None:
         self.generator: torch.Generator | None = None
@@ -52,7 +52,7 @@ class Noise:
 
 
 class Dropout(nn.Module):
-    """Dropout from the shared noise source; the identity when that is silent."""
+    """Dropout from the shared generator; the identity if there is none."""
 
     def __init__(self, rate: float, noise: Noise) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """The training loop of the paper's network and of the compared ones: steps of one shape, captured as CUDA graphs.
 
-Nothing inside an interval reads a value back to the host: the sums of the loss live on the device. What differs between
-trainings is handed in: the loss of the batch at hand, what fills the batch, and what is done to the gradients.
+Within an interval no value is read back to the host: the sums of the loss stay on the device. What differs between
+trainings is passed in: the loss of the current batch, what fills the batch, and what is done to the gradients.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Loop:
     """Steps that train a module in place."""
 
     module: nn.Module
-    #: Returns the parts of the loss of the batch at hand, (n_parts,); the first is minimised. It does not wait for any.
+    #: Returns the parts of the loss of the current batch, (n_parts,), without waiting for them; the first is minimised.
     loss: Callable[[], Tensor]
     parts: Sequence[str]  # their names
     optimizer: Optimizer
@@ -50,7 +50,7 @@ class Loop:
     def run(self, first: int, n: int, fill: Callable[[int], object] | None = None) -> dict[str, float]:
         """Take ``n`` steps from number ``first`` on; return the mean parts of the loss, or fail if one is not finite.
 
-        ``fill`` is called with the number of each step and puts its rows into the batch at hand.
+        ``fill`` is called with the number of each step and copies its rows into the current batch.
         """
         self.sums.zero_()
         for number in range(first, first + n):
@@ -68,7 +68,7 @@ class Loop:
         return means
 
     def capture(self) -> None:
-        """Replace every kind of step by a CUDA graph; the warm-up that capturing needs leaves no trace."""
+        """Replace every kind of step by a CUDA graph; what the warm-up steps change is restored."""
         saved = {name: tensor.detach().clone() for name, tensor in self.module.state_dict().items()}
         seed = self.generator.get_state()
         cycle = self.optimizer.cycle

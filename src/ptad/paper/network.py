@@ -31,12 +31,12 @@ from ptad.tables.features import Features
 # NOTE[PAPER-10] Cells in one batch or reference set: attention between attributes costs d^2 per row, so wide tables
 # take fewer rows at a time; memory stays bounded and time grows linearly with the columns.
 MAX_CELLS = 2**16
-MOST_MEMBERS = 2**27  # encoded columns times columns, which a network holds as one matrix
+MAX_MEMBERSHIP = 2**27  # encoded columns times columns, which a network holds as one matrix
 
 
-def context_rows(wanted: int, n_features: int) -> int:
-    """Return how many rows may attend to each other in a table of this width."""
-    return min(wanted, max(16, MAX_CELLS // n_features))
+def context_rows(n_rows: int, n_features: int) -> int:
+    """Return how many of ``n_rows`` may attend to each other in a table of this width."""
+    return min(n_rows, max(16, MAX_CELLS // n_features))
 
 
 @dataclass
@@ -49,7 +49,7 @@ class ReferenceKeys:
 
 @dataclass
 class Output:
-    """What one pass through the network yields."""
+    """The results of one forward pass."""
 
     reconstructions: Tensor  # (n_branches, n, d)
     latent: Tensor  # (n, H)
@@ -116,8 +116,8 @@ class Network(nn.Module):
     def basis_strength(self) -> Tensor:
         """Return how much of each column a basis vector holds, (n_basis_vectors, d).
 
-        It is the length of the column's part; where the P-space is one of whole rows (the backbone ``mlp``), how far
-        the row that the vector decodes to lies from the centre.
+        It is the norm of the column's part of the vector; with the backbone ``mlp``, whose P-space has no parts for
+        columns, how far the decoded vector is from the centre.
         """
         vectors = self.projection.basis_vectors
         if self.settings.backbone == "mlp":
@@ -126,30 +126,30 @@ class Network(nn.Module):
         return vectors.unflatten(-1, (self.n_features, -1)).norm(dim=-1)
 
 
-# what the arrays of a saved network have to be: found out from its settings, without making the network ---------------
+# the arrays of a saved network, declared from its settings without creating it ----------------------------------------
 
 
 def network_layouts(features: Features, settings: NetworkSettings, n_reference: int) -> dict[str, ArrayLayout]:
-    """Return the arrays of a network with these settings, of its encoding, and of the rows that it attends to."""
+    """Declare the arrays of a network, of its encoding, and of the places of the rows that it attends to."""
     encoding = Encoding(features, settings)
     n = encoding.n_encoded
-    if n * features.n_columns > MOST_MEMBERS:
+    if n * features.n_columns > MAX_MEMBERSHIP:
         raise BundleError(f"The model has {n:,} encoded columns: too many for a network. Fit again with fewer.")
-    found = {
+    layouts = {
         f"network.{name}": ArrayLayout(_dtype(tensor), tuple(tensor.shape))
         for name, tensor in empty_network(encoding, settings).state_dict().items()
     }
-    found |= {
+    layouts |= {
         "encoding.centre": ArrayLayout("float64", (n,)),
         "encoding.scale": ArrayLayout("float64", (n,), low=float(np.finfo(np.float64).smallest_subnormal)),
         "encoding.missing_rate": ArrayLayout("float64", (n,), low=0.0, high=1.0),
     }
-    most = min(context_rows(settings.n_reference, n), n_reference)
-    return found | {"reference_index": ArrayLayout("int64", ((1, most),), low=0, high=n_reference - 1)}
+    longest = min(context_rows(settings.n_reference, n), n_reference)
+    return layouts | {"reference_index": ArrayLayout("int64", ((1, longest),), low=0, high=n_reference - 1)}
 
 
 def empty_network(encoding: Encoding, settings: NetworkSettings) -> Network:
-    """Return a network without numbers, which takes no memory whatever its settings say."""
+    """Return a network on torch's meta device: the shapes of its tensors without their memory."""
     with torch.device("meta"):
         return Network(torch.Generator("cpu"), encoding.n_encoded, settings)
 

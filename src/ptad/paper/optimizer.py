@@ -1,6 +1,6 @@
 """Adam, AdamW, or LAMB with Lookahead as in the paper, and the learning rate of every step: a warm-up, then a cosine.
 
-The learning rate is a tensor, so that a CUDA graph can follow it.
+The learning rate is a tensor, so that a CUDA graph reads its present value.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Optimizer:
         return LOOKAHEAD_STEPS if self._lookahead is not None else 1
 
     def step(self, position: int) -> None:
-        """Clip the gradients, move the parameters, forget the gradients; ``position`` counts steps in the cycle."""
+        """Clip the gradients, update the parameters, zero the gradients; ``position`` counts steps in the cycle."""
         if self.clip is not None:
             torch.nn.utils.clip_grad_value_(self.parameters, self.clip)
         if self._lookahead is None:
@@ -80,7 +80,7 @@ class Optimizer:
         return tensors
 
     def reset(self) -> None:
-        """Forget all moments; the slow weights become the present ones."""
+        """Zero all moments; the slow weights become the present ones."""
         for name, value in self.state().items():
             if name.endswith("slow_params"):
                 value.copy_(self.parameters[int(name.split(".")[0])].detach())

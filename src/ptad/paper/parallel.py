@@ -1,8 +1,7 @@
 """Data parallelism: several workers train one network, each on batches of its own, with averaged gradients.
 
-Each worker's batch is its own context for the attention between rows. The batch of a step is shared out, so that a step
-costs each worker its share. Workers start from the same parameters (the same seed) and take the same averaged steps;
-they differ only in the rows and the noise that they draw.
+The batch of a step is divided among the workers; rows attend to those of the same worker. Workers start from the same
+parameters (the same seed) and take the same averaged steps; they differ only in the rows and the noise that they draw.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import torch
 
 
 class Parallel(Protocol):
-    """What the training loop asks of the group of workers that it belongs to."""
+    """A group of workers, as seen by the training loop of one of them."""
 
     rank: int
     size: int
@@ -29,7 +28,7 @@ _current: ContextVar[Parallel | None] = ContextVar("ptad_parallel", default=None
 
 
 def current_parallel() -> Parallel | None:
-    """The group that fits in this context train with; None: alone."""
+    """Return the group of workers that fits in this context train with, or None."""
     return _current.get()
 
 
@@ -49,6 +48,6 @@ def share_of_batch(batch_size: int, group: Parallel | None) -> int:
 
 
 def reseed(generator: torch.Generator, group: Parallel, seed: int, step: int) -> None:
-    """Give this worker draws of its own, which depend on the step alone, so that a resumed run draws the same."""
+    """Seed the generator by worker and step, so that workers differ and a resumed run draws the same."""
     mixed = torch.randint(2**62, (1,), generator=torch.Generator().manual_seed(seed + 1)).item()
     generator.manual_seed((int(mixed) + step * 1_000_003 + group.rank * 7_919) % 2**63)

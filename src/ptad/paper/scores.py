@@ -10,9 +10,9 @@ so that the contributions of a row add up to its score:
 - reconstruction and missing belong to a cell by definition;
 - basis and prototype are Euclidean norms; a column's contribution is its share of the squared norm.
 
-Scores are computed in double precision; their user rounds them to single. What remains after the rounding does not
-depend on the order in which a machine adds, so a row has the same score alone, in any batch, chunk or thread count. (In
-single precision, a P-space mask on the edge of its threshold can flip, which moves the score visibly.)
+Scores are computed in double precision and rounded to single by the caller. After the rounding they do not depend on
+the order of additions, so a row has the same score alone, in any batch, in any chunk and with any number of threads.
+(In single precision, a P-space mask at its threshold can flip, which moves the score visibly.)
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ class Scorer:
     NOTE[PAPER-01] Context ``reference``: every row attends to fixed training rows and to itself. Context ``batch``:
     rows attend to the rows scored beside them, as in the text.
 
-    ``reference`` (n_reference, n_encoded) are the training rows that stand for all, ``indicator_errors`` (n_encoded,)
-    each what an observed and what a missing cell adds to the score.
+    ``reference`` (n_reference, n_encoded) are the training rows to attend to, ``indicator_errors`` (n_encoded,) each
+    what an observed and what a missing cell adds to the score.
     """
 
     def __init__(self, network: Network, reference: Tensor, indicator_errors: tuple[Tensor, Tensor]) -> None:
@@ -153,7 +153,7 @@ class Scorer:
 
     @property
     def chunk_rows(self) -> int:
-        """Rows scored at once: those of a batch, or so many that the largest intermediate stays small."""
+        """Rows scored at once: those of a batch, or as many as keep the largest intermediate small."""
         settings, n_features = self.network.settings, self.network.n_features
         if settings.context == "batch":
             return settings.batch_size
@@ -164,7 +164,7 @@ class Scorer:
         return max(1, min(65536, n_cells // (settings.n_branches * width) + 1))
 
     def __call__(self, x: Tensor) -> Scores:
-        """Score encoded rows (n, d), a whole chunk or batch; no operation waits for a value."""
+        """Score encoded rows (n, d), a whole chunk or batch; no operation waits for a result."""
         x = x.double()
         output = self.network(x, self.reference)
         # NOTE[PAPER-02] In the batch context the plan is solved over the batch, as in the text.
@@ -175,11 +175,10 @@ class Scorer:
 def score_output(
     network: Network, output: Output, x: Tensor, potentials: Potentials, indicator_errors: tuple[Tensor, Tensor]
 ) -> Scores:
-    """Score the encoded rows ``x`` (n, d) by the output that belongs to them."""
+    """Score the encoded rows ``x`` (n, d) from their output of the network."""
     settings = network.settings
     observed, absent = indicator_errors
-    nothing = Matched(torch.zeros_like(x[:, 0]), torch.full_like(x[:, 0], -1, dtype=torch.int64))
-    basis = prototype = nothing
+    basis = prototype = Matched(torch.zeros_like(x[:, 0]), torch.full_like(x[:, 0], -1, dtype=torch.int64))
     if settings.scores_basis:
         latent_dim = network.backbone.latent_dim
         basis = _matched(output.basis_squared, potentials.basis, latent_dim, settings.basis_score_weight, settings)
@@ -208,5 +207,5 @@ def _matched(squared: Tensor, g: Tensor | None, n_dimensions: int, weight: float
 
 def _share(squares: Tensor) -> Tensor:
     total = squares.sum(dim=-1, keepdim=True)
-    # A row of missing cells only has no errors to share by; its cells then share alike, so that they still add up.
+    # A row of missing cells has no errors: its cells have equal shares, so that contributions still add up.
     return torch.where(total > 0.0, squares / total.clamp_min(1e-30), 1.0 / squares.shape[-1])

@@ -67,13 +67,13 @@ class NetworkSettings(TermSettings):
     gradient_clip: float = setting(1.0, low=0.0, high=1e6, open_low=True)  # element-wise bound on the gradient
     #: Intervals without a better held-out loss before training stops; None: never.
     patience: int | None = setting(None, low=1, high=1_000_000, optional=True)
-    interval: int = setting(25, low=1, high=1_000_000)  # steps between two looks at the loss
+    interval: int = setting(25, low=1, high=1_000_000)  # steps between two entries of the history
     mixed_precision: bool = setting(False)  # train in bfloat16 where that is safe; on a GPU only
 
     # scoring
     #: What a row is compared with: fixed training rows, or the rows of its batch, as in the text (PAPER-01).
     context: str = setting("reference", choices=("reference", "batch"))
-    n_reference: int = setting(512, low=1, high=100_000)  # rows that stand for the training set
+    n_reference: int = setting(512, low=1, high=100_000)  # training rows that a row attends to
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -88,7 +88,7 @@ class NetworkSettings(TermSettings):
 
     @classmethod
     def term(cls) -> type[NetworkTerm]:
-        """Return the class of the term; torch is imported here and not before."""
+        """Return the class of the term, which imports torch."""
         try:
             from ptad.terms.network import NetworkTerm
         except ModuleNotFoundError as error:
@@ -99,7 +99,7 @@ class NetworkSettings(TermSettings):
 
     @property
     def n_branches(self) -> int:
-        """Number of masked latents that the decoder restores."""
+        """Number of masked latents that the decoder reconstructs."""
         return self.n_basis_vectors if self.projection_mask in ("multiple", "random") else 1
 
     @property

@@ -1,7 +1,7 @@
 """Training of one network: batches, the early stop, checkpoints and groups of workers around the shared loop.
 
-The loss is looked at only at intervals. State lives on the device: the best held-out loss and the parameters that
-reached it. After every out-of-memory training starts again with half the batch.
+The loss is read only once per interval. State stays on the device: the best validation loss and the parameters that
+reached it. When memory runs out, training starts again with half the batch.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ def train_network(
 ) -> tuple[Network, History]:
     """Train a network on encoded rows (n_rows, n_encoded); the same seed gives the same network on the same machine.
 
-    ``progress`` is told at every interval. An interrupted training on the same rows resumes from the folder
-    ``checkpoint``. A network ``start``, to go on from, is left as it is.
+    ``progress`` is called at every interval. An interrupted training on the same rows resumes from the folder
+    ``checkpoint``. With a network ``start`` a copy of it is trained further.
     """
     data = split(x, settings, seed)
-    kept = None if checkpoint is None else Checkpoint(checkpoint / FILE, fingerprint(x, settings, seed, start))
+    file = None if checkpoint is None else Checkpoint(checkpoint / FILE, fingerprint(x, settings, seed, start))
     batch_size = context_rows(settings.batch_size, x.shape[1])
-    if kept is not None and (found := kept.load()) is not None:
-        batch_size = found[1]["batch_size"]
+    if file is not None and (saved := file.load()) is not None:
+        batch_size = saved[1]["batch_size"]
     while True:
         if start is None:
             network = Network(torch.Generator().manual_seed(seed), x.shape[1], settings).to(x.device)
@@ -67,22 +67,22 @@ def train_network(
         generator = torch.Generator(device=x.device).manual_seed(seed)
         try:
             trainer = Trainer(network, data, settings, generator, batch_size, must_improve=start is None)
-            return network, trainer.run(progress, kept)
+            return network, trainer.run(progress, file)
         except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
             if isinstance(error, TrainingError) or not _is_out_of_memory(error):
                 raise
             if batch_size <= SMALLEST_BATCH:
                 raise TrainingError(f"Out of memory even with batches of {batch_size} rows: {error}") from error
         batch_size //= 2
-        if kept is not None:
-            kept.path.unlink(missing_ok=True)  # it was written with the larger batch
+        if file is not None:
+            file.path.unlink(missing_ok=True)  # it was written with the larger batch
         logger.warning("out of memory: training again with batches of %d rows", batch_size)
         if x.device.type == "cuda":
             torch.cuda.empty_cache()
 
 
 def split(x: Tensor, settings: NetworkSettings, seed: int) -> Data:
-    """Return the rows in random order; some are set apart to stop training by, if it is to be stopped."""
+    """Return the rows in random order; with the setting ``patience`` some of them are validation rows."""
     order = torch.from_numpy(np.random.default_rng(seed).permutation(len(x))).to(x.device)
     if settings.patience is None or len(x) < 2:
         return Data(x, order)
@@ -91,7 +91,7 @@ def split(x: Tensor, settings: NetworkSettings, seed: int) -> Data:
 
 
 def fingerprint(x: Tensor, settings: NetworkSettings, seed: int, start: Network | None) -> str:
-    """Return what tells one training from another: settings, seed, kind of device, rows and start."""
+    """Return a digest of all that a training depends on: settings, seed, device type, rows and start."""
     digest = hashlib.sha256(json.dumps([settings.to_json(), seed, x.device.type, list(x.shape)]).encode())
     digest.update(np.ascontiguousarray(x.cpu().numpy()).data)
     for tensor in () if start is None else start.state_dict().values():
@@ -108,8 +108,8 @@ class Data:
     """Device tensors of one run."""
 
     x: Tensor  # (n, d) encoded rows, NaN = missing
-    train: Tensor  # (n_train,) numbers of the training rows
-    validation: Tensor | None = None  # (n_validation,) numbers of the rows that stop training
+    train: Tensor  # (n_train,) places of the training rows
+    validation: Tensor | None = None  # (n_validation,) places of the validation rows
 
 
 @dataclass
@@ -121,7 +121,7 @@ class Trainer:
     settings: NetworkSettings
     generator: torch.Generator
     batch_size: int
-    must_improve: bool = True  # a network that was trained before may have nothing left to gain
+    must_improve: bool = True  # whether a loss that is not smaller after training is an error
     history: History = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -130,7 +130,7 @@ class Trainer:
         n_train = len(self.data.train)
         self.group = current_parallel()
         self.seed = self.generator.initial_seed()
-        self.share = share_of_batch(self.batch_size, self.group)  # rows of a batch that fall to this worker
+        self.share = share_of_batch(self.batch_size, self.group)  # rows of a batch for this worker
         self.full_batch = n_train <= self.share
         settings, rate = self.settings, self.settings.learning_rate
         optimizer = Optimizer(
@@ -162,7 +162,7 @@ class Trainer:
                 reseed(self.generator, self.group, self.seed, self.step_done)
             means = self.loop.run(self.step_done, n, None if self.full_batch else self._batches(n))
             self.step_done += n
-            self._look(means, time.perf_counter() - started)
+            self._evaluate(means, time.perf_counter() - started)
             if checkpoint is not None and (self.group is None or self.group.rank == 0):
                 checkpoint.save(*self._state())
             if progress is not None:
@@ -195,13 +195,13 @@ class Trainer:
         self.group.average([p.grad for p in self.network.parameters() if p.grad is not None])
 
     def _batches(self, n: int) -> Callable[[int], object]:
-        """Draw the rows of the next n batches, with replacement, on the device; return what fills in one of them."""
+        """Draw the rows of the next n batches, with replacement; return what copies one of them into ``rows``."""
         first, shape = self.step_done, (n, self.share)
         places = torch.randint(len(self.data.train), shape, generator=self.generator, device=self.device)
         batches = self.data.train[places]
         return lambda number: self.rows.copy_(batches[number - first])
 
-    # looking at the loss --------------------------------------------------------------------------------------------
+    # evaluation -----------------------------------------------------------------------------------------------------
 
     @torch.no_grad()
     def _probe(self) -> float:
@@ -209,20 +209,20 @@ class Trainer:
         return float(self._loss(self.data.train[: self.batch_size])[0])
 
     @torch.no_grad()
-    def _look(self, means: dict[str, float], seconds: float) -> None:
-        """Log the means of the interval; keep the parameters if the held-out loss is the best so far."""
+    def _evaluate(self, means: dict[str, float], seconds: float) -> None:
+        """Add an entry to the history; keep the parameters if the validation loss is the best so far."""
         entry = {"step": float(self.step_done), **means, "seconds": seconds}
         if self.data.validation is not None:
-            held_out = self._loss(self.data.validation)[1]
-            better = held_out < self.best_loss
-            self.best_loss = torch.minimum(self.best_loss, held_out)
+            loss = self._loss(self.data.validation)[1]
+            better = loss < self.best_loss
+            self.best_loss = torch.minimum(self.best_loss, loss)
             for name, tensor in self.network.state_dict().items():
                 self.best[name].copy_(torch.where(better, tensor, self.best[name]))
-            entry["held_out"] = float(held_out)
+            entry["held_out"] = float(loss)
         self.history.append(entry)
 
     def _exhausted(self) -> bool:
-        """Whether the held-out loss has not improved for ``patience`` intervals."""
+        """Whether the validation loss has not improved for ``patience`` intervals."""
         if self.settings.patience is None or self.data.validation is None or not self.history:
             return False
         losses = [entry["held_out"] for entry in self.history]
@@ -244,11 +244,11 @@ class Trainer:
         return tensors, {"step": self.step_done, "history": self.history, "batch_size": self.batch_size}
 
     def _restore(self, checkpoint: Checkpoint, *, captured: bool) -> None:
-        found = checkpoint.load()
-        if found is None:
+        loaded = checkpoint.load()
+        if loaded is None:
             return
-        saved, info = found
-        if not captured:  # a captured step has made its moments, at the addresses that its graph knows
+        saved, info = loaded
+        if not captured:  # capturing has created the moments already, at the addresses that the graph uses
             self._create_moments()
         for name, tensor in self._tensors():
             if name in saved:  # a parameter without a gradient has no moments
@@ -259,7 +259,7 @@ class Trainer:
         logger.info("resuming at step %d of %d", self.step_done, self.settings.n_steps)
 
     def _create_moments(self) -> None:
-        """Optimisers make their moments in the first step; take one that is undone at once by the restored values."""
+        """Take one step, in which optimisers create their moments; restoring the saved values undoes it."""
         optimizer = self.loop.optimizer
         for parameter in optimizer.parameters:
             parameter.grad = torch.zeros_like(parameter)

@@ -27,12 +27,12 @@ def euclidean_cost(squared_distance: Tensor) -> Tensor:
 def sinkhorn_potentials(cost: Tensor, entropy_weight: float, n_iterations: int) -> Tensor:
     """Solve Eq. 5's transport problem with uniform marginals and return the column potentials g.
 
-    The row potentials follow from g in closed form (see :func:`scaled_plan`), so they are not kept: each round makes
-    the plan with exact row marginals and moves g by what its column marginals lack.
+    The row potentials follow from g in closed form (see :func:`scaled_plan`) and are not stored: each iteration
+    computes the plan with exact row marginals and corrects g by the logarithm of its column marginals.
     """
     kernel = -cost / entropy_weight
     log_column = -math.log(cost.shape[-1])
-    tiny = torch.finfo(cost.dtype).tiny  # an atom beyond the reach of all rows: its potential grows, step by step
+    tiny = torch.finfo(cost.dtype).tiny  # keeps the logarithm finite for an atom far from all rows
     g = torch.zeros_like(kernel[..., 0, :])
     for _ in range(n_iterations):
         marginal = torch.softmax(kernel + g.unsqueeze(-2), dim=-1).mean(dim=-2)

@@ -1,4 +1,4 @@
-"""The reference rows: training rows that a model keeps and compares with, as points that can be searched."""
+"""The reference rows: training rows that a model keeps, as points among which neighbours are searched."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Array, Matrix, like, on_device
+from ptad.arrays import Array, Matrix, column_range, like, on_device
 from ptad.reference.coordinates import Coordinates
 from ptad.reference.neighbours import Neighbours
 from ptad.settings import Settings, setting
 from ptad.tables.features import Features
 
-N_USUAL = 256  # reference rows that show what is usual
-N_STEPS = 2048  # reference rows that show in which steps values are recorded
+N_USUAL = 256  # reference rows whose neighbourhoods are the usual ones
+N_STEPS = 2048  # reference rows from which the steps of recorded values are found
 STEPS = (86_400.0, 3_600.0, 60.0, 1.0)  # days, hours and minutes in seconds; whole numbers
-MOST_DECIMALS = 6
+MAX_DECIMALS = 6
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ReferenceSettings(Settings):
 
 @dataclass(eq=False)
 class Reference:
-    """Reference rows; coordinates and search are made when a term first asks for neighbours."""
+    """Reference rows; coordinates and search are made when a term first needs neighbours."""
 
     rows: Matrix  # (n_reference, n_features), encoded, as they came
     features: Features
@@ -57,21 +57,19 @@ class Reference:
     @cached_property
     def usual(self) -> Neighbourhood:
         """The neighbourhood of some of the reference rows among the others: what is usual for normal rows."""
-        some = np.linspace(0, len(self.rows) - 1, min(N_USUAL, len(self.rows))).astype(np.int64)
-        near, differences = self.search(self.search.points[like(some, self.search.points)])
+        places = np.linspace(0, len(self.rows) - 1, min(N_USUAL, len(self.rows))).astype(np.int64)
+        near, differences = self.search(self.search.points[like(places, self.search.points)])
         if near.shape[1] == 1:
             return Neighbourhood(near, differences)
         return Neighbourhood(near[:, 1:], differences[:, 1:])  # the nearest of all is the row itself, or its duplicate
 
     @cached_property
-    def _ends(self) -> tuple[Matrix, Matrix]:
-        """The smallest and the largest value of every feature."""
-        gone = np.isnan(self.rows)
-        return np.where(gone, np.inf, self.rows).min(axis=0), np.where(gone, -np.inf, self.rows).max(axis=0)
+    def _range(self) -> tuple[Matrix, Matrix]:
+        return column_range(self.rows)
 
-    def beyond(self, rows: Matrix) -> NDArray[np.bool_]:
-        """Return (n, n_columns): whether a number lies outside of all reference rows."""
-        low, high = self._ends
+    def is_outside(self, rows: Matrix) -> NDArray[np.bool_]:
+        """Return (n, n_columns): whether a number lies outside of the range of the reference rows."""
+        low, high = self._range
         outside = ((rows < low) | (rows > high)) & (self.features.n_categories == 0)
         return np.asarray(np.add.reduceat(outside, self.features.starts, axis=1) > 0)
 
@@ -89,17 +87,17 @@ class Reference:
 
     def as_recorded(self, rows: Matrix) -> Matrix:
         """Return rows whose numbers are as exact as those of the reference rows: days, minutes, few decimals."""
-        found = rows.copy()
+        result = rows.copy()
         for j, (start, step) in enumerate(self._steps):
             if step >= 1.0:
-                found[:, j] = start + step * np.rint((rows[:, j] - start) / step)
+                result[:, j] = start + step * np.rint((rows[:, j] - start) / step)
             elif step:
-                found[:, j] = np.round(rows[:, j], round(-np.log10(step)))
-        return found
+                result[:, j] = np.round(rows[:, j], round(-np.log10(step)))
+        return result
 
     @cached_property
     def values(self) -> Array:
-        """The encoded rows where the work is done."""
+        """The encoded rows on the device."""
         return on_device(self.rows, self.device)
 
 
@@ -111,7 +109,7 @@ class Neighbourhood:
     -----
     near (n, k) places among the reference rows, differences (n, k, n_coordinates) neighbour minus row
 
-    ``factors`` holds what several terms make of the differences; the first that needs it puts it there.
+    ``factors`` keeps the Cholesky factors that several terms need, by ridge and floor.
     """
 
     near: Array
@@ -121,7 +119,7 @@ class Neighbourhood:
 
 @dataclass(eq=False)
 class Batch:
-    """Encoded rows, and their neighbourhood, which several terms look at and which is found once."""
+    """Encoded rows with their neighbourhood, which several terms need and which is searched for once."""
 
     rows: Array
     reference: Reference
@@ -141,13 +139,14 @@ class Batch:
 
 
 def _step(values: Matrix) -> tuple[float, float]:
+    """Return where values start and the coarsest step between them; 0 if there is none."""
     # Beyond 2**53 a number is whole because it cannot be otherwise.
     if not len(values) or np.abs(values).max() >= 2.0**53:
         return 0.0, 0.0
     for step in STEPS:
         if not ((values - values[0]) % step).any():
             return float(values[0]), step
-    for decimals in range(1, MOST_DECIMALS + 1):
+    for decimals in range(1, MAX_DECIMALS + 1):
         if np.allclose(np.round(values, decimals), values, rtol=1e-12, atol=0.0):
             return 0.0, 10.0**-decimals
     return 0.0, 0.0

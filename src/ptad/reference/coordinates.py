@@ -1,6 +1,6 @@
-"""Rows as points: every number twice, by its value and by its rank; every category as a corner of its own.
+"""Rows as points: every number twice, by its value and by its rank; every category one-hot.
 
-Values keep distances, ranks resist outliers and heavy tails; together they measure better than either.
+Values keep distances, ranks resist outliers and heavy tails; both together measure better than either.
 
 Shape
 -----
@@ -16,25 +16,24 @@ from typing import Any, Self
 
 import numpy as np
 
-from ptad.arrays import Array, GroupSum, Indices, Matrix, columns, count_below, floats, like, namespace, on_device
+from ptad.arrays import (
+    Array,
+    GroupSum,
+    Indices,
+    Matrix,
+    column_range,
+    columns,
+    count_below,
+    floats,
+    like,
+    namespace,
+    on_device,
+)
 from ptad.tables.features import Features
 
 CLIP = 1.0  # how far a value may lie outside the training range, in widths of that range
 COMMON = 0.05  # share of the rows from which on a category is common; numbers in the outer such share are not
 N_KNOTS = 1024  # ranks are counted among this many quantiles of the training rows
-
-
-@dataclass(frozen=True)
-class ColumnSums:
-    """Adds up coordinates by column: all of them, or the first ones, which are by value."""
-
-    n_by_value: int
-    by_value: GroupSum
-    every: GroupSum
-
-    def __call__(self, cells: Array) -> Array:
-        """Return (n, n_columns)."""
-        return self.by_value(cells) if cells.shape[1] == self.n_by_value else self.every(cells)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,31 +53,29 @@ class Coordinates:
     @classmethod
     def fit(cls, rows: Matrix, features: Features, rank_weight: float, category_weight: float) -> Self:
         numbers = rows[:, features.numbers]
-        gone = np.isnan(numbers)
-        empty = gone.all(axis=0)
-        low = np.where(empty, 0.0, np.where(gone, np.inf, numbers).min(axis=0, initial=np.inf))
-        high = np.where(empty, 0.0, np.where(gone, -np.inf, numbers).max(axis=0, initial=-np.inf))
+        missing = np.isnan(numbers)
+        low, high = (np.where(missing.all(axis=0), 0.0, end) for end in column_range(numbers))
         with np.errstate(over="ignore"):
             width = np.where(high > low, np.minimum(high - low, np.finfo(np.float64).max), 1.0)
-            unit = np.where(gone, np.nan, np.clip((numbers - low) / width, 0.0, 1.0))
+            unit = np.clip((numbers - low) / width, 0.0, 1.0)
         knots = np.empty((len(low), min(N_KNOTS, len(rows))))
         middle = np.zeros(len(low))
         for j in range(len(low)):  # over columns; each has its own number of missing cells
-            present = np.sort(unit[~gone[:, j], j])
+            present = np.sort(unit[~missing[:, j], j])
             if len(present):
                 knots[j] = present[np.linspace(0, len(present) - 1, knots.shape[1]).round().astype(np.int64)]
                 middle[j] = present[(len(present) - 1) // 2]
             else:
                 knots[j] = 0.0
-        seen = [(rows[:, j, None] == np.arange(features.n_categories[j])).mean(axis=0) for j in features.categories]
-        share = np.concatenate([*seen, np.empty(0)])
+        shares = [(rows[:, j, None] == np.arange(features.n_categories[j])).mean(axis=0) for j in features.categories]
+        share = np.concatenate([*shares, np.empty(0)])
         corners, common = category_weight * (share > 0.0), (share >= COMMON) * 1.0
         return cls(features, rank_weight, low, width, knots, middle, corners, common)
 
     def to(self, device: str) -> Coordinates:
         """Return the same map for rows on that device."""
-        held = {name: getattr(self, name) for name in ("low", "width", "knots", "middle", "corners", "common")}
-        return replace(self, device=device, **{name: on_device(x, device) for name, x in held.items()})
+        names = ("low", "width", "knots", "middle", "corners", "common")
+        return replace(self, device=device, **{name: on_device(getattr(self, name), device) for name in names})
 
     @cached_property
     def column(self) -> Indices:
@@ -99,27 +96,29 @@ class Coordinates:
         """How many coordinates, the first ones, are not ranks."""
         return len(self.column) - len(self.features.numbers)
 
-    def _sum(self, start: int, stop: int) -> GroupSum:
-        return GroupSum(self.column[start:stop], self.features.n_columns, self.device)
-
     @cached_property
-    def by_column(self) -> ColumnSums:
-        """What adds up coordinates, all of them or those by value, by column."""
-        return ColumnSums(self.n_by_value, self._sum(0, self.n_by_value), self._sum(0, len(self.column)))
+    def _sums(self) -> tuple[GroupSum, GroupSum, GroupSum, GroupSum]:
+        """What adds up all coordinates by column, those by value, categories alone and ranks alone."""
+        n_numbers, end, n = len(self.features.numbers), self.n_by_value, len(self.column)
+        spans = (slice(n), slice(end), slice(n_numbers, end), slice(end, n))
+        every, by_value, categories, ranks = (
+            GroupSum(self.column[span], self.features.n_columns, self.device) for span in spans
+        )
+        return every, by_value, categories, ranks
 
-    @cached_property
-    def _ranks_and_categories(self) -> tuple[GroupSum, GroupSum]:
-        n_numbers, end = len(self.features.numbers), self.n_by_value
-        return self._sum(end, len(self.column)), self._sum(n_numbers, end)
+    def by_column(self, cells: Array) -> Array:
+        """Add up coordinates by column, all of them or the first ones, which are by value: (n, n_columns)."""
+        every, by_value, _, _ = self._sums
+        return by_value(cells) if cells.shape[1] == self.n_by_value else every(cells)
 
     def is_common(self, points: Array) -> Array:
-        """Return (n, n_columns): whether a value alone is a common one: amid the ranks, or a common category."""
+        """Return (n, n_columns): whether a value by itself is common: no extreme rank, or a common category."""
         n_numbers, end = len(self.features.numbers), self.n_by_value
-        numbers, categories = self._ranks_and_categories
-        apart = namespace(points).abs(points[:, end:] - 0.5 * self.rank_weight)
-        # a hair beyond the border, so that a rank on it is common whatever the last digit
-        border = like(np.array((0.5 - 0.5 * COMMON) * self.rank_weight + 1e-9), points)
-        rare = numbers(floats(apart > border))
+        _, _, categories, ranks = self._sums
+        from_middle = namespace(points).abs(points[:, end:] - 0.5 * self.rank_weight)
+        # a little more than the limit, so that a rank on it is common whatever the last digit
+        limit = like(np.array((0.5 - 0.5 * COMMON) * self.rank_weight + 1e-9), points)
+        rare = ranks(floats(from_middle > limit))
         known = categories(floats(points[:, n_numbers:end] > 0.0) * self.common)
         category = np.zeros(self.features.n_columns)
         category[self.features.column[self.features.categories]] = 1.0

@@ -5,9 +5,9 @@ differences to them. Reference rows at the same distance are told apart by their
 rounding and far below any real difference, is added to the squared distance of each row according to its place, so the
 same neighbours are found in any batch, order and thread count.
 
-On a processor the product is taken in single precision, which is twice as fast, and a few more candidates are kept than
-asked for; where the exact distances of the candidates cannot prove that no other row comes nearer, the row is
-searched again in double precision.
+On a CPU the product is taken in single precision, which is twice as fast, and gives a few candidates more than
+neighbours; where the exact distances of the candidates cannot prove that no other row is nearer, the row is searched
+again in double precision.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from ptad.arrays import Array, floats, gather, is_tensor, like, namespace, pick, smallest, to_numpy
+from ptad.arrays import Array, floats, gather, is_tensor, like, namespace, pick, smallest_places, to_numpy
 
 TIE_STEP = 1e-11  # added to the squared distance per place among the reference rows
-BLOCK = 16  # reference rows whose smallest distance decides whether they are looked at one by one
-SPARE = 6  # candidates beyond k that single precision gives
+BLOCK = 16  # reference rows whose smallest distance decides whether they are compared one by one
+SPARE = 6  # candidates more than neighbours in single precision
 ROUNDING = 2.0**-18  # bound on the relative error of a squared distance in single precision
 
 
@@ -31,10 +31,10 @@ class Neighbours:
         n = len(points)
         self.k = min(k, n)
         self.points = points
-        known = to_numpy(points)
+        values = to_numpy(points)
         # Centring keeps the expanded square |a|^2 - 2ab + |b|^2 from losing digits.
-        centre = known.mean(axis=0)
-        centred = known - centre
+        centre = values.mean(axis=0)
+        centred = values - centre
         padding = -n % BLOCK
         norms = (centred**2).sum(axis=1)
         offsets = np.concatenate([norms + TIE_STEP * np.arange(n), np.full(padding, np.inf)])
@@ -62,9 +62,9 @@ class Neighbours:
         near = nearest_places(rough, self.k + SPARE)
         differences, squared = self._measure(queries, near)
         order = np.argsort(squared, axis=1)[:, : self.k]
-        own = np.einsum("nc,nc->n", centred, centred)
-        limit = np.take_along_axis(rough, near, axis=1).max(axis=1) + own
-        limit -= ROUNDING * (own + self._largest)
+        norms = np.einsum("nc,nc->n", centred, centred)
+        limit = np.take_along_axis(rough, near, axis=1).max(axis=1) + norms
+        limit -= ROUNDING * (norms + self._largest)
         unproven = np.take_along_axis(squared, order[:, -1:], axis=1)[:, 0] >= limit
         near = np.take_along_axis(near, order, axis=1)
         differences = pick(differences, order)
@@ -91,10 +91,10 @@ def nearest_places(distances: Array, k: int) -> Array:
     xp: Any = namespace(distances)
     n, width = distances.shape[0], distances.shape[1] // BLOCK
     if width <= 2 * k:
-        return smallest(distances, k)
-    # The nearest rows lie in the blocks with the smallest minima: all but k blocks are left after one look.
+        return smallest_places(distances, k)
+    # The nearest rows lie in the k blocks with the smallest minima: no other block is searched.
     blocks = distances.reshape(n, BLOCK, width)
-    chosen = smallest(blocks.amin(dim=1) if is_tensor(blocks) else blocks.min(axis=1), k)
+    chosen = smallest_places(blocks.amin(dim=1) if is_tensor(blocks) else blocks.min(axis=1), k)
     steps = width * xp.arange(BLOCK, device=distances.device) if is_tensor(blocks) else width * np.arange(BLOCK)
     candidates = (chosen[:, None, :] + steps[None, :, None]).reshape(n, -1)
-    return gather(candidates, smallest(gather(distances, candidates), k))
+    return gather(candidates, smallest_places(gather(distances, candidates), k))

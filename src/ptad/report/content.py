@@ -16,12 +16,12 @@ import numpy as np
 
 from ptad._version import __version__
 from ptad.errors import Option, SettingError
+from ptad.model import Model
 from ptad.report.cross_fit import CrossFit
 from ptad.report.numbers import number_text, value_text
 from ptad.report.score_histogram import ScoreHistogram, common_edges, roc_auc
 from ptad.report.survey import Survey
 from ptad.report.synthetic_check import synthetic_check
-from ptad.table_model import TableModel
 
 HELD_OUT = (
     "Held-out scores of the training rows: the model was fitted on this table, so each row is scored by a model that "
@@ -255,7 +255,7 @@ def _loss_curve(history: list[Any]) -> dict[str, list[float]]:
     return curve
 
 
-def _settings(model: TableModel) -> list[list[str]]:
+def _settings(model: Model) -> list[list[str]]:
     """Return every setting by its dotted name."""
     settings: dict[str, Any] = {"preset": model.preset, "false_alarm_rate": float(model.false_alarm_rate_)}
     for group in model.config_.groups():

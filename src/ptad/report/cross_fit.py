@@ -19,7 +19,7 @@ from ptad.detector import Detector
 from ptad.explanation import Explanation, make_explanation
 from ptad.jobs.sampling import Reservoir
 from ptad.jobs.training_table import row_hashes
-from ptad.table_model import TableModel
+from ptad.model import Model
 from ptad.tables import BadCells, Schema
 
 Array = NDArray[np.float64]
@@ -32,7 +32,7 @@ N_FOLDS = 5
 class RowScorer:
     """Scores and explains rows of a table by one model; ``numbers`` are their positions in the table."""
 
-    def __init__(self, model: TableModel) -> None:
+    def __init__(self, model: Model) -> None:
         self.model = model
 
     def scores(self, rows: Rows, encoded: Array, numbers: Numbers) -> Array:
@@ -47,17 +47,17 @@ class RowScorer:
 class CrossFit(RowScorer):
     """Scores and explains the rows of a training table; row i belongs to fold i modulo the number of folds."""
 
-    def __init__(self, model: TableModel, schemas: list[Schema], detectors: list[Detector]) -> None:
+    def __init__(self, model: Model, schemas: list[Schema], detectors: list[Detector]) -> None:
         super().__init__(model)
         self.schemas, self.detectors = schemas, detectors
 
     @classmethod
-    def fit(cls, model: TableModel, parts: Iterable[tuple[pa.RecordBatch, Numbers]]) -> RowScorer:
+    def fit(cls, model: Model, parts: Iterable[tuple[pa.RecordBatch, Numbers]]) -> RowScorer:
         """Fit a detector without each fold, on rows that are encoded without its texts.
 
         Parameters
         ----------
-        model : TableModel
+        model : Model
             The model, whose settings and units are used.
         parts : iterable of (rows, numbers)
             Training rows and their numbers in the table, batch by batch. Of many, a sample is used: about as many for
@@ -108,7 +108,7 @@ class CrossFit(RowScorer):
         )
 
 
-def refitted(model: TableModel, rows: Array, *, seed: int) -> Detector:
+def refitted(model: Model, rows: Array, *, seed: int) -> Detector:
     """Return a detector with the settings and units of a model, fitted on other encoded rows."""
     detector = model.detector_
     config = detector.config.replace({"calibration.method": "none"})
@@ -118,13 +118,13 @@ def refitted(model: TableModel, rows: Array, *, seed: int) -> Detector:
 
 
 def training_parts(
-    model: TableModel, batches: Iterable[pa.RecordBatch], known: Callable[[pa.RecordBatch], pa.RecordBatch]
+    model: Model, batches: Iterable[pa.RecordBatch], known: Callable[[pa.RecordBatch], pa.RecordBatch]
 ) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
     """Yield the training rows in a table, and their numbers.
 
     Parameters
     ----------
-    model : TableModel
+    model : Model
         The model, which was fitted on them.
     batches : iterable of RecordBatch
         The table.

@@ -11,8 +11,8 @@ from typing import Any
 
 from ptad.explanation import Explanation
 from ptad.jobs.reasons import row_reasons
+from ptad.model import Model
 from ptad.report.numbers import count_text, number_text, value_text
-from ptad.table_model import TableModel
 from ptad.tables.names import listed
 
 SHOWN_ROWS, SHOWN_COLUMNS = 5, 5  # of an explanation; more is for the report
@@ -92,7 +92,7 @@ def explanation_html(explanation: Explanation) -> str:
     return f'{_STYLE}<div class="ptad">{"".join(parts)}</div>'
 
 
-def model_pairs(model: TableModel) -> list[tuple[str, str]]:
+def model_pairs(model: Model) -> list[tuple[str, str]]:
     """Return an overview of a fitted model as names and values."""
     schema, detector = model.schema_, model.detector_
     calibration = detector.calibration
@@ -114,14 +114,14 @@ def model_pairs(model: TableModel) -> list[tuple[str, str]]:
     ]
 
 
-def model_text(model: TableModel) -> str:
+def model_text(model: Model) -> str:
     """Return the overview of a fitted model as text, one line per entry."""
     pairs = [*model_pairs(model), ("terms", ", ".join(f"{name} {weight}" for name, weight in _weights(model)))]
     width = max(len(name) for name, _ in pairs) + 2
     return "\n".join([f"Fitted {type(model).__name__}", *(f"  {name:<{width}}{value}" for name, value in pairs)])
 
 
-def model_html(model: TableModel) -> str:
+def model_html(model: Model) -> str:
     """Return a fitted model as two small tables: the overview, and the terms with their weights."""
     facts = [[f"<b>{escape(name)}</b>", escape(value)] for name, value in model_pairs(model)]
     terms = [[escape(name), escape(weight)] for name, weight in _weights(model)]
@@ -129,7 +129,7 @@ def model_html(model: TableModel) -> str:
     return f'{_STYLE}<div class="ptad">{title}{_table((), facts)}{_table(("term", "weight"), terms)}</div>'
 
 
-def _weights(model: TableModel) -> list[tuple[str, str]]:
+def _weights(model: Model) -> list[tuple[str, str]]:
     return [(term.title().replace("_", " "), f"{term.weight:g}") for term in model.config_.terms]
 
 

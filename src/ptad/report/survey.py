@@ -19,11 +19,11 @@ from ptad.jobs.explain import TopRows
 from ptad.jobs.labels import check_label, is_anomaly
 from ptad.jobs.scored_batch import CellCounts
 from ptad.jobs.training_table import TrainingTable
+from ptad.model import Model
 from ptad.report.cross_fit import RowScorer
 from ptad.report.drift import DriftTally
 from ptad.report.over_time import TimeColumn, TimeTally
 from ptad.report.score_histogram import ScoreHistogram, ScoreScale
-from ptad.table_model import TableModel
 from ptad.tables import BadCells
 from ptad.tables.places import IN_MEMORY, Places, located
 
@@ -98,7 +98,7 @@ class Survey:
 
     def __init__(
         self,
-        model: TableModel,
+        model: Model,
         top: int,
         label: Label | None = None,
         scorer: RowScorer | None = None,

@@ -13,10 +13,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from ptad.model import Model
 from ptad.report.cross_fit import refitted
 from ptad.report.score_histogram import roc_auc
 from ptad.synthetic import KINDS, disturbed_rows
-from ptad.table_model import TableModel
 
 Rows = NDArray[np.float64]
 Score = Callable[[Rows], Rows]
@@ -25,7 +25,7 @@ N_ROWS = 500
 FEWEST_ROWS = 5  # on the normal side; the AUC of fewer says nothing
 
 
-def synthetic_check(model: TableModel) -> dict[str, float | None]:
+def synthetic_check(model: Model) -> dict[str, float | None]:
     """Return the area under the ROC curve per type; None where rows or columns do not allow that type."""
     rng = np.random.default_rng(0)
     sides = _sides(model, rng)
@@ -44,7 +44,7 @@ def synthetic_check(model: TableModel) -> dict[str, float | None]:
     return aucs
 
 
-def _sides(model: TableModel, rng: np.random.Generator) -> tuple[Rows, Rows, Score] | None:
+def _sides(model: Model, rng: np.random.Generator) -> tuple[Rows, Rows, Score] | None:
     """Return rows to make anomalies from, scores of normal rows, and the function that scores the anomalies."""
     detector = model.detector_
     reference = detector.reference

@@ -24,11 +24,11 @@ from ptad.files import OutputLock, write_atomic, write_errors
 from ptad.jobs import Progress
 from ptad.jobs.bad_cell_list import bad_cell_list
 from ptad.jobs.batches import JobOptions, is_repeatable, load_model, operating_point, rows_per_batch, with_options
+from ptad.model import Model
 from ptad.report.bundle import STYLE, asset, script
 from ptad.report.content import ReportSettings, make_content
 from ptad.report.cross_fit import CrossFit, training_parts
 from ptad.report.survey import Label, Survey
-from ptad.table_model import TableModel
 from ptad.tables import TableSource, scan_table
 from ptad.tables.conversion import as_frame
 from ptad.tables.places import IN_MEMORY
@@ -38,7 +38,7 @@ _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
 def write_report(
-    model: TableModel | str | os.PathLike[str],
+    model: Model | str | os.PathLike[str],
     table: Any,
     out: str | os.PathLike[str],
     settings: ReportSettings | None = None,
@@ -90,8 +90,8 @@ def write_report(
         lock = OutputLock(Path(out))
     with lock:
         source = as_source(table) if _is_path(table) else TableSource(None)
-        used: TableModel
-        if isinstance(model, TableModel):
+        used: Model
+        if isinstance(model, Model):
             model._check_fitted()
             used, model_name = with_options(copy.copy(model), source, options), "a model in memory"
         else:
@@ -158,7 +158,7 @@ def make_page(content: dict[str, Any]) -> str:
     return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))
 
 
-def _open_table(table: Any, model: TableModel, encoding: str) -> tuple[Iterable[pa.RecordBatch], str]:
+def _open_table(table: Any, model: Model, encoding: str) -> tuple[Iterable[pa.RecordBatch], str]:
     """Return the batches of a table and its name; files are named without their folder."""
     if _is_path(table):
         scan = scan_table(table, batch_rows=rows_per_batch(model), encoding=encoding, schema=model.schema_)

@@ -1,8 +1,8 @@
 """What a term is: one additive part of the score.
 
-A term is fitted on training rows and gives every row one number, higher for anomalies, in units that the detector
-standardises; on request it also says which columns the number comes from. Detector, bundle, explanation, export, report
-and service know terms through this file only.
+A term is fitted on training rows and gives every row one number, higher for anomalies, which the detector standardises;
+on request it also splits the number among the columns. Detector, bundle, explanation, export, report and service know
+terms through this file only.
 
 Shape
 -----
@@ -28,8 +28,8 @@ from ptad.settings import Settings, setting
 from ptad.tables.features import Features
 
 State = dict[str, NDArray[Any]]
-Layouts = dict[str, ArrayLayout]  # what every array of a state has to be
-History = list[dict[str, float]]  # what a training loop tells at every interval
+Layouts = dict[str, ArrayLayout]  # type, shape and range of every array of a state
+History = list[dict[str, float]]  # losses of a training loop, one entry per interval
 Progress = Callable[[int, int, dict[str, float]], None]  # step, steps in all, entry of the history
 
 
@@ -44,7 +44,7 @@ class Reason(IntEnum):
 
 @dataclass(frozen=True)
 class TermSettings(Settings):
-    """What all terms have; a term's own settings extend it, and ``term`` names the class."""
+    """Settings that all terms have; those of a term extend it."""
 
     name: ClassVar[str]
 
@@ -52,7 +52,7 @@ class TermSettings(Settings):
 
     @classmethod
     def term(cls) -> type[Term]:
-        """Return the class of the term; what it needs is imported here and not before."""
+        """Return the class of the term, which may be imported here and not before."""
         raise NotImplementedError
 
 
@@ -60,8 +60,8 @@ class TermSettings(Settings):
 class FitContext:
     """What a fit may use besides the rows.
 
-    Whatever grows with the number of rows (bins, the smallest share that can be told from none) follows ``n_rows``, the
-    same for all folds: otherwise calibration rows and new rows would be measured with different rulers.
+    Whatever depends on the number of rows (bins, the smallest probability) follows ``n_rows``, the same for all folds:
+    otherwise values of calibration rows and of new rows could not be compared.
     """
 
     rng: np.random.Generator
@@ -73,10 +73,10 @@ class FitContext:
 
 @dataclass
 class TermValues:
-    """A term's value for every row, and where it comes from."""
+    """A term's value for every row, and the columns that it comes from."""
 
-    value: Array  # (n,), what ``Term.value`` gives
-    shares: Array  # (n, n_columns), at least 0; each row adds up to 1, or to 0 where the term has nothing to say
+    value: Array  # (n,), as :meth:`Term.value` returns it
+    shares: Array  # (n, n_columns), at least 0; each row adds up to 1, or to 0 where no column contributes
     reason: Array  # (n, n_columns), a Reason
     partner: Array  # (n, n_columns), for combinations: the other column; -1 otherwise
     expected: Array | None = None  # (n, n_features), encoded like the rows; None if the term expects nothing
@@ -85,7 +85,7 @@ class TermValues:
 class Term:
     """One additive part of the score: fitted on training rows only, the same code for calibration and new rows."""
 
-    #: Whether the detector standardises the value; a preset of one term may want its score as it is.
+    #: Whether the detector standardises the value; the score of a preset with one term may stay as it is.
     standardised: bool = True
     #: Whether the detector cuts the rows into small chunks and evaluates them in threads; otherwise the term does.
     chunked: ClassVar[bool] = True
@@ -94,7 +94,7 @@ class Term:
 
     def __init__(self, state: State, reference: Reference, settings: Any) -> None:
         self._state, self.settings, self.features = state, settings, reference.features
-        self.history: History = []  # what training said; empty for a term that is not trained
+        self.history: History = []  # empty for a term that is not trained
 
     @classmethod
     def fit(cls, rows: Matrix, reference: Reference, settings: Any, context: FitContext) -> Self:
@@ -102,7 +102,7 @@ class Term:
         return cls({}, reference, settings)
 
     def continue_fit(self, rows: Matrix, reference: Reference, context: FitContext) -> Self:
-        """Return the term fitted on further rows; one that is trained goes on from where it stands."""
+        """Return the term fitted on further rows; a network is trained on from its present weights."""
         return type(self).fit(rows, reference, self.settings, context)
 
     def value(self, batch: Batch) -> Array:
@@ -114,7 +114,7 @@ class Term:
         raise NotImplementedError
 
     def transform(self, batch: Batch) -> Array | None:
-        """Return (n, m), the row as the term sees it, or None if it has no such picture."""
+        """Return (n, m), the rows as the term represents them, or None if it has no such representation."""
         return None
 
     def transform_names(self) -> list[str]:
@@ -127,17 +127,17 @@ class Term:
 
     @classmethod
     def layouts(cls, features: Features, settings: Any, n_reference: int) -> Layouts:
-        """Return what the arrays of a state have to be, given what is known without them."""
+        """Declare the arrays of a state."""
         return {}
 
     @classmethod
     def from_state(cls, state: State, reference: Reference, settings: Any) -> Self:
-        """Return the term that ``state``, which is as its layouts say, was taken from."""
+        """Return the term with this state, which has been checked against :meth:`layouts`."""
         return cls(state, reference, settings)
 
 
 def cell_states(rows: Array, features: Features) -> tuple[Array, Array]:
-    """Return for every row and column whether its cell is missing, and whether it holds an unseen category."""
+    """Return (n, n_columns) twice: whether a cell is missing, and whether it holds an unseen category."""
     first = columns(rows, features.starts)
     count = np.where(features.n_categories > 0, features.n_categories, np.inf)[features.starts]
     return namespace(rows).isnan(first), first >= like(count, rows)
@@ -149,11 +149,9 @@ def normalised(shares: Array) -> Array:
     return shares / namespace(shares).where(total > 0.0, total, 1.0)
 
 
-def plain_reasons(
-    rows: Array, features: Features, otherwise: Array | int = Reason.UNUSUAL_VALUE
-) -> tuple[Array, Array]:
-    """Return (n, n_columns) reasons: missing, unseen category or ``otherwise``; and that no partner is known."""
+def cell_reasons(rows: Array, features: Features, otherwise: Array | int = Reason.UNUSUAL_VALUE) -> tuple[Array, Array]:
+    """Return (n, n_columns) twice: the reasons missing, unseen category or ``otherwise``; and -1, no partner."""
     xp: Any = namespace(rows)
     missing, unseen = cell_states(rows, features)
-    found = xp.where(missing, int(Reason.MISSING), xp.where(unseen, int(Reason.UNSEEN_CATEGORY), otherwise))
-    return found, xp.zeros_like(found) - 1
+    reason = xp.where(missing, int(Reason.MISSING), xp.where(unseen, int(Reason.UNSEEN_CATEGORY), otherwise))
+    return reason, xp.zeros_like(reason) - 1

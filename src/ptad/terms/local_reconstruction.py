@@ -23,8 +23,8 @@ from ptad.settings import setting
 from ptad.terms.base import TermSettings, TermValues
 from ptad.terms.neighbour_term import NeighbourTerm
 
-# A small ridge lets many neighbours fit even an anomaly. To see where a row differs from them, they must not: this is
-# the ridge of the reconstruction that explanations look at.
+# With a small ridge many neighbours together fit even an anomaly. Explanations use this larger one, so that the
+# residual shows where the row differs from its neighbours.
 FIRM_RIDGE = 0.3
 
 
@@ -35,7 +35,7 @@ class LocalReconstructionSettings(TermSettings):
     name: ClassVar[str] = "local_reconstruction"
 
     ridge: float = setting(0.001, low=0.0, high=1e3)  # in units of the mean squared distance to the neighbours
-    floor: float = setting(1e-6, low=1e-12, high=1.0)  # squared distance that counts as none
+    floor: float = setting(1e-6, low=1e-12, high=1.0)  # smallest ridge
 
     @classmethod
     def term(cls) -> type[LocalReconstruction]:
@@ -52,16 +52,16 @@ class LocalReconstruction(NeighbourTerm):
         y = self.factor(batch.neighbourhood, self.settings.ridge)[:, -1, :-1]
         return -namespace(y).log((y * y).sum(axis=1))
 
-    def factor(self, found: Neighbourhood, ridge_share: float) -> Array:
-        """Return the factor of :func:`bordered_factor`, which other terms may have asked for."""
-        key = ridge_share, self.settings.floor
-        if key not in found.factors:
-            found.factors[key] = bordered_factor(found.differences, *key)
-        return found.factors[key]
+    def factor(self, neighbourhood: Neighbourhood, ridge: float) -> Array:
+        """Return :func:`bordered_factor`, which is kept for other terms."""
+        key = ridge, self.settings.floor
+        if key not in neighbourhood.factors:
+            neighbourhood.factors[key] = bordered_factor(neighbourhood.differences, *key)
+        return neighbourhood.factors[key]
 
-    def reconstructed(self, found: Neighbourhood, ridge_share: float) -> tuple[Array, Array]:
-        """Return the weights of the reconstruction, (n, k), and what it misses, (n, c)."""
-        factor, differences = self.factor(found, ridge_share), found.differences
+    def reconstruct(self, neighbourhood: Neighbourhood, ridge: float) -> tuple[Array, Array]:
+        """Return the weights of the neighbours, (n, k), and the residual of the reconstruction, (n, c)."""
+        factor, differences = self.factor(neighbourhood, ridge), neighbourhood.differences
         lower, y = factor[:, :-1, :-1], factor[:, -1:, :-1]
         if is_tensor(lower):
             weights = (y @ inverse(lower))[:, 0]
@@ -71,15 +71,14 @@ class LocalReconstruction(NeighbourTerm):
         return weights, (weights[:, None, :] @ differences)[:, 0]
 
     def explain(self, batch: Batch) -> TermValues:
-        """Return the values, the columns of the residual, and the values that the neighbours make likely."""
-        found = batch.neighbourhood
-        weights, residual = self.reconstructed(found, FIRM_RIDGE)
-        expected = self._expected(weights, self.reference.values[found.near])
+        """Return the values, the columns of the residual, and the values that the neighbours suggest."""
+        weights, residual = self.reconstruct(batch.neighbourhood, FIRM_RIDGE)
+        expected = self._expected(weights, self.reference.values[batch.neighbourhood.near])
         shares = self._shares(self._by_column(residual**2))
         return TermValues(self.value(batch), shares, *self._reasons(batch), expected)
 
-    def _cells(self, found: Neighbourhood) -> Array:
-        return self._by_column(self.reconstructed(found, FIRM_RIDGE)[1] ** 2)
+    def _cells(self, neighbourhood: Neighbourhood) -> Array:
+        return self._by_column(self.reconstruct(neighbourhood, FIRM_RIDGE)[1] ** 2)
 
     def _expected(self, weights: Array, values: Array) -> Array:
         """Return the neighbours' weighted mean within their range; for categories the heaviest one.
@@ -89,42 +88,42 @@ class LocalReconstruction(NeighbourTerm):
         weights (n, k), values (n, k, n_features) -> (n, n_features)
         """
         xp: Any = namespace(weights)
-        gone = xp.isnan(values)
-        held = xp.where(gone, 0.0, weights[:, :, None])
-        total = held.sum(axis=1)
-        with np.errstate(over="ignore", invalid="ignore"):  # the range below takes in what overflows
-            mean = (held * xp.where(gone, 0.0, values)).sum(axis=1) / xp.where(xp.abs(total) > 1e-9, total, 1.0)
-        low, high = -largest(-xp.where(gone, np.inf, values)), largest(xp.where(gone, -np.inf, values))
-        expected = xp.where(
-            gone.all(axis=1), np.nan, xp.minimum(xp.maximum(xp.where(xp.isnan(mean), low, mean), low), high)
-        )
-        found, place = [expected], np.arange(len(self.features))
+        missing = xp.isnan(values)
+        present_weights = xp.where(missing, 0.0, weights[:, :, None])
+        total = present_weights.sum(axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is moved into the range below
+            mean = (present_weights * xp.where(missing, 0.0, values)).sum(axis=1)
+            mean = mean / xp.where(xp.abs(total) > 1e-9, total, 1.0)
+        low, high = -largest(-xp.where(missing, np.inf, values)), largest(xp.where(missing, -np.inf, values))
+        number = xp.minimum(xp.maximum(xp.where(xp.isnan(mean), low, mean), low), high)
+        parts, place = [xp.where(missing.all(axis=1), np.nan, number)], np.arange(len(self.features))
         for i, j in enumerate(self.features.categories.tolist()):
             codes = like(np.arange(int(self.features.n_categories[j])), weights)
             votes = (weights[:, :, None] * (values[:, :, j, None] == codes)).sum(axis=1)
-            found.append(xp.where(gone[:, :, j].all(axis=1), np.nan, floats(votes.argmax(axis=1)))[:, None])
+            code = xp.where(missing[:, :, j].all(axis=1), np.nan, floats(votes.argmax(axis=1)))
+            parts.append(code[:, None])
             place[j] = len(self.features) + i
-        return columns(xp.concatenate(found, axis=1), place)
+        return columns(xp.concatenate(parts, axis=1), place)
 
     def transform(self, batch: Batch) -> Array:
-        """Return (n, n_columns): how far the reconstruction misses every column, in widths of its range."""
-        residual = self.reconstructed(batch.neighbourhood, self.settings.ridge)[1][:, : self._n_by_value]
+        """Return (n, n_columns): the residual of every column, in widths of its range."""
+        residual = self.reconstruct(batch.neighbourhood, self.settings.ridge)[1][:, : self._n_by_value]
         return self._by_column(residual**2) ** 0.5
 
     def transform_names(self) -> list[str]:
         return [f"residual_{{{i}}}" for i in range(self.features.n_columns)]
 
 
-def bordered_factor(differences: Array, ridge_share: float, floor: float) -> Array:
+def bordered_factor(differences: Array, ridge: float, floor: float) -> Array:
     """Return the Cholesky factor of D D' + lambda I bordered by a row of ones: its last row holds y."""
     xp: Any = namespace(differences)
     n, k, _ = differences.shape
     gram = differences @ (differences.mT if is_tensor(differences) else differences.swapaxes(1, 2))
     identity = like(np.eye(k), differences)
-    ridge = ridge_share * (gram * identity).sum(axis=(1, 2)) / k + floor
-    ones = like(np.ones((1, k, 1)), differences) + 0.0 * ridge[:, None, None]
+    penalty = ridge * (gram * identity).sum(axis=(1, 2)) / k + floor
+    ones = like(np.ones((1, k, 1)), differences) + 0.0 * penalty[:, None, None]
     # Any corner above 1' (D D' + lambda I)^-1 1, which is at most k / lambda, keeps the whole positive definite.
-    corner = (2.0 * k / ridge)[:, None, None]
-    upper = xp.concatenate([gram + ridge[:, None, None] * identity, ones], axis=2)
+    corner = (2.0 * k / penalty)[:, None, None]
+    upper = xp.concatenate([gram + penalty[:, None, None] * identity, ones], axis=2)
     lower = xp.concatenate([ones.reshape(n, 1, k), corner], axis=2)
     return cholesky(xp.concatenate([upper, lower], axis=1))

@@ -1,4 +1,4 @@
-"""Missing values: a gap in a column that is hardly ever missing is telling, one in a column that often is, is not."""
+"""Missing values: the value of a missing cell is high where the column is rarely missing in training rows."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class MissingValues(Surprise):
     @classmethod
     def fit(cls, rows: Matrix, reference: Reference, settings: Any, context: FitContext) -> Self:
         """Count how often each column is missing."""
-        gone = np.isnan(rows[:, reference.features.starts]).mean(axis=0)
-        return cls({"chance": smoothed(gone, context.n_rows)}, reference, settings)
+        share = np.isnan(rows[:, reference.features.starts]).mean(axis=0)
+        return cls({"chance": smoothed(share, context.n_rows)}, reference, settings)
 
     def chance(self) -> Matrix:
         return self._state["chance"]

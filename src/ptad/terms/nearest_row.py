@@ -1,7 +1,7 @@
 """Nearest row: the distance to the most similar reference row, by values alone.
 
-Among the neighbours, which are found by values and ranks, the one that is nearest by values is taken; the value of the
-term is the logarithm of the squared distance to it.
+The neighbours are the nearest rows by values and ranks; the value of the term is the logarithm of the squared distance
+to the one of them that is nearest by values.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class NearestRowSettings(TermSettings):
 
     name: ClassVar[str] = "nearest_row"
 
-    floor: float = setting(1e-6, low=1e-12, high=1.0)  # squared distance that counts as none
+    floor: float = setting(1e-6, low=1e-12, high=1.0)  # added to the squared distance
 
     @classmethod
     def term(cls) -> type[NearestRow]:

@@ -1,4 +1,4 @@
-"""What the terms that look at the nearest reference rows share."""
+"""Base of the terms that compare a row with its nearest reference rows."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from ptad.arrays import Array, namespace
 from ptad.reference import Batch, Neighbourhood, Reference
-from ptad.terms.base import Reason, State, Term, normalised, plain_reasons
+from ptad.terms.base import Reason, State, Term, cell_reasons, normalised
 
-LEAST_USUAL = 0.05  # of the average column, added to what is usual in a column
+LEAST_USUAL = 0.05  # of the average column, added to every column
 
 
 class NeighbourTerm(Term):
@@ -20,31 +20,31 @@ class NeighbourTerm(Term):
         self.reference = reference
         self._n_by_value = reference.coordinates.n_by_value
         self._by_column = reference.coordinates.by_column
-        reference.search  # noqa: B018  made here, once, and not by several threads of a scoring
+        reference.search  # noqa: B018  computed here once, and not by several threads at the same time
 
-    def _cells(self, found: Neighbourhood) -> Array:
-        """Return (n, n_columns): how much each column has to do with the value, in units of its own."""
+    def _cells(self, neighbourhood: Neighbourhood) -> Array:
+        """Return (n, n_columns), at least 0: how much each column differs from the neighbours."""
         raise NotImplementedError
 
     @cached_property
     def _usual(self) -> Array:
-        """What a column has to do with the values of normal rows; a fraction of the average at least."""
+        """The mean of :meth:`_cells` over normal rows, (n_columns,), and a fraction of the average column."""
         usual = self._cells(self.reference.usual).mean(axis=0)
         return usual + LEAST_USUAL * usual.mean() + 1e-12
 
     def _shares(self, cells: Array) -> Array:
-        """Return (n, n_columns): the columns in proportion to how far they exceed what is usual for normal rows.
+        """Return (n, n_columns): shares of the columns, relative to how much normal rows differ there.
 
-        Normal rows differ from their neighbours too, in some columns always: what speaks for an anomaly is a
-        difference in a column where neighbours usually agree.
+        Normal rows differ from their neighbours too, in some columns always: a difference is a sign of an anomaly in a
+        column where neighbours usually agree.
         """
         return normalised(cells / self._usual)
 
     def _reasons(self, batch: Batch) -> tuple[Array, Array]:
-        """Return (n, n_columns) reasons, and that the term knows no partner of a column.
+        """Return the reasons and partners of the cells, (n, n_columns) each; the partners are not known.
 
-        A common value that differs from the neighbours' is unusual beside the row's other values, not by itself.
+        A common value that differs from those of the neighbours is unusual in combination, not by itself.
         """
         common = self.reference.coordinates.is_common(batch.points)
-        alone = namespace(batch.rows).where(common, int(Reason.UNUSUAL_COMBINATION), int(Reason.UNUSUAL_VALUE))
-        return plain_reasons(batch.rows, self.features, alone)
+        reason = namespace(batch.rows).where(common, int(Reason.UNUSUAL_COMBINATION), int(Reason.UNUSUAL_VALUE))
+        return cell_reasons(batch.rows, self.features, reason)

@@ -1,6 +1,6 @@
 """The paper's network as a term: Eq. 8 to the letter, and a part for missing values.
 
-Rows come as a batch of the detector or as an array; what is returned is of the same kind, NumPy or torch.
+Methods take a batch of the detector or an array of rows, and return the same kind of array, NumPy or torch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ptad.paper.settings import NetworkSettings
 from ptad.paper.training import train_network
 from ptad.reference import Batch, Reference
 from ptad.tables.features import Features
-from ptad.terms.base import FitContext, History, Layouts, State, Term, TermValues, plain_reasons
+from ptad.terms.base import FitContext, History, Layouts, State, Term, TermValues, cell_reasons
 
 #: Share of the fit's steps and of its learning rate in a continuation: enough to follow, too little to forget.
 STEP_SHARE, RATE_SHARE = 0.25, 0.25
@@ -69,14 +69,15 @@ class NetworkTerm(Term):
         return cls._trained(rows, reference, encoding, settings, context)
 
     def continue_fit(self, rows: Matrix, reference: Reference, context: FitContext, n_steps: int | None = None) -> Self:
-        """Return the term after ``n_steps`` more, a quarter of the fit's unless told; this one stays as it is.
+        """Return the term after ``n_steps`` more, by default a quarter of the fit's; this term does not change.
 
-        ``rows`` are the new ones, and the kept ones that are not to be forgotten; the encoding stays the same.
+        ``rows`` are the new ones and the reference rows, which are not to be forgotten; the encoding stays the same.
         """
-        wanted = max(1, round(STEP_SHARE * self.settings.n_steps)) if n_steps is None else n_steps
+        if n_steps is None:
+            n_steps = max(1, round(STEP_SHARE * self.settings.n_steps))
         rate = RATE_SHARE * self.settings.learning_rate
-        # All rows are trained on; none are left to stop by.
-        shorter = self.settings.replace({"n_steps": wanted, "learning_rate": rate, "patience": None})
+        # All rows are trained on; there are no validation rows to stop by.
+        shorter = self.settings.replace({"n_steps": n_steps, "learning_rate": rate, "patience": None})
         term = self._trained(rows, reference, self.encoding, self.settings, context, shorter, self.scorer.network)
         last = max((entry["step"] for entry in self.history), default=0.0)
         term.history = [*self.history, *({**entry, "step": entry["step"] + last} for entry in term.history)]
@@ -123,54 +124,53 @@ class NetworkTerm(Term):
         return self.scorer.device
 
     def scores(self, rows: Tensor) -> Scores:
-        """Score rows (n, n_features), float64 on the device of the term, as one chunk; nothing waits for a value."""
+        """Score rows (n, n_features), float64 on the device of the term, as one chunk; no result is waited for."""
         return self.scorer(self.encoding(rows))
 
     def value(self, batch: Batch | Array) -> Array:
         """Return the score of every row, (n,)."""
-        return self._gather(batch, lambda scores: (scores.value().float(),))[0]
+        return self._map_chunks(batch, lambda scores: (scores.value().float(),))[0]
 
     def parts(self, batch: Batch | Array) -> dict[str, Array]:
         """Return what reconstruction, basis vectors, prototypes and missing values add to the score, (n,) each."""
-        return dict(
-            zip(SCORE_PARTS, self._gather(batch, lambda scores: scores.parts().float().unbind(dim=-1)), strict=True)
-        )
+        parts = self._map_chunks(batch, lambda scores: scores.parts().float().unbind(dim=-1))
+        return dict(zip(SCORE_PARTS, parts, strict=True))
 
     def explain(self, batch: Batch | Array) -> TermValues:
         """Return the values with the columns they come from."""
 
         def take(scores: Scores) -> tuple[Tensor, ...]:
             contributions = self.per_column(scores.contributions())
-            return scores.value().float(), contributions.float(), self._expected(scores)
+            # rounded before it is decoded into the units of the table, and not after
+            expected = self.encoding.decode(scores.expected().float())
+            return scores.value().float(), contributions.float(), expected
 
-        value, contributions, expected = self._gather(batch, take)
+        value, contributions, expected = self._map_chunks(batch, take)
         amounts = contributions.clip(0.0, None)
         total = amounts.cumsum(1)[:, -1:]  # a running sum adds in the same order however many rows there are
         shares = amounts / (total + (total == 0.0))
-        return TermValues(value, shares, *plain_reasons(_rows(batch), self.features), expected)
+        return TermValues(value, shares, *cell_reasons(_rows(batch), self.features), expected)
 
     def masks(self, batch: Batch | Array) -> tuple[Array, Array]:
         """Return (n, n_columns) twice: how much of each column the P-space masks hide, and the soft data mask."""
         size = self._membership.sum(dim=0)
-        hidden, soft = self._gather(
-            batch,
-            lambda scores: (
-                (self.per_column(scores.masking_rate()) / size).float(),
-                (self.per_column(scores.data_mask()) / size).float(),
-            ),
-        )
+
+        def take(scores: Scores) -> tuple[Tensor, ...]:
+            return tuple((self.per_column(x) / size).float() for x in (scores.masking_rate(), scores.data_mask()))
+
+        hidden, soft = self._map_chunks(batch, take)
         return hidden, soft
 
     def transform(self, batch: Batch | Array) -> Array:
         """Return the P-space representation of every row, (n, latent_dim)."""
-        return self._gather(batch, lambda scores: (scores.output.latent.float(),))[0]
+        return self._map_chunks(batch, lambda scores: (scores.output.latent.float(),))[0]
 
     def transform_names(self) -> list[str]:
         """Return a name for every dimension of the P-space."""
         return [f"latent{i}" for i in range(self.scorer.network.backbone.latent_dim)]
 
-    def _gather(self, batch: Batch | Array, take: Callable[[Scores], tuple[Tensor, ...]]) -> list[Array]:
-        """Take something from every chunk; it has to be rounded to single precision, so that chunks leave no trace."""
+    def _map_chunks(self, batch: Batch | Array, function: Callable[[Scores], tuple[Tensor, ...]]) -> list[Array]:
+        """Return each result of ``function`` for all rows; in single precision it does not depend on the chunks."""
         rows = _rows(batch)
         if rows.shape[0] == 0:
             raise DataError("There are 0 rows to score. Give at least one.")
@@ -179,14 +179,10 @@ class NetworkTerm(Term):
         chunks = [rows] if is_tensor(rows) else (rows[i : i + step] for i in range(0, len(rows), step))
         with torch.no_grad():
             tensors = (torch.as_tensor(chunk, dtype=torch.float64, device=self.device) for chunk in chunks)
-            found = [take(self.scores(tensor)) for tensor in tensors]
-        joined = [torch.cat(values) for values in zip(*found, strict=True)]
+            parts = [function(self.scores(tensor)) for tensor in tensors]
+        joined = [torch.cat(values) for values in zip(*parts, strict=True)]
         joined = [values.double() if values.is_floating_point() else values for values in joined]
         return [values.to(rows.device) if is_tensor(rows) else values.cpu().numpy() for values in joined]
-
-    def _expected(self, scores: Scores) -> Tensor:
-        """Return what was expected, (n, n_features); rounded before and not after it is put into the table's units."""
-        return self.encoding.decode(scores.expected().float())
 
     def per_column(self, encoded: Tensor) -> Tensor:
         """Add up the encoded columns of each column, (n, n_columns)."""
@@ -205,32 +201,32 @@ class NetworkTerm(Term):
     @property
     def prototypes(self) -> Matrix | None:
         """The association prototypes, (n_prototypes, n_encoded), or None without them."""
-        found = self.scorer.network.prototypes
-        return None if found is None else found.prototypes.cpu().numpy()
+        module = self.scorer.network.prototypes
+        return None if module is None else module.prototypes.cpu().numpy()
 
     # storage ------------------------------------------------------------------------------------------------------
 
     def state(self) -> State:
-        """Return the trained numbers, those of the encoding, and which reference rows are used."""
-        network = {f"network.{name}": _plain(t) for name, t in self.scorer.network.state_dict().items()}
-        # in double precision: a date is a large number beside its spread
+        """Return the arrays of the network and of its encoding, and which reference rows it attends to."""
+        network = {f"network.{name}": _single(t) for name, t in self.scorer.network.state_dict().items()}
+        # in double precision: a date is a large number compared with its spread
         encoding = {f"encoding.{name}": t.cpu().numpy() for name, t in self.encoding.state_dict().items()}
         return {**network, **encoding, "reference_index": self.reference_index}
 
     @classmethod
     def layouts(cls, features: Features, settings: Any, n_reference: int) -> Layouts:
-        """Return the arrays of a network with these settings, which is not made for that."""
+        """Declare the arrays of a network with these settings, without creating it."""
         return network_layouts(features, settings, n_reference)
 
     @classmethod
     def from_state(cls, state: State, reference: Reference, settings: Any) -> Self:
-        """Return the term that ``state`` was taken from; its history is the caller's to keep."""
+        """Return the term with this state; the history of its training is not part of it."""
         target = torch.device(resolve_device(reference.device))
         encoding = Encoding(reference.features, settings)
         network = empty_network(encoding, settings)
         for prefix, module in (("network.", network), ("encoding.", encoding)):
-            found = {n.removeprefix(prefix): torch.tensor(a) for n, a in state.items() if n.startswith(prefix)}
-            module.load_state_dict(found, assign=True)
+            tensors = {n.removeprefix(prefix): torch.tensor(a) for n, a in state.items() if n.startswith(prefix)}
+            module.load_state_dict(tensors, assign=True)
         index = np.asarray(state["reference_index"])
         require((np.diff(index) > 0).all(), "network.reference_index", "is not sorted")
         return cls(settings, encoding.to(target), network.to(target), reference, index, [])
@@ -240,5 +236,5 @@ def _rows(batch: Batch | Array) -> Array:
     return batch.rows if isinstance(batch, Batch) else batch
 
 
-def _plain(tensor: Tensor) -> NDArray[Any]:
+def _single(tensor: Tensor) -> NDArray[Any]:
     return (tensor.float() if tensor.is_floating_point() else tensor).cpu().numpy()

@@ -39,7 +39,7 @@ from ptad.reference import Batch, Reference
 from ptad.settings import setting
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext, Layouts, Reason, State, Term, TermSettings, TermValues, normalised
-from ptad.terms.pair_choice import MOST_COMPARED, NO_EDGE, bin_edges, choose_pairs
+from ptad.terms.pair_choice import MAX_COMPARED, NO_EDGE, bin_edges, choose_pairs
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class RarePair(Term):
         self._shapes = np.stack([widths[self._first], widths[self._second]])
         starts = np.concatenate([[0], np.cumsum(self._shapes.prod(axis=0))]).astype(np.int64)
         self._starts, self._step = on_device(starts[:-1], device), on_device(self._shapes[1], device)
-        counted, whole = state["n_rows"].tolist()
-        share = state["counts"] / counted + settings.smoothing / whole
+        n_counted, n_rows = state["n_rows"].tolist()
+        share = state["counts"] / n_counted + settings.smoothing / n_rows
         self._surprise = on_device(-np.log(share), device)
 
     @classmethod
@@ -82,8 +82,8 @@ class RarePair(Term):
         n_bins = int(np.clip(round(context.n_rows ** (1 / 3)), 2, settings.bins))
         edges = np.full((len(features), n_bins - 1), NO_EDGE)
         for j in features.numbers:
-            found = bin_edges(rows[:, j], n_bins)
-            edges[j, : len(found)] = found
+            feature_edges = bin_edges(rows[:, j], n_bins)
+            edges[j, : len(feature_edges)] = feature_edges
         pairs = choose_pairs(rows, features, settings.pairs, context.rng)
         widths = _widths(edges, features)
         bins = bin_rows(rows, edges, widths, features)
@@ -108,62 +108,60 @@ class RarePair(Term):
         return largest(self._surprise[self._places(batch.rows)])
 
     def explain(self, batch: Batch) -> TermValues:
-        """Return the values, split by how much likelier each value's alternatives are, given its partner."""
+        """Return the values, shared by how much more likely another value of each feature is, given its partner."""
         rows = batch.rows
         xp: Any = namespace(rows)
-        nothing = xp.zeros_like(columns(rows, self.features.starts))
+        zeros = xp.zeros_like(columns(rows, self.features.starts))
         if not len(self._first):
-            none = integers(nothing) - 1
+            none = integers(zeros) - 1
             reason = none + 1 + int(Reason.UNUSUAL_COMBINATION)
-            return TermValues(value=nothing[:, 0], shares=nothing, reason=reason, partner=none)
+            return TermValues(value=zeros[:, 0], shares=zeros, reason=reason, partner=none)
         places = self._places(rows)
         surprise = self._surprise[places]
         value = largest(surprise)
         # The rarest pairs decide, and all of them: a wrong value makes rare pairs with many others.
-        heed = xp.exp(surprise - value[:, None])
-        first_given, second_given, first_mode, second_mode = self._alternatives
-        # What every pair says about its first feature, then about its second; nothing fills the gaps of ``sides``.
-        excess = xp.concatenate([heed * first_given[places], heed * second_given[places], nothing[:, :1]], axis=1)
-        sides, beside, has = self._sides
-        mine = columns(excess, sides.ravel()).reshape(-1, *sides.shape)  # (n, n_features, at most n sides)
-        # Pairs that are equally rare stay so, whatever the last digit: the first of them is named.
-        best = like(sides.ravel(), rows)[
-            rounded(mine).argmax(axis=2) + like(sides.shape[1] * np.arange(len(sides)), rows)
-        ]
+        weight = xp.exp(surprise - value[:, None])
+        first_excess, second_excess, first_mode, second_mode = self._alternatives
+        # The excess of the first feature of every pair, then of the second; a zero at the end pads ``sides``.
+        excess = xp.concatenate([weight * first_excess[places], weight * second_excess[places], zeros[:, :1]], axis=1)
+        sides, other_column, has_pairs = self._sides
+        by_side = columns(excess, sides.ravel()).reshape(-1, *sides.shape)  # (n, n_features, at most n sides)
+        # Rounded, so that of equally rare pairs the first one is named whatever the last digit.
+        side_starts = like(sides.shape[1] * np.arange(len(sides)), rows)
+        best = like(sides.ravel(), rows)[rounded(by_side).argmax(axis=2) + side_starts]
         place = gather(places, best % len(self._first))
         mode = xp.where(best < len(self._first), first_mode[place], second_mode[place])
-        typical = self._state["typical"]
-        usual = self._typical[mode + like(typical.shape[1] * np.arange(len(sides)), rows)]
-        amount = mine.sum(axis=2)
-        features, gap = self._members
-        held = xp.where(like(gap, rows), 0.0, columns(amount, features.ravel()).reshape(-1, *features.shape))
-        heaviest = rounded(held).argmax(axis=2) + like(features.shape[1] * np.arange(len(features)), rows)
-        shares = held.sum(axis=2)
-        partner = gather(like(beside, rows)[best], like(features.ravel(), rows)[heaviest])
+        bin_starts = like(self._state["typical"].shape[1] * np.arange(len(sides)), rows)
+        expected = xp.where(like(has_pairs, rows), self._typical[mode + bin_starts], np.nan)
+        members, padding = self._members
+        by_member = columns(by_side.sum(axis=2), members.ravel()).reshape(-1, *members.shape)
+        by_member = xp.where(like(padding, rows), 0.0, by_member)
+        strongest = rounded(by_member).argmax(axis=2) + like(members.shape[1] * np.arange(len(members)), rows)
+        partner = gather(like(other_column, rows)[best], like(members.ravel(), rows)[strongest])
         return TermValues(
             value=value,
-            shares=normalised(shares),
+            shares=normalised(by_member.sum(axis=2)),
             reason=xp.zeros_like(partner) + int(Reason.UNUSUAL_COMBINATION),
             partner=partner,
-            expected=xp.where(like(has, rows), usual, np.nan),
+            expected=expected,
         )
 
     @cached_property
     def _sides(self) -> tuple[Indices, Indices, NDArray[np.bool_]]:
-        """Return where every feature stands in ``excess``, the column beside each place, and which features do."""
+        """Return the places of every feature in ``excess``, the other column of each, and which features have any."""
         feature, other = np.concatenate([self._first, self._second]), np.concatenate([self._second, self._first])
-        sides, gap = _listed(feature, len(self.features))
-        beside = np.append(self.features.column[other], -1)
-        return np.where(gap, len(feature), sides), beside, np.asarray(~gap.all(axis=1))
+        sides, padding = _members_of_groups(feature, len(self.features))
+        other_column = np.append(self.features.column[other], -1)
+        return np.where(padding, len(feature), sides), other_column, np.asarray(~padding.all(axis=1))
 
     @cached_property
     def _members(self) -> tuple[Indices, NDArray[np.bool_]]:
-        """Return the features of every column."""
-        return _listed(self.features.column, self.features.n_columns)
+        """Return the features of every column, and which entries are padding."""
+        return _members_of_groups(self.features.column, self.features.n_columns)
 
     @cached_property
     def _alternatives(self) -> list[Array]:
-        """Return for every combination how much likelier the likeliest value of either side is, and which it is."""
+        """Return for every combination how much more likely the likeliest value of either side is, and which it is."""
         logs = -to_numpy(self._surprise)
         parts: list[list[Any]] = [[], [], [], []]
         start = 0
@@ -178,7 +176,7 @@ class RarePair(Term):
 
     @classmethod
     def layouts(cls, features: Features, settings: Any, n_reference: int) -> Layouts:
-        """Return the arrays; how many bins and pairs there are is for the arrays themselves to say."""
+        """Declare the arrays; the numbers of bins and pairs are bounded, and follow from the arrays."""
         n, most = len(features), max(settings.bins, int(features.n_categories.max(initial=0))) + 2
         return {
             "pairs": ArrayLayout("int64", (2, (0, settings.pairs)), low=0, high=n - 1),
@@ -193,10 +191,10 @@ class RarePair(Term):
         (first, second), edges, features = state["pairs"], state["edges"], reference.features
         widths = _widths(edges, features)
         require((edges[:, 1:] >= edges[:, :-1]).all(), "rare_pair.edges", "is not sorted")
-        # in order and none twice: of few features there are few pairs, and each has a bounded number of partners
+        # in order and none twice: few features then have few pairs
         order = first * len(features) + second
         ascending = (np.diff(order) > 0).all() and (first < second).all()
-        few = len(np.unique(state["pairs"])) <= MOST_COMPARED
+        few = len(np.unique(state["pairs"])) <= MAX_COMPARED
         require(ascending and few, "rare_pair.pairs", "does not hold pairs of features")
         fits = state["typical"].shape[1] == widths.max(initial=0)
         require(fits, "rare_pair.typical", "does not belong to its bins")
@@ -220,21 +218,21 @@ def _widths(edges: Matrix, features: Features) -> Indices:
     return np.where(features.n_categories > 0, features.n_categories, (edges < NO_EDGE).sum(axis=1)) + 2
 
 
-def _listed(group: Indices, n_groups: int) -> tuple[Indices, NDArray[np.bool_]]:
-    """Return (n_groups, most): the places of every group's members, and where the list has ended before."""
+def _members_of_groups(group: Indices, n_groups: int) -> tuple[Indices, NDArray[np.bool_]]:
+    """Return (n_groups, size of the largest): the members of every group, and which entries are padding."""
     counts = np.bincount(group, minlength=n_groups)
     order = np.argsort(group, kind="stable")
     starts = np.cumsum(counts) - counts
     steps = np.arange(max(int(counts.max()), 1))
-    gap = steps >= counts[:, None]
-    return order[np.where(gap, 0, starts[:, None] + steps)], gap
+    padding = steps >= counts[:, None]
+    return order[np.where(padding, 0, starts[:, None] + steps)], padding
 
 
 def _typical(rows: Matrix, bins: Indices, n_bins: int) -> Matrix:
-    """Return (n_features, n_bins): a value that stands for each bin, the middle one of the rows in it."""
+    """Return (n_features, n_bins): the median value of the rows in each bin."""
     typical = np.full((rows.shape[1], n_bins), np.nan)
     for j in range(rows.shape[1]):
         order = np.lexsort((rows[:, j], bins[:, j]))
-        found, start, count = np.unique(bins[order, j], return_index=True, return_counts=True)
-        typical[j, found] = rows[order[start + count // 2], j]
+        places, start, count = np.unique(bins[order, j], return_index=True, return_counts=True)
+        typical[j, places] = rows[order[start + count // 2], j]
     return typical

@@ -1,4 +1,4 @@
-"""What the terms for missing values and for unseen categories share: surprise at an event in a column."""
+"""Base of the terms for missing values and unseen categories: the surprise at events in columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ptad.terms.base import Reason, State, Term, TermValues, normalised
 
 
 class Surprise(Term):
-    """Sum over columns of minus the logarithm of the chance that the event happens there."""
+    """Sum of minus the logarithm of the probability of the event, over the columns in which it happened."""
 
     reason: ClassVar[Reason]
 
@@ -21,7 +21,7 @@ class Surprise(Term):
         self._surprise = on_device(-np.log(self.chance()), reference.device)  # (n_columns,)
 
     def chance(self) -> Matrix:
-        """Return (n_columns,): how likely the event is in each column."""
+        """Return (n_columns,): the probability of the event in each column."""
         raise NotImplementedError
 
     def happened(self, rows: Array) -> Array:
@@ -36,10 +36,10 @@ class Surprise(Term):
         """Return the values and the columns in which the event happened."""
         xp: Any = namespace(batch.rows)
         cells = self.happened(batch.rows) * self._surprise
-        none = xp.zeros_like(cells, dtype=xp.int64)
-        return TermValues(cells.sum(axis=1), normalised(cells), reason=none + int(self.reason), partner=none - 1)
+        zeros = xp.zeros_like(cells, dtype=xp.int64)
+        return TermValues(cells.sum(axis=1), normalised(cells), reason=zeros + int(self.reason), partner=zeros - 1)
 
 
 def smoothed(share: Any, n_rows: int) -> Any:
-    """Return a share of n rows as a chance, with half a row added: what never happened may happen yet."""
+    """Return a share of n rows as a probability; half a row is added, so that it is never 0."""
     return (share + 0.5 / n_rows) / (1.0 + 0.5 / n_rows)

@@ -1,9 +1,8 @@
-"""Tail probability: how far out, or how rare, every single value is among the training rows.
+"""Tail probability: how extreme or how rare every single value is among the training rows.
 
 For a number, p is its two-sided tail probability among the reference rows; for a category, and for a number that takes
 few values, the share of rows whose value is at most as frequent; for a gap, the share of rows with a gap there. The
-value of the term is the logarithm of the mean of 1 / p over the features: a few rare values dominate it, without one of
-them being needed.
+value of the term is the logarithm of the mean of 1 / p over the features: the rarest values dominate it.
 
 Shape
 -----
@@ -22,9 +21,9 @@ from ptad.layout import MOST_ROWS, ArrayLayout
 from ptad.reference import Batch, Reference
 from ptad.settings import setting
 from ptad.tables.features import Features
-from ptad.terms.base import FitContext, Layouts, State, Term, TermSettings, TermValues, plain_reasons
+from ptad.terms.base import FitContext, Layouts, State, Term, TermSettings, TermValues, cell_reasons
 
-NO_VALUE = np.finfo(np.float64).max  # fills the list of a feature that has fewer values than others
+PADDING = np.finfo(np.float64).max  # fills the list of a feature that has fewer values than others
 
 
 @dataclass(frozen=True)
@@ -47,15 +46,17 @@ class TailProbability(Term):
         super().__init__(state, reference, settings)
         features, device, n_rows = reference.features, reference.device, int(state["n_rows"][0])
         few = int(np.clip(round(n_rows ** (1 / 3)), 2, settings.few))
-        columns = [_known(reference.rows[:, j], features.n_categories[j] > 0, few) for j in range(len(features))]
+        columns = [
+            _sorted_values(reference.rows[:, j], features.n_categories[j] > 0, few) for j in range(len(features))
+        ]
         width = max(1, *(len(values) for values, _, _ in columns))
-        knots, chance = np.full((len(columns), width), NO_VALUE), np.zeros((len(columns), width))
+        knots, chance = np.full((len(columns), width), PADDING), np.zeros((len(columns), width))
         for j, (values, shares, _) in enumerate(columns):
             knots[j, : len(values)] = values
             chance[j, : len(values)] = shares
         self._least = 0.5 / n_rows
         self._knots, self._chance = on_device(knots, device), on_device(chance, device)
-        self._discrete = on_device(np.array([listed for _, _, listed in columns]), device)
+        self._discrete = on_device(np.array([discrete for _, _, discrete in columns]), device)
         self._count = on_device(np.array([max(len(values), 1.0) for values, _, _ in columns], dtype=np.float64), device)
         self._missing = on_device(np.isnan(reference.rows).mean(axis=0), device)
         self._by_column = GroupSum(features.column, features.n_columns, device)
@@ -68,14 +69,14 @@ class TailProbability(Term):
 
     def _surprise(self, rows: Array) -> Array:
         xp: Any = namespace(rows)
-        gone = xp.isnan(rows)
-        below, up_to = count_below(self._knots, xp.where(gone, 0.0, rows))
+        missing = xp.isnan(rows)
+        below, up_to = count_below(self._knots, xp.where(missing, 0.0, rows))
         tail = xp.minimum(floats(up_to), self._count - below) * (2.0 / self._count)
         place = xp.clip(below, 0, self._knots.shape[1] - 1)
-        listed = xp.where(up_to > below, self._chance[like(np.arange(rows.shape[1]), rows), place], 0.0)
-        share = xp.where(gone, self._missing, xp.where(self._discrete, listed, tail))
-        # Two tails: what lies beyond all reference rows has half of 1 / n on its side.
-        least = self._least * (2.0 - floats(self._discrete | gone))
+        rarity = xp.where(up_to > below, self._chance[like(np.arange(rows.shape[1]), rows), place], 0.0)
+        share = xp.where(missing, self._missing, xp.where(self._discrete, rarity, tail))
+        # A number beyond all reference rows has half of 1 / n in its tail, and there are two tails.
+        least = self._least * (2.0 - floats(self._discrete | missing))
         return -xp.log(xp.clip(share + least, 0.0, 1.0))
 
     def value(self, batch: Batch) -> Array:
@@ -86,22 +87,22 @@ class TailProbability(Term):
         """Return the values and the columns that dominate the mean."""
         surprise = self._surprise(batch.rows)
         shares = self._by_column(softmax(surprise))
-        return TermValues(log_mean_exp(surprise), shares, *plain_reasons(batch.rows, self.features))
+        return TermValues(log_mean_exp(surprise), shares, *cell_reasons(batch.rows, self.features))
 
     @classmethod
     def layouts(cls, features: Features, settings: Any, n_reference: int) -> Layouts:
         return {"n_rows": ArrayLayout("int64", (1,), low=2, high=MOST_ROWS)}
 
 
-def _known(values: Matrix, category: bool, few: int) -> tuple[Matrix, Matrix, bool]:
-    """Return sorted values, for discrete features with the share of rows at most as frequent, and whether it is one."""
+def _sorted_values(values: Matrix, category: bool, few: int) -> tuple[Matrix, Matrix, bool]:
+    """Return the sorted values of a feature, their probabilities if it is discrete, and whether it is."""
     present = np.sort(values[~np.isnan(values)])
-    different, counts = np.unique(present, return_counts=True)
-    if not category and len(different) > few:
+    distinct, counts = np.unique(present, return_counts=True)
+    if not category and len(distinct) > few:
         return present, np.zeros(len(present)), False
     ordered = np.sort(counts)
     at_most = np.concatenate([[0], np.cumsum(ordered)])[np.searchsorted(ordered, counts, side="right")]
-    return different, at_most / max(len(present), 1), True
+    return distinct, at_most / max(len(present), 1), True
 
 
 def log_mean_exp(surprise: Array) -> Array:
@@ -112,6 +113,6 @@ def log_mean_exp(surprise: Array) -> Array:
 
 
 def softmax(surprise: Array) -> Array:
-    """Return how much each entry has to do with :func:`log_mean_exp`; rows add up to 1."""
+    """Return the softmax over the second axis, the gradient of :func:`log_mean_exp`; rows add up to 1."""
     parts = namespace(surprise).exp(surprise - largest(surprise)[:, None])
     return parts / parts.sum(axis=1)[:, None]

@@ -1,7 +1,7 @@
 """Unmatched columns: in how many columns no neighbour has the row's value.
 
-In tables of codes and counts an anomaly may be near by distance and yet hold values that none of the rows around it
-has. Where every value is unique the term says nothing.
+In tables of codes and counts an anomaly may be near by distance and yet hold values that none of its neighbours has.
+Where every value is unique the term is constant.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class UnmatchedColumns(NeighbourTerm):
 
     settings: UnmatchedColumnsSettings
 
-    def _cells(self, found: Neighbourhood) -> Array:
+    def _cells(self, neighbourhood: Neighbourhood) -> Array:
         """Return (n, n_columns): 1 where every neighbour differs in the column, 0 elsewhere."""
-        differs = (found.differences[:, :, : self._n_by_value] != 0.0).all(axis=1)
+        differs = (neighbourhood.differences[:, :, : self._n_by_value] != 0.0).all(axis=1)
         return floats(self._by_column(floats(differs)) > 0.0)
 
     def value(self, batch: Batch) -> Array:

@@ -1,7 +1,7 @@
 """Unseen categories: a value that no training row has, in a column where every value is known by many rows.
 
-The chance of an unseen category is estimated as Good and Turing do, by the share of training rows whose category
-occurs only once: in a column of names nearly every row is new, in a column of colours none is.
+The probability of an unseen category is the Good-Turing estimate, the share of training rows whose category occurs only
+once: in a column of names nearly every row has a new one, in a column of colours none has.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class UnseenCategory(Surprise):
 
     def __init__(self, state: State, reference: Reference, settings: Any) -> None:
         super().__init__(state, reference, settings)
-        self._new = on_device(state["counts"] == 0, reference.device)
-        self._starts = _ends(reference.features)[:-1]
+        self._unseen = on_device(state["counts"] == 0, reference.device)
+        self._starts = _offsets(reference.features)[:-1]
 
     @classmethod
     def fit(cls, rows: Matrix, reference: Reference, settings: Any, context: FitContext) -> Self:
@@ -48,13 +48,14 @@ class UnseenCategory(Surprise):
             np.bincount(rows[~np.isnan(rows[:, j]), j].astype(np.int64), minlength=features.n_categories[j] + 1)
             for j in features.categories
         ]
-        together = np.concatenate([*counts, np.empty(0, dtype=np.int64)])
-        return cls({"counts": together, "n_rows": np.array([context.n_rows])}, reference, settings)
+        flat = np.concatenate([*counts, np.empty(0, dtype=np.int64)])
+        return cls({"counts": flat, "n_rows": np.array([context.n_rows])}, reference, settings)
 
     def chance(self) -> Matrix:
         features = self.features
         chance = np.ones(features.n_columns)
-        for j, group in zip(features.categories, np.split(self._state["counts"], _ends(features)[1:-1]), strict=False):
+        groups = np.split(self._state["counts"], _offsets(features)[1:-1])
+        for j, group in zip(features.categories, groups, strict=False):
             once = (group == 1).sum() / max(group.sum(), 1)
             chance[features.column[j]] = smoothed(once, int(self._state["n_rows"][0]))
         return chance
@@ -62,24 +63,24 @@ class UnseenCategory(Surprise):
     def happened(self, rows: Array) -> Array:
         xp: Any = namespace(rows)
         places = self.features.categories
-        nothing = xp.zeros_like(columns(rows, self.features.starts))
+        zeros = xp.zeros_like(columns(rows, self.features.starts))
         if not len(places):
-            return nothing
+            return zeros
         codes = columns(rows, places)
         missing = xp.isnan(codes)
-        new = self._new[integers(xp.where(missing, 0.0, codes)) + like(self._starts, rows)] & ~missing
-        source = np.arange(self.features.n_columns)  # every other column takes its zeros
+        unseen = self._unseen[integers(xp.where(missing, 0.0, codes)) + like(self._starts, rows)] & ~missing
+        source = np.arange(self.features.n_columns)  # every column that is not categorical takes the zeros
         source[self.features.column[places]] = self.features.n_columns + np.arange(len(places))
-        return columns(xp.concatenate([nothing, floats(new)], axis=1), source)
+        return columns(xp.concatenate([zeros, floats(unseen)], axis=1), source)
 
     @classmethod
     def layouts(cls, features: Features, settings: Any, n_reference: int) -> Layouts:
         return {
-            "counts": ArrayLayout("int64", (int(_ends(features)[-1]),), low=0, high=MOST_ROWS),
+            "counts": ArrayLayout("int64", (int(_offsets(features)[-1]),), low=0, high=MOST_ROWS),
             "n_rows": ArrayLayout("int64", (1,), low=1, high=MOST_ROWS),
         }
 
 
-def _ends(features: Features) -> Indices:
-    """Return where the counts of every category begin, and where the last ones end."""
+def _offsets(features: Features) -> Indices:
+    """Return where the counts of each categorical feature begin in the flat list, and its length."""
     return np.concatenate([[0], np.cumsum(features.n_categories[features.categories] + 1)]).astype(np.int64)

@@ -5,9 +5,9 @@ matplotlib is only needed when a figure is drawn: ``pip install 'ptad[plot]'``.
 
 from __future__ import annotations
 
+from ptad.model import Model
 from ptad.report.plot.network import NetworkPlots
 from ptad.report.plot.rows import RowPlots, draw_contributions
-from ptad.table_model import TableModel
 
 __all__ = ["Plots", "draw_contributions"]
 
@@ -17,11 +17,11 @@ class Plots(RowPlots, NetworkPlots):
 
     Parameters
     ----------
-    model : TableModel
+    model : Model
         A fitted :class:`ptad.PTAD`, or a :class:`ptad.Model`.
     """
 
-    def __init__(self, model: TableModel) -> None:
+    def __init__(self, model: Model) -> None:
         self._model = model
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ptad.errors import DataError, SettingError
+from ptad.model import Model
 from ptad.report.numbers import count_text
 from ptad.report.plot.canvas import (
     ANOMALY,
@@ -19,14 +20,13 @@ from ptad.report.plot.canvas import (
     name_ticks,
     one_axes,
 )
-from ptad.table_model import TableModel
 
 # of Okabe and Ito, for readers with colour blindness
 _COLOURS = {"reconstruction": "#0072b2", "basis": "#009e73", "prototype": "#e69f00", "orthogonality": "#cc79a7"}
 
 
-def network_of(model: TableModel, figure: str) -> Any:
-    """Return the network of a detector of the ``paper`` preset; other detectors have none."""
+def network_of(model: Model, figure: str) -> Any:
+    """Return the network of a detector of the ``paper`` preset; other detectors have none to draw."""
     model._check_fitted()
     for settings, term in zip(model.config_.terms, model.detector_.pipeline.terms, strict=True):
         if settings.title() == "network":
@@ -37,7 +37,7 @@ def network_of(model: TableModel, figure: str) -> Any:
     )
 
 
-def encoded_names(model: TableModel, term: Any) -> list[str]:
+def encoded_names(model: Model, term: Any) -> list[str]:
     """Return a name for every input of the network, which has one for each category."""
     schema, names = model.schema_, []
     for place, code in zip(term.encoding.source.tolist(), term.encoding.code.tolist(), strict=True):
@@ -52,7 +52,7 @@ def encoded_names(model: TableModel, term: Any) -> list[str]:
 class NetworkPlots:
     """Figures of a model of the ``paper`` preset, which is ``_model``."""
 
-    _model: TableModel
+    _model: Model
 
     def history(self, *, ax: Any = None) -> Any:
         """Draw the training losses of the ``paper`` preset.

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ptad.errors import DataError, SettingError
 from ptad.explanation import Explanation
+from ptad.model import Model
 from ptad.report.notebook import row_text, written_reasons
 from ptad.report.numbers import count_text, number_text
 from ptad.report.plot.canvas import (
@@ -25,7 +26,6 @@ from ptad.report.plot.canvas import (
     shortened,
 )
 from ptad.report.score_histogram import ScoreScale
-from ptad.table_model import TableModel
 
 FEWEST_BINS, MOST_BINS = 12, 60
 
@@ -33,7 +33,7 @@ FEWEST_BINS, MOST_BINS = 12, 60
 class RowPlots:
     """Figures of rows; ``_model`` is a fitted model of any preset."""
 
-    _model: TableModel
+    _model: Model
 
     def scores(self, X: Any, labels: Any = None, *, ax: Any = None) -> Any:
         """Draw the distribution of anomaly scores (higher is more anomalous) and the threshold.

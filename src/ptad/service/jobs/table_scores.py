@@ -181,8 +181,8 @@ def _output_schema(scan: TableScan) -> pa.Schema:
     raise DataError(f"The table already has a column {clashes[0]!r}. Rename it.")
 
 
-def _belongs_to(task: dict[str, Any], model: Model, scan: TableScan, rows: int) -> dict[str, Any]:
-    """Everything that scores depend on; what was kept for anything else is deleted."""
+def _fingerprint(task: dict[str, Any], model: Model, scan: TableScan, rows: int) -> dict[str, Any]:
+    """Return everything that scores depend on; batches that were stored for anything else are deleted."""
     return {
         "ptad": __version__,
         "model": model.digest,
