@@ -39,7 +39,7 @@ for number in range(3, 12):
 figure, axes = plt.subplots(figsize=(8, 3.5), layout="constrained")
 axes.bar(range(3, 12), rates, color=["C3" if i in updated else "C0" for i in range(3, 12)])
 axes.axhline(0.05, color="black", linestyle="--", linewidth=1, label="target false-alarm rate")
-axes.set(xlabel="month", ylabel="flagged rows", title="Drift in month 6; after the update the rate is back at the target")
+axes.set(xlabel="month", ylabel="flagged rows", title="Drift in month 6; the update restores the flag rate")
 axes.legend()
 plt.show()
 
