@@ -1,4 +1,4 @@
-"""The site: ``make docs`` builds it into build/docs, without a network; a warning is an error."""
+"""Configuration of the site: ``make docs`` builds it into build/docs, without a network; warnings are errors."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ extensions = [
     "generated",
 ]
 
-smartquotes = False  # options begin with two dashes
+smartquotes = False  # keeps the two dashes of options
 
 myst_heading_anchors = 4
-suppress_warnings = ["myst.header"]  # a generated table has a heading of the third level on every page
+suppress_warnings = ["myst.header"]  # generated tables have headings of the third level
 
 autosummary_generate = True
 toc_object_entries_show_parents = "hide"
-autodoc_typehints = "none"  # numpydoc says them in words
+autodoc_typehints = "none"  # types are in the numpydoc sections
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 

@@ -1,4 +1,4 @@
-"""Draws the picture of the README: scores with the threshold, and why one row is flagged. ``make figures`` runs it."""
+"""Draw the figure of the README: scores with the threshold, and an explanation of one row. Run by ``make figures``."""
 
 from __future__ import annotations
 

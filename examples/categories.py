@@ -1,9 +1,9 @@
 """
-Categories, text and unseen values
-==================================
+Categorical columns and unseen categories
+=========================================
 
-Columns of words need no encoding. A category that no training row has is flagged and named; so is a pair of categories
-that never occurs together, although each of them is common.
+Categorical columns need no encoding by the caller. A category that is absent from the training rows is flagged and
+named in the explanation; so is a pair of common categories that never occur together.
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +13,7 @@ import pandas as pd
 from ptad import PTAD
 
 # %%
-# Orders of a workshop: a part is always made of its own materials.
+# Orders of a workshop. Each part is made from a fixed set of materials.
 
 rng = np.random.default_rng(0)
 materials = {"bolt": ["steel", "brass"], "seal": ["rubber"], "pipe": ["steel", "copper"], "valve": ["brass", "copper"]}
@@ -30,7 +30,7 @@ detector = PTAD(false_alarm_rate=0.01, verbose=0).fit(normal)
 print(detector.schema_.types)
 
 # %%
-# Four orders: a usual one, a material nobody has used before, a seal of steel, and a pipe as light as a bolt.
+# Four new orders: a typical one, one with an unseen material, a seal made of steel, and a pipe as light as a bolt.
 
 new = pd.DataFrame(
     {
@@ -53,7 +53,7 @@ pd.DataFrame(
 )
 
 # %%
-# The same as a picture: a row per order, darker where a cell contributes more.
+# The same as a heat map: one row per order; darker cells contribute more to the score.
 
 detector.plot.cells(new, top=4)
 plt.show()

@@ -1,9 +1,9 @@
 """
-Beside other detectors
-======================
+Comparison with PyOD detectors
+==============================
 
-ptad follows the interfaces of scikit-learn and PyOD, so that it can stand in for other detectors. One small table says
-little about which is better: the :doc:`benchmark </benchmark>` has hundreds.
+``PTADDetector`` has the interface of a PyOD detector and can replace one. A single small table says little about which
+detector is better; the :doc:`benchmark </benchmark>` covers hundreds.
 """
 
 import matplotlib.pyplot as plt
@@ -17,8 +17,8 @@ from sklearn.metrics import average_precision_score
 from ptad.pyod import PTADDetector
 
 # %%
-# The normal rows are the digits 0, 2, 4, 6 and 8, as 64 grey values each; the anomalies are the threes. Every detector
-# is fitted on half of the normal rows and scores the rest.
+# Normal rows are images of the digits 0, 2, 4, 6 and 8, with 64 grey values each; anomalies are images of the digit 3.
+# Every detector is fitted on half of the normal rows and scores the rest.
 
 pixels, digit = load_digits(return_X_y=True)
 normal = pixels[digit % 2 == 0]
@@ -38,7 +38,7 @@ for name, detector in detectors.items():
     print(f"{name:15} AUC-PR {quality[name]:.3f}")
 
 # %%
-# AUC-PR of each on this one table; the dashed line is what scores without any information would have.
+# AUC-PR on this table. The dashed line is the AUC-PR of random scores.
 
 figure, axes = plt.subplots(figsize=(7, 2.8), layout="constrained")
 axes.barh(list(quality), list(quality.values()), color=["C1", "C0", "C0", "C0"])
@@ -48,9 +48,9 @@ axes.invert_yaxis()
 plt.show()
 
 # %%
-# On these grey values the plain distance of KNN ranks best. Thresholds are another matter: ``contamination=0.1``, the
-# default of PyOD, asks for one training row in ten. What that flags of *new* normal rows differs from detector to
-# detector; ptad takes its threshold from rows that the model was not fitted on.
+# On this table the plain distance of KNN ranks best. The threshold is a separate question. ``contamination=0.1``, the
+# default in PyOD, flags one training row in ten; how many *new* normal rows it flags differs between detectors. ptad
+# takes its threshold from rows that the model was not fitted on.
 
 flags = {name: detector.predict(test)[anomalous == 0].mean() for name, detector in detectors.items()}
 print({name: round(float(share), 3) for name, share in flags.items()})

@@ -1,9 +1,9 @@
 """
-Drift, and what to do about it
-==============================
+Drift and updating a model
+==========================
 
-What is normal changes: a new supplier, a new season. Then more normal rows are flagged than the target says. ``update``
-takes new normal rows into the model and renews its threshold.
+What is normal can change: a new supplier, a new season. More normal rows are then flagged than the target rate.
+``update`` adds new normal rows to the model and computes a new threshold.
 """
 
 import matplotlib.pyplot as plt
@@ -15,8 +15,8 @@ from ptad import PTAD
 rng = np.random.default_rng(0)
 
 
-def month(number, n=400):
-    """Parts of one month; from the sixth on they come from another supplier and are a little longer."""
+def month(number, n=1000):
+    """Parts of one month; from month 6 on they come from another supplier and are slightly longer."""
     length = rng.normal(10 if number < 6 else 10.6, 0.2, n)
     return pd.DataFrame({"length": length, "width": 0.5 * length + rng.normal(0, 0.05, n), "force": rng.gamma(9, 1, n)})
 
@@ -24,8 +24,8 @@ def month(number, n=400):
 detector = PTAD(false_alarm_rate=0.05, verbose=0).fit(pd.concat([month(i) for i in range(3)], ignore_index=True))
 
 # %%
-# Every month is scored first. When far more rows are flagged than the target, somebody looks at them, finds that they
-# are normal, and updates the model with them.
+# Every month is scored first. When far more rows are flagged than expected, someone checks them, finds that they are
+# normal, and updates the model with them.
 
 rates, updated = [], []
 for number in range(3, 12):
@@ -39,16 +39,16 @@ for number in range(3, 12):
 figure, axes = plt.subplots(figsize=(8, 3.5), layout="constrained")
 axes.bar(range(3, 12), rates, color=["C3" if i in updated else "C0" for i in range(3, 12)])
 axes.axhline(0.05, color="black", linestyle="--", linewidth=1, label="target false-alarm rate")
-axes.set(xlabel="month", ylabel="flagged rows", title="Month 6 shows drift; after the update the rate holds again")
+axes.set(xlabel="month", ylabel="flagged rows", title="Drift in month 6; the update restores the flag rate")
 axes.legend()
 plt.show()
 
 # %%
-# The update kept what was known before: parts of the first supplier are still normal, and a defect is still one.
+# The updated model still accepts parts of the first supplier and still detects a defect.
 
 defect = pd.DataFrame({"length": [10.6], "width": [4.2], "force": [9.0]})
 print("first supplier, flagged:", (detector.predict(month(0)) == -1).mean())
 print("defect, p-value:", round(float(detector.p_value(defect)[0]), 4))
 
 # %%
-# ``ptad report`` shows the same per column ("drift since training"), and ``ptad update`` is the command for it.
+# ``ptad report`` shows drift per column ("Drift since training"); ``ptad update`` updates a model from the shell.

@@ -1,9 +1,9 @@
 """
-Why was this row flagged?
-=========================
+Explanations: why a row was flagged
+===================================
 
-A score alone helps nobody. Every score is a sum over columns, each with a reason, the observed value and the value that
-would have been usual in this row.
+Every score is a sum of contributions, one per column, each with a reason, the observed value and the value that would
+have been expected in this row.
 """
 
 import matplotlib.pyplot as plt
@@ -17,26 +17,26 @@ detector = PTAD(false_alarm_rate=0.01, verbose=0).fit(table[benign == 1][:200])
 new = table[benign == 0].head(30)
 
 # %%
-# One row: bars to the right make it more anomalous. Beside every bar stand the reason, what was observed and what was
-# expected.
+# One row: the longer the bar, the more the column adds to the score. Each bar is labelled with the reason, the observed
+# value and the expected value.
 
 explanation = detector.explain(new)
 explanation.plot(row=0, n=6)
 plt.show()
 
 # %%
-# The bars add up to the score, exactly.
+# The contributions add up to the score.
 
 print(explanation.contributions.iloc[0].sum().round(6), explanation.score.iloc[0].round(6))
 
 # %%
-# Many rows at once: the ten with the highest scores, cell by cell. Columns that are dark in most rows are what sets
-# these tumours apart.
+# The ten rows with the highest scores, cell by cell. Columns that are dark in most rows are the ones in which these
+# tumours differ from benign ones.
 
 detector.plot.cells(new, top=10)
 plt.show()
 
 # %%
-# A notebook shows an explanation as small tables.
+# In a notebook an explanation is displayed as one small table per row.
 
 detector.explain(new.head(2))

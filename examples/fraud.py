@@ -1,9 +1,9 @@
 """
-Fraud among card payments
-=========================
+Card fraud
+==========
 
-A table of payments: an amount, the hour of the day, a country, a kind of shop. Most fraud is not a huge amount. It is a
-combination that honest customers do not have.
+A table of card payments: amount, hour of the day, country and type of shop. The frauds here have no unusual amounts;
+they are combinations of values that honest payments do not have.
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +13,7 @@ import pandas as pd
 from ptad import PTAD
 
 # %%
-# Honest payments: groceries are cheap and bought by day, electronics are dear, hotels are paid abroad in the evening.
+# Honest payments: groceries are cheap, electronics are expensive, and hotels are mostly paid abroad in the evening.
 
 rng = np.random.default_rng(0)
 
@@ -35,8 +35,8 @@ def honest(n):
 detector = PTAD(false_alarm_rate=0.01, verbose=0).fit(honest(2000))
 
 # %%
-# New payments: 500 honest ones, and 20 frauds that buy electronics abroad in the morning. Each value also occurs
-# among honest payments.
+# New payments: 500 honest ones and 20 frauds, in which electronics are bought abroad in the morning. Each single value
+# also occurs in honest payments.
 
 fraud = pd.DataFrame(
     {
@@ -52,15 +52,15 @@ detector.plot.scores(new, labels=labels)
 plt.show()
 
 # %%
-# The threshold (dashed) was set by the honest payments alone: about 1 % of them may lie above it. The frauds do.
+# The threshold (dashed) was computed from honest payments only; about 1 % of them lie above it. All frauds do.
 
 flagged = detector.predict(new) == -1
 print(f"frauds found: {flagged[labels].sum()} of 20")
 print(f"honest payments flagged: {flagged[~labels].sum()} of 500")
 
 # %%
-# Why: nearly all of the score comes from the country. Such a payment is expected at home (DE); amount and shop are
-# unusual beside that country.
+# Nearly all of the score comes from the country: similar payments were made at home (DE). Amount and shop are unusual
+# in combination with the country.
 
 explanation = detector.explain(fraud.head(3))
 explanation

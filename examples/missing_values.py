@@ -1,9 +1,9 @@
 """
-Missing values that mean something
-==================================
+Missing values
+==============
 
-A gap in a column that often has gaps means little. A gap in a column that never has one means much. No value has to be
-filled in beforehand: ptad has a term of its own for gaps.
+A missing value adds little to the score in a column where values are often missing, and much in a column where they
+never are. No imputation is needed.
 """
 
 import matplotlib.pyplot as plt
@@ -15,12 +15,12 @@ from ptad import PTAD
 
 rng = np.random.default_rng(0)
 table = load_wine(as_frame=True).data[["alcohol", "malic_acid", "ash", "magnesium", "hue", "proline"]]
-table.loc[rng.random(len(table)) < 0.3, "proline"] = np.nan  # a laboratory that often forgets one analysis
+table.loc[rng.random(len(table)) < 0.3, "proline"] = np.nan  # one analysis is often not done
 print(table.isna().mean().round(2))
 
 # %%
-# Fit on the table as it is, and look at three copies of one row: complete, without the value that is often missing, and
-# without one that never is.
+# Fit on the table as it is, and score three copies of one row: complete, without the value that is often missing, and
+# without a value that is never missing.
 
 detector = PTAD(false_alarm_rate=0.05, verbose=0).fit(table)
 row = table.dropna().iloc[[0]]
@@ -29,7 +29,8 @@ rows.index = ["complete", "proline missing", "alcohol missing"]
 pd.DataFrame({"score": detector.anomaly_score(rows), "p_value": detector.p_value(rows)}).round(3)
 
 # %%
-# The score by terms: the missing proline adds little. The missing alcohol adds a lot, and the row is flagged.
+# The score by term. The missing proline adds little, the missing alcohol much more. A p-value of 0.106 is above the
+# false-alarm rate of 0.05: this gap alone does not flag the row.
 
 terms = detector.term_scores(rows)
 terms.plot.barh(stacked=True, colormap="tab10", figsize=(8, 3), xlabel="score")
@@ -39,6 +40,6 @@ plt.tight_layout()
 plt.show()
 
 # %%
-# The reason is given in words.
+# The explanation gives the reason.
 
 print(detector.explain(rows).reasons.loc["alcohol missing"])

@@ -1,9 +1,9 @@
 """
-The paper's network
-===================
+The network of the paper
+========================
 
-``preset="paper"`` is the network of the paper that gave ptad its name: data-space masks, orthogonal basis vectors,
-association prototypes and optimal transport. Here it is made tiny, to train in seconds; it needs the extra ``torch``.
+``preset="paper"`` is the network of the PTAD paper: data-space masks, orthogonal basis vectors, association prototypes
+and optimal transport. It needs the extra ``torch``. This example uses a very small network, which trains in seconds.
 """
 
 import matplotlib.pyplot as plt
@@ -17,8 +17,8 @@ table.columns = [name.removesuffix(" (cm)") for name in table]
 normal, other = table[species == 1], table[species == 2]
 
 # %%
-# Few steps, narrow layers, few basis vectors and prototypes. ``PTAD(preset="paper")`` alone has those of the paper,
-# where it names them.
+# Few steps, narrow layers, few basis vectors and prototypes. Without ``config``, the preset uses the values of the
+# paper where it gives them.
 
 small = {
     "network.n_steps": 60,
@@ -33,20 +33,19 @@ detector = PTAD(preset="paper", false_alarm_rate=0.1, config=small, verbose=0).f
 print(f"flagged: {(detector.predict(other) == -1).mean():.0%} of the other species")
 
 # %%
-# The training loss by its parts.
+# The training loss and its components.
 
 detector.plot.history()
 plt.show()
 
 # %%
-# What the network keeps of the normal rows: basis vectors, as strength per column, and prototypes of how columns attend
-# to each other.
+# What the network has learned: basis vectors, as strength per column, and prototypes of the attention between columns.
 
 detector.plot.prototypes()
 plt.show()
 
 # %%
-# Normal rows and the other species in the plane of the P-space in which they vary most.
+# Normal rows and the other species, projected on the first two principal axes of the P-space.
 
 rows = table[species > 0]
 detector.plot.projection(rows, labels=np.asarray(species[species > 0] == 2))

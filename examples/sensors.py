@@ -1,9 +1,9 @@
 """
-A sensor that drifts away from the others
-=========================================
+Sensor fault
+============
 
-Three sensors of a pump follow the same load. One of them fails slowly. Each of its values is one that it has had
-before; only beside the other two is it wrong.
+Three sensors of a pump depend on the same load. One of them slowly fails. Most of its values stay within their usual
+range, but they no longer agree with the other two sensors.
 """
 
 import matplotlib.pyplot as plt
@@ -30,7 +30,7 @@ normal = readings(1500)
 detector = PTAD(false_alarm_rate=0.01, verbose=0).fit(normal)
 
 # %%
-# From row 200 on, the current sensor reads a little more with every row.
+# From row 200 on, the reading of the current sensor is too high, by an error that grows with every row.
 
 new = readings(400)
 new.loc[200:, "current"] += np.linspace(0, 4, 200)
@@ -39,16 +39,16 @@ p_value = detector.p_value(new)
 figure, (top, bottom) = plt.subplots(2, sharex=True, figsize=(8, 5), layout="constrained")
 top.plot(new["current"], color="C1")
 top.axvline(200, color="grey", linewidth=0.8)
-top.set(ylabel="current", title="The failing sensor hardly leaves its usual range ...")
+top.set(ylabel="current", title="The readings of the failing sensor stay almost within their usual range ...")
 bottom.semilogy(p_value, ".", color="C0", markersize=4)
 bottom.axhline(detector.false_alarm_rate_, color="C3", linestyle="--", label="threshold")
 bottom.axvline(200, color="grey", linewidth=0.8)
-bottom.set(xlabel="row", ylabel="p-value", title="... but its rows are soon flagged (below the line)")
+bottom.set(xlabel="row", ylabel="p-value", title="... but its rows are soon flagged (p-values below the line)")
 bottom.legend()
 plt.show()
 
 # %%
-# The explanation names the sensor, and says what it should have read.
+# The explanation names the sensor and gives the value that would have been expected.
 
 inside = new["current"][200:].between(normal["current"].min(), normal["current"].max())
 print(f"rows of the failing sensor within its usual range: {inside.mean():.0%}")

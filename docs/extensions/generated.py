@@ -1,6 +1,6 @@
-"""Parts of pages that the code itself says: commands, addresses of the service, settings and limits.
+"""Parts of pages that are generated from the code: commands, endpoints of the service, settings and limits.
 
-The directive ``generated`` takes the name of a part, and its Markdown is parsed as if it stood in the page.
+The directive ``generated`` takes the name of a part and inserts its Markdown into the page.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from ptad.service.settings import Limits, ServiceSettings
 
 
 def commands() -> str:
-    """Every command with its options: what typer writes, examples as blocks and without the options of typer."""
-    made = subprocess.run(
+    """Return every command with its options, as typer writes them; examples become blocks, ``--help`` is omitted."""
+    text = subprocess.run(
         [sys.executable, "-m", "typer", "ptad.cli", "utils", "docs", "--name", "ptad"],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    made = made.partition("\n## ")[2]  # the root says what the page says
-    made = re.sub(r"^\* `--help`:.*\n", "", f"## {made}", flags=re.MULTILINE)
-    made = re.sub(r"\*\*Options\*\*:\n\n(?=\n|#|\Z)", "", made)
-    made = re.sub(r"\*\*Usage\*\*:\n\n```console\n\$ (.*)\n```", r"```text\n\1\n```", made)
-    return re.sub(r"\[bold\]Examples\[/bold\]\n\n(.*?)(?=\n#|\Z)", _example_block, made, flags=re.DOTALL)
+    text = text.partition("\n## ")[2]  # without the help of the root command
+    text = re.sub(r"^\* `--help`:.*\n", "", f"## {text}", flags=re.MULTILINE)
+    text = re.sub(r"\*\*Options\*\*:\n\n(?=\n|#|\Z)", "", text)
+    text = re.sub(r"\*\*Usage\*\*:\n\n```console\n\$ (.*)\n```", r"```text\n\1\n```", text)
+    return re.sub(r"\[bold\]Examples\[/bold\]\n\n(.*?)(?=\n#|\Z)", _example_block, text, flags=re.DOTALL)
 
 
-def _example_block(found: re.Match[str]) -> str:
-    lines = [line for line in found[1].splitlines() if line.strip()]
+def _example_block(match: re.Match[str]) -> str:
+    lines = [line for line in match[1].splitlines() if line.strip()]
     shell = [f"$ {line}" for line in lines if "ptad " in line]
-    said = [line for line in lines if "ptad " not in line]
-    return "\n".join(["**Examples**:", "", "```console", *shell, "```", "", *said, ""])
+    prose = [line for line in lines if "ptad " not in line]
+    return "\n".join(["**Examples**:", "", "```console", *shell, "```", "", *prose, ""])
 
 
 def service() -> str:
-    """Every address of the service: what it does, parameters, the fields of its body and answer."""
+    """Return every endpoint of the service: purpose, parameters, fields of its request and response."""
     description = asyncio.run(_description())
     schemas = description["components"]["schemas"]
     parts: dict[str, list[str]] = {}
@@ -61,7 +61,7 @@ def service() -> str:
 
 
 async def _description() -> dict[str, Any]:
-    """What a service says about itself; it is started and stopped for that, so that it lets go of its store."""
+    """Return the OpenAPI description of a service, which is started and stopped to release its store."""
     with TemporaryDirectory() as store:
         app = create_app(ServiceSettings(store=Path(store)))
         async with app.router.lifespan_context(app):
@@ -88,9 +88,9 @@ def _operation(method: str, path: str, operation: dict[str, Any], schemas: dict[
 
 
 def _name(schema: dict[str, Any]) -> str | None:
-    """The name of the schema that an answer or a body is made of, also as a list of them."""
-    place = schema.get("$ref") or schema.get("items", {}).get("$ref")
-    return place.rpartition("/")[2] if place else None
+    """Return the name of the schema of a request or response, or of the items of its list."""
+    reference = schema.get("$ref") or schema.get("items", {}).get("$ref")
+    return reference.rpartition("/")[2] if reference else None
 
 
 def _fields(schema: dict[str, Any]) -> list[list[str]]:
@@ -102,7 +102,7 @@ def _fields(schema: dict[str, Any]) -> list[list[str]]:
 
 
 def settings() -> str:
-    """Every setting of both presets: name, default, range."""
+    """Return every setting of both presets: name, default, range."""
     seen: dict[str, list[list[str]]] = {}
     for preset, config in PRESETS.items():
         for group in config.groups():
@@ -114,14 +114,14 @@ def settings() -> str:
         [
             "### Settings of `default`",
             table(["setting", "default", "range"], seen["default"]),
-            "### Settings of `paper` that `default` has not, or has otherwise",
+            "### Further settings of `paper`, and those with another default",
             table(["setting", "default", "range"], shared),
         ]
     )
 
 
 def limits() -> str:
-    """Every limit of the service, in the groups of its docstring: names, what they bound, defaults and ranges."""
+    """Return every limit of the service, in the groups of its docstring: names, meaning, defaults and ranges."""
     group, meta = Limits(), {item.name: item.metadata for item in fields(Limits)}
     rows = []
     for names, _, text in NumpyDocString(getdoc(Limits) or "")["Attributes"]:
@@ -130,7 +130,7 @@ def limits() -> str:
         ranges = [_range(meta[name]) for name in each]
         ranges = ranges[:1] if len(set(ranges)) == 1 else ranges
         rows.append([", ".join(f"`{name}`" for name in each), " ".join(text), defaults, "; ".join(ranges)])
-    return table(["limit", "what", "default", "range"], rows).replace("``", "`")
+    return table(["limit", "meaning", "default", "range"], rows).replace("``", "`")
 
 
 def _range(metadata: Any) -> str:
@@ -154,12 +154,12 @@ def _number(value: Any) -> str:
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """A table in Markdown."""
+    """Return a Markdown table."""
     lines = [head, ["---"] * len(head), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-#: The gallery, from what people look for first to what few need.
+#: Order of the gallery, from common tasks to special ones.
 EXAMPLES = (
     "fraud",
     "sensors",
@@ -173,7 +173,7 @@ EXAMPLES = (
 
 
 def example_order(file: str) -> int:
-    """The place of an example in the gallery."""
+    """Return the position of an example in the gallery."""
     return EXAMPLES.index(Path(file).stem)
 
 
@@ -181,7 +181,7 @@ PARTS: dict[str, Callable[[], str]] = {f.__name__: f for f in (commands, service
 
 
 class Generated(SphinxDirective):
-    """One of the parts, in the place of the directive."""
+    """Insert one of the parts."""
 
     required_arguments = 1
 
