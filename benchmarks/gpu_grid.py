@@ -38,8 +38,8 @@ from ptad.benchmark.experiments.paper import synthetic_loader
 from ptad.benchmark.loading import Dataset, load_file
 from ptad.benchmark.peers import make_peer
 from ptad.benchmark.plan import Cell, RunSettings, make_cells, make_grid, parse_seeds
+from ptad.benchmark.results import ResultsFile, Row
 from ptad.benchmark.runner import Loader, run_grid
-from ptad.benchmark.store import ResultStore, Row
 from ptad.benchmark.summary import better_scaling
 
 DEEP = ("mcm", "dte-c", "icl", "goad", "neutralad", "deepsvdd", "autoencoder", "npt-ad", "mcm-npt")
@@ -74,10 +74,9 @@ def main() -> None:
         time_limit=None if options.shared else options.time_limit,
         max_train=MAX_TRAIN if paper else None,
         max_test=MAX_TEST if paper else None,
-        cells_per_worker=200,
         large_first=False,
     )
-    store = ResultStore(options.out)
+    store = ResultsFile(options.out)
     tables = collection.select(options.datasets or "all", options.sample)
     methods = [*DEEP, PAPER]
     if options.methods:

@@ -15,8 +15,8 @@ from ptad.benchmark import runner, workers
 from ptad.benchmark.loading import Dataset
 from ptad.benchmark.measurement import Task, measure
 from ptad.benchmark.plan import Cell, RunSettings, config_hash, make_grid
+from ptad.benchmark.results import ResultsFile
 from ptad.benchmark.runner import run_grid
-from ptad.benchmark.store import ResultStore
 from ptad.errors import DataError, SettingError
 
 
@@ -38,7 +38,7 @@ def test_grid_has_two_scalings_except_for_own() -> None:
 
 @pytest.mark.slow
 def test_run_resumes_and_keeps_reasons(tmp_path: Path) -> None:
-    store = ResultStore(tmp_path / "r.csv")
+    store = ResultsFile(tmp_path / "r.csv")
     cells = [
         Cell("knn", "toy", 0, "minmax"),
         Cell("pca", "toy", 0, "standard"),
@@ -60,12 +60,12 @@ def test_run_resumes_and_keeps_reasons(tmp_path: Path) -> None:
     assert len(store.read()) == 5
     assert run_grid(cells, store, load, settings) == []
     assert len(run_grid(cells[:4], store, load, RunSettings(max_test=20, retry=True))) == 2
-    assert len(run_grid(cells[:1], store, load, RunSettings(cells_per_worker=1))) == 1  # another cap: another cell
+    assert len(run_grid(cells[:1], store, load, RunSettings())) == 1  # another cap: another cell
 
 
 @pytest.mark.slow
 def test_a_budget_ends_the_run_and_the_order_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = ResultStore(tmp_path / "r.csv")
+    store = ResultsFile(tmp_path / "r.csv")
     endless = {"training": {"epochs": 10_000_000, "max_steps": 10_000_000}}
     cells = [
         Cell("pca", "toy", 1, "standard"),
@@ -106,17 +106,17 @@ def test_observed_false_alarms_are_those_of_normal_rows(tmp_path: Path) -> None:
             on_outcome(number, measure(source()), "ok")
 
     cells = [Cell("ptad", "toy", 0, "own"), Cell("knn", "toy", 0, "minmax")]
-    rows = {row["method"]: row for row in run_grid(cells, ResultStore(tmp_path / "r.csv"), load, execute=measure_here)}
+    rows = {row["method"]: row for row in run_grid(cells, ResultsFile(tmp_path / "r.csv"), load, execute=measure_here)}
     assert "false_alarms_10" not in rows["knn"]
     # 25 training rows support a rate of 5 %, not of 1 %; all anomalies are flagged and none of them counts
     assert rows["ptad"]["false_alarms_1"] is None and 0.0 <= rows["ptad"]["false_alarms_5"] < 0.4
     assert rows["ptad"]["auc_roc"] == 1.0
-    written = {row["method"]: row["false_alarms_10"] for row in ResultStore(tmp_path / "r.csv").read()}
+    written = {row["method"]: row["false_alarms_10"] for row in ResultsFile(tmp_path / "r.csv").read()}
     assert written == {"ptad": pytest.approx(rows["ptad"]["false_alarms_10"], rel=1e-5), "knn": None}
 
 
 def test_a_cell_measured_under_another_name_is_not_measured_again(tmp_path: Path) -> None:
-    store = ResultStore(tmp_path / "r.csv")
+    store = ResultsFile(tmp_path / "r.csv")
     names = [("main", "knn"), ("other", "its name there")]
     first, second = (Cell("knn", "toy", 0, "minmax", {"n_neighbors": 3}, *name) for name in names)
     different = Cell("knn", "toy", 0, "minmax", {"n_neighbors": 4}, "other", "four")
@@ -146,11 +146,11 @@ def test_settings_are_judged(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="'jobs'"):
         RunSettings(jobs=0)
     with pytest.raises(SettingError, match="'device' parameter"):
-        run_grid([Cell("knn", "wine", 0, "minmax")], ResultStore(tmp_path / "r.csv"), load, RunSettings(device="tpu"))
+        run_grid([Cell("knn", "wine", 0, "minmax")], ResultsFile(tmp_path / "r.csv"), load, RunSettings(device="tpu"))
     with pytest.raises(SettingError, match="time_limit"):
         RunSettings(time_limit=0)
     with pytest.raises(SettingError, match=r"knn on wine.*does not take"):
-        run_grid([Cell("knn", "wine", 0, "minmax", {"colour": 1})], ResultStore(tmp_path / "r.csv"), load)
+        run_grid([Cell("knn", "wine", 0, "minmax", {"colour": 1})], ResultsFile(tmp_path / "r.csv"), load)
 
 
 def test_config_hash_tells_settings_apart() -> None:

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from ptad.benchmark.measurement import Outcome, Task
-from ptad.benchmark.workers import MOST_TRIES, run_tasks
+from ptad.benchmark.workers import MAX_TRIES, run_tasks
 from stopping import HANG
 
 
@@ -46,7 +46,7 @@ def test_a_killed_worker_is_no_failure_unless_the_cell_kills_every_one(tmp_path:
         (tmp_path / "rows").symlink_to(tmp_path / "rows.npy")
         (tmp_path / "rows").replace(tmp_path / "once")  # at once: the next worker must find one or the other
         killed.append("once")
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_TRIES):
             kill_reader(tmp_path / "always")
             killed.append("always")
 
@@ -60,7 +60,7 @@ def test_a_killed_worker_is_no_failure_unless_the_cell_kills_every_one(tmp_path:
         n_workers=1,
     )
     thread.join(HANG)
-    assert killed == ["once", *["always"] * MOST_TRIES]
+    assert killed == ["once", *["always"] * MAX_TRIES]
     outcome, status = found[0]
     assert status == "ok" and outcome.scores is not None and outcome.scores.shape == (40,)
     assert found[1][1] == "failed" and found[1][0].error == "the worker process died (exit code -9), 3 times"

@@ -10,13 +10,13 @@ import torch
 from torch import nn
 
 from ptad.benchmark.peers import CHEAP_PEERS, DEEP_PEERS, PAPER_PEERS, PEERS, make_peer
+from ptad.benchmark.peers.base import Peer
 from ptad.benchmark.peers.deep import TrainingSettings, mlp, train
 from ptad.benchmark.peers.dte import HalfDropout
 from ptad.benchmark.peers.mcm import diversity_loss
 from ptad.benchmark.peers.mcm_npt import McmNpt
 from ptad.benchmark.peers.neighbours import nearest_distances
-from ptad.benchmark.peers.nptad import NptAD, fit_batch
-from ptad.benchmark.peers.protocol import Peer
+from ptad.benchmark.peers.npt_ad import NptAD, fit_batch
 from ptad.benchmark.peers.pyod import PyodPeer
 from ptad.errors import DataError, SettingError, TrainingError
 from ptad.paper.attention import KeysValues

@@ -14,7 +14,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from ptad.benchmark.peers.protocol import Peer
+from ptad.benchmark.peers.base import Peer
 from ptad.errors import SettingError
 
 __all__ = ["CHEAP_PEERS", "DEEP_PEERS", "PAPER_PEERS", "PEERS", "Peer", "make_peer"]
@@ -52,7 +52,7 @@ PEERS: dict[str, Factory] = {
     "neutralad": _lazy("neutralad.NeutralAD"),
     "icl": _lazy("icl.Icl"),
     "dte-c": _lazy("dte.DteC"),
-    "npt-ad": _lazy("nptad.NptAD"),
+    "npt-ad": _lazy("npt_ad.NptAD"),
     "mcm": _lazy("mcm.Mcm"),
     "mcm-npt": _lazy("mcm_npt.McmNpt"),
     "knn-minmax": _neighbours(n_neighbors=5, summary="largest", scaling="minmax"),
@@ -62,14 +62,14 @@ PEERS: dict[str, Factory] = {
     "nn1": _neighbours(n_neighbors=1, summary="largest"),
     "dte-np": _neighbours(n_neighbors=5, summary="mean"),
     "autoencoder": _lazy("autoencoder.Autoencoder"),
-    "pca": _lazy("residual.PrincipalResidual"),
+    "pca": _lazy("pca.PrincipalResidual"),
     "ecod": _pyod("ECOD"),
     "copod": _pyod("COPOD"),
     "hbos": _pyod("HBOS"),
     "inne": _pyod("INNE"),
     "pyod-pca": _pyod("PCA"),
-    "ptad": _lazy("own.PtadPeer"),
-    "ptad-paper": _lazy("own.PtadPeer", preset="paper"),
+    "ptad": _lazy("ptad.PtadPeer"),
+    "ptad-paper": _lazy("ptad.PtadPeer", preset="paper"),
 }
 
 #: The thirteen methods that the paper compares with, in the order of its tables.

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ptad.benchmark.peers.protocol import FloatArray, Peer
+from ptad.benchmark.peers.base import FloatArray, Peer
 from ptad.devices import resolve_device
 from ptad.paper.layers import Noise, uniform
 from ptad.paper.loop import Loop

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ptad.benchmark.peers.protocol import FloatArray, Peer, check_choice
+from ptad.benchmark.peers.base import FloatArray, Peer, check_choice
 from ptad.devices import resolve_device
 from ptad.errors import SettingError
 

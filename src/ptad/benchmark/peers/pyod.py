@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ptad.benchmark.peers.protocol import FloatArray, Peer
+from ptad.benchmark.peers.base import FloatArray, Peer
 from ptad.errors import MissingExtraError, SettingError
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ptad.benchmark.peers.protocol import FloatArray, Peer
+from ptad.benchmark.peers.base import FloatArray, Peer
 from ptad.config import make_config
 from ptad.errors import SettingError
 from ptad.paper.settings import NetworkSettings
@@ -69,7 +69,7 @@ class PtadPeer(Peer):
 
     def _describe(self, term: Any, n_features: int) -> None:
         """Say how large the network is, and where it is narrower than the table asks for."""
-        from ptad.benchmark.peers.nptad import row_attention_cap
+        from ptad.benchmark.peers.npt_ad import row_attention_cap
 
         self.n_parameters_ += term.scorer.network.n_parameters
         if term.settings.backbone == "npt":

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptad.benchmark.peers.protocol import FloatArray, Peer
+from ptad.benchmark.peers.base import FloatArray, Peer
 from ptad.errors import SettingError
 
 
