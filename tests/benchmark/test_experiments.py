@@ -68,7 +68,7 @@ def test_the_paper_grid_holds_the_preset() -> None:
 
 def test_every_experiment_is_there(tmp_path: Path) -> None:
     named = {"ablation", "backbones", "counts", "weights", "distance", "anomaly-types", "cost", "masks", "context"}
-    assert {*EXPERIMENTS, *MEASUREMENTS} == {*named, "typed-tables", "default-parts", "false-alarms", "paper-grid"}
+    assert {*EXPERIMENTS, *MEASUREMENTS} == {*named, "typed-tables", "default-parts", "paper-grid"}
     collection = PaperCollection("paper", tmp_path)
     with pytest.raises(SettingError, match=r"'ablations'.*ablation.*masks"):
         run_experiment("ablations", collection, tmp_path / "r.csv", RunSettings())

@@ -163,7 +163,7 @@ def test_every_page_holds_what_the_results_say(rendered: dict[Path, str]) -> Non
 
 
 def test_every_experiment_has_a_page() -> None:
-    pages = {path.stem for path in (ROOT / "docs" / "experiments").glob("*.md")} | {"typed-tables", "false-alarms"}
+    pages = {path.stem for path in (ROOT / "docs" / "experiments").glob("*.md")} | {"typed-tables"}
     assert {*EXPERIMENTS, *MEASUREMENTS} == pages
 
 

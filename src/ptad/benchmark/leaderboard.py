@@ -55,7 +55,7 @@ def leaderboard_page(rows: Sequence[Row], collection: str, image: str = "") -> s
             to_markdown(*board_tables(few)),
             "## Thresholds, scalings, cost, coverage",
         ]
-    tables = [alarm_table(rows, collection), scaling_table(main), cost_table(main), coverage_table(main)]
+    tables = [alarm_table(main, collection), scaling_table(main), cost_table(main), coverage_table(main)]
     parts.append(to_markdown(*(table for table in tables if table.rows)))
     return "\n\n".join(parts) + "\n"
 
@@ -167,12 +167,11 @@ def alarm_table(rows: Sequence[Row], collection: str) -> Table:
     """Return the mean observed false-alarm rates of methods with a calibrated threshold, by group."""
     calibrated = [row for row in rows if any(row.get(name) is not None for name in ALARM_COLUMNS)]
     body = []
-    for experiment, suffix in (("main", ""), ("false-alarms", ", calibrated")):
-        for variant, variant_rows in grouped(experiment_rows(calibrated, experiment)).items():
-            groups = grouped(variant_rows, lambda row: group_of(collection, row["dataset"]))
-            for group, members in sorted(groups.items()):
-                rates = [[row[name] for row in members if row.get(name) is not None] for name in ALARM_COLUMNS]
-                body.append([variant + suffix, group, *map(_format_rates, rates)])
+    for variant, variant_rows in grouped(calibrated).items():
+        groups = grouped(variant_rows, lambda row: group_of(collection, row["dataset"]))
+        for group, members in sorted(groups.items()):
+            rates = [[row[name] for row in members if row.get(name) is not None] for name in ALARM_COLUMNS]
+            body.append([variant, group, *map(_format_rates, rates)])
     header = ["Method", "Group", *(f"at {rate:g}" for rate in RATES)]
     return Table("Observed false alarms, mean over tables", header, body)
 

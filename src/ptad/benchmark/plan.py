@@ -56,11 +56,6 @@ class Cell:
         """The key that cells with the same prepared rows share."""
         return self.dataset, self.seed, self.scaling
 
-    @property
-    def label(self) -> str:
-        """A name for logs and messages."""
-        return f"{self.variant or self.method} on {self.dataset}, seed {self.seed}, {self.scaling}"
-
 
 @dataclass(frozen=True)
 class RunSettings:
@@ -135,7 +130,7 @@ def plan_cells(cells: Iterable[Cell], results: ResultsFile, settings: RunSetting
             try:
                 params_by_setup[setup] = make_peer(cell.method, **cell.settings).params()
             except UserError as error:
-                raise SettingError(f"{cell.label}: {error}") from error
+                raise SettingError(f"{cell.variant or cell.method} on {cell.dataset}: {error}") from error
         params = params_by_setup[setup]
         row: Row = {
             "experiment": cell.experiment,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 import tempfile
 import time
@@ -25,8 +24,6 @@ from ptad.benchmark.results import COST_COLUMNS, ResultsFile, Row
 from ptad.benchmark.workers import Executor, run_tasks
 from ptad.devices import resolve_device
 from ptad.errors import DataError
-
-logger = logging.getLogger(__name__)
 
 #: ``(name, seed) -> Dataset``; synthetic tables depend on the seed.
 Loader = Callable[[str, int], Dataset]
@@ -121,7 +118,6 @@ def run_grid(
         cell, row = plan[number]
         result = _evaluate_outcome(outcome, status, prepared[cell.group])
         write({**row, **prepared[cell.group].shape, **result})
-        logger.info("%s: %s %s", cell.label, result["status"], result["reason"])
         n_pending[cell.group] -= 1
         if not n_pending[cell.group]:
             shutil.rmtree(prepared.pop(cell.group).folder, ignore_errors=True)

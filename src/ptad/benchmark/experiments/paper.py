@@ -133,10 +133,4 @@ PAPER_EXPERIMENTS = (
         "Batch context against reference context",
         tuple(paper_variant(context, context=context) for context in ("reference", "batch")),
     ),
-    # In the main comparison the paper preset is fitted once, without calibration, as the paper does.
-    Experiment(
-        "false-alarms",
-        "Observed false alarms of both presets",
-        (Variant("default", "ptad"), Variant("paper", "ptad-paper", {"config": {"calibration.method": "auto"}})),
-    ),
 )

@@ -1,4 +1,4 @@
-"""The compared methods: one file each, one small protocol, one explicit registry.
+"""The compared methods: one file each, one base class, one explicit registry.
 
 >>> from ptad.benchmark.peers import make_peer
 >>> make_peer("knn").fit(normal_rows).anomaly_score(rows)  # doctest: +SKIP
@@ -23,7 +23,7 @@ Factory = Callable[..., Peer]
 
 
 def _lazy(place: str, **fixed: Any) -> Factory:
-    """A class of this package, imported when it is needed, with the settings of the benchmark."""
+    """Return a factory of a class of this package, which is imported when it is called; ``fixed`` are settings."""
 
     def make(**settings: Any) -> Peer:
         module, _, cls = place.partition(".")
@@ -40,7 +40,7 @@ def _pyod(detector: str, **fixed: Any) -> Factory:
     return _lazy("pyod.PyodPeer", detector=detector, **fixed)
 
 
-#: Every method by name. Explicit on purpose: what is compared should be readable in one place.
+#: Every method by name, with the settings of the benchmark.
 PEERS: dict[str, Factory] = {
     "knn": _neighbours(n_neighbors=5, summary="largest"),
     "iforest": _pyod("IForest"),
@@ -57,7 +57,7 @@ PEERS: dict[str, Factory] = {
     "mcm-npt": _lazy("mcm_npt.McmNpt"),
     "knn-minmax": _neighbours(n_neighbors=5, summary="largest", scaling="minmax"),
     "nn1-clipped": _neighbours(n_neighbors=1, summary="largest", scaling="minmax-clipped"),
-    # PTAD's default clips at 1.0: with this row the choice of the clip cannot pass for an advantage of the method.
+    # PTAD's default clips at 1.0 as well, so that no difference comes from the clipping.
     "nn1-clip1": _neighbours(n_neighbors=1, summary="largest", scaling="minmax-clipped", clip=1.0),
     "nn1": _neighbours(n_neighbors=1, summary="largest"),
     "dte-np": _neighbours(n_neighbors=5, summary="mean"),
