@@ -19,10 +19,11 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -70,6 +71,14 @@ def main() -> None:
     tables = collection.select(options.datasets or "all", options.sample)
     methods = options.methods.split(",") if options.methods else [*DEEP, PAPER]
 
+    def collect(rows: list[Row]) -> Callable[[Row], None]:
+        def on_row(row: Row) -> None:
+            rows.append(row)
+            if options.verbose:
+                _print_row(row)
+
+        return on_row
+
     def left() -> float:
         return float(options.budget) - (time.monotonic() - start)
 
@@ -82,8 +91,9 @@ def main() -> None:
             return
         for jobs, retry in ((options.jobs, False), (max(1, options.jobs // 4), True)):
             if left() - reserve > 5:
-                run_settings = replace(settings, jobs=jobs, retry=retry, budget=left() - reserve)
-                rows = run_grid(cells, results, loader, run_settings, _print_row if options.verbose else None)
+                rows: list[Row] = []
+                with suppress(TimeoutError), time_limit(left() - reserve):
+                    run_grid(cells, results, loader, replace(settings, jobs=jobs, retry=retry), collect(rows))
                 print(f"  {len(rows)} rows {dict(Counter(row['status'] for row in rows))}, {left():.0f} s left")
 
     with mps_daemon(options.device if options.shared else "cpu"):
@@ -172,7 +182,22 @@ def shortened(cell: Cell, max_steps: int) -> Cell:
 
 
 @contextmanager
-def mps_daemon(device: str) -> Any:
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError in the main thread after so many seconds; cells in progress are left to the next run."""
+
+    def stop(number: int, frame: object) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@contextmanager
+def mps_daemon(device: str) -> Iterator[None]:
     """Run NVIDIA's multi-process service if it is installed: without it the processes take turns on the GPU."""
     control = shutil.which("nvidia-cuda-mps-control")
     started, environment = False, dict(os.environ)

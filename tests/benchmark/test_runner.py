@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from ptad.benchmark import runner, workers
 from ptad.benchmark.loading import Dataset
 from ptad.benchmark.measurement import Task, measure
 from ptad.benchmark.plan import Cell, RunSettings, config_hash, make_grid
@@ -64,8 +64,8 @@ def test_run_resumes_and_keeps_reasons(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_budget_ends_the_run_and_the_order_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = ResultsFile(tmp_path / "r.csv")
+def test_an_interrupted_run_ends_at_once_and_the_order_counts(tmp_path: Path) -> None:
+    results = ResultsFile(tmp_path / "r.csv")
     endless = {"training": {"epochs": 10_000_000, "max_steps": 10_000_000}}
     cells = [
         Cell("pca", "toy", 1, "standard"),
@@ -73,21 +73,16 @@ def test_a_budget_ends_the_run_and_the_order_counts(tmp_path: Path, monkeypatch:
         Cell("deepsvdd", "endless", 0, "standard", endless),
         Cell("pca", "toy", 2, "standard"),
     ]
-    seconds = [0.0]
-    # the clock stands still until the endless cell is taken up, and has run past the budget then
-    for module in (runner, workers):
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
 
-    def load_and_tick(name: str, seed: int) -> Dataset:
+    def load_and_interrupt(name: str, seed: int) -> Dataset:
         if name == "endless":
-            seconds[0] = 60.0
+            os.kill(os.getpid(), signal.SIGINT)
         return load(name, seed)
 
-    rows = run_grid(cells, store, load_and_tick, RunSettings(budget=20.0, large_first=False))
-    # The cell under way is given up without a row: the next run takes it up again.
-    assert [(row["method"], row["seed"]) for row in rows] == [("pca", 1), ("pca", 0)]
-    with pytest.raises(SettingError, match="'budget'"):
-        RunSettings(budget=0)
+    with pytest.raises(KeyboardInterrupt):
+        run_grid(cells, results, load_and_interrupt, RunSettings(large_first=False))
+    # The cell in progress is given up without a row: the next run measures it.
+    assert [(row["method"], row["seed"]) for row in results.read()] == [("pca", 1), ("pca", 0)]
 
 
 def test_worker_gets_no_labels(tmp_path: Path) -> None:
@@ -95,15 +90,15 @@ def test_worker_gets_no_labels(tmp_path: Path) -> None:
     for name in ("train", "test"):
         np.save(tmp_path / f"{name}.npy", np.random.default_rng(0).normal(size=(30, 3)))
     outcome = measure(Task("pca", {}, 0, "cpu", tmp_path / "train.npy", tmp_path / "test.npy"))
-    assert outcome.error == "" and outcome.scores is not None and outcome.scores.shape == (30,)
+    assert outcome.status == "ok" and outcome.scores is not None and outcome.scores.shape == (30,)
     broken = measure(Task("pca", {}, 0, "cpu", tmp_path / "none.npy", tmp_path / "test.npy"))
-    assert broken.error.startswith("FileNotFoundError")
+    assert broken.status == "failed" and broken.reason.startswith("FileNotFoundError")
 
 
 def test_observed_false_alarms_are_those_of_normal_rows(tmp_path: Path) -> None:
-    def measure_here(sources: Any, on_outcome: Any, **options: Any) -> None:
-        for number, source in sources:
-            on_outcome(number, measure(source()), "ok")
+    def measure_here(tasks: Any, on_outcome: Any, **options: Any) -> None:
+        for number, task in tasks:
+            on_outcome(number, measure(task))
 
     cells = [Cell("ptad", "toy", 0, "own"), Cell("knn", "toy", 0, "minmax")]
     rows = {row["method"]: row for row in run_grid(cells, ResultsFile(tmp_path / "r.csv"), load, execute=measure_here)}
@@ -122,10 +117,10 @@ def test_a_cell_measured_under_another_name_is_not_measured_again(tmp_path: Path
     different = Cell("knn", "toy", 0, "minmax", {"n_neighbors": 4}, "other", "four")
     measured: list[int] = []
 
-    def measure_here(sources: Any, on_outcome: Any, **options: Any) -> None:
-        for number, source in sources:
+    def measure_here(tasks: Any, on_outcome: Any, **options: Any) -> None:
+        for number, task in tasks:
             measured.append(number)
-            on_outcome(number, measure(source()), "ok")
+            on_outcome(number, measure(task))
 
     run_grid([first], store, load, execute=measure_here)
     rows = run_grid([second, different], store, load, execute=measure_here)

@@ -52,15 +52,14 @@ def test_a_killed_worker_is_no_failure_unless_the_cell_kills_every_one(tmp_path:
 
     thread = threading.Thread(target=sabotage, daemon=True)
     thread.start()
-    found: dict[int, tuple[Outcome, str]] = {}
+    outcomes: dict[int, Outcome] = {}
     tasks = [Task("pca", {}, 0, "cpu", tmp_path / name, tmp_path / "rows.npy") for name in names]
     run_tasks(
-        [(i, lambda task=task: task) for i, task in enumerate(tasks)],
-        lambda number, outcome, status: found.update({number: (outcome, status)}),
+        enumerate(tasks),
+        lambda number, outcome: outcomes.update({number: outcome}),
         n_workers=1,
     )
     thread.join(HANG)
     assert killed == ["once", *["always"] * MAX_TRIES]
-    outcome, status = found[0]
-    assert status == "ok" and outcome.scores is not None and outcome.scores.shape == (40,)
-    assert found[1][1] == "failed" and found[1][0].error == "the worker process died (exit code -9), 3 times"
+    assert outcomes[0].status == "ok" and outcomes[0].scores is not None and outcomes[0].scores.shape == (40,)
+    assert outcomes[1] == Outcome("failed", "the worker process died (exit code -9), 3 times")

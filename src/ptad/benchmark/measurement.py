@@ -36,10 +36,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a worker; ``error`` is empty if there are scores."""
+    """The result of a worker: scores and costs, or with the status failed or timeout a reason."""
 
+    status: str = "ok"
+    reason: str = ""
     scores: npt.NDArray[np.float64] | None = None
-    error: str = ""
     capped: str = ""
     p_values: npt.NDArray[np.float64] | None = None  # of a method with a calibrated threshold
     fit_seconds: float | None = None
@@ -86,7 +87,7 @@ def measure(task: Task) -> Outcome:
         scored = time.perf_counter()
         p_values = peer.p_value(scores)
     except Exception as error:  # the reason goes into the row of the cell; the run goes on
-        return Outcome(error=f"{type(error).__name__}: {error}")
+        return Outcome("failed", f"{type(error).__name__}: {error}")
     finally:
         if cuda:
             cuda.empty_cache()

@@ -61,9 +61,8 @@ class Cell:
 class RunSettings:
     """How to run a grid.
 
-    Only the row caps and the device affect the results; both are recorded in the rows. ``budget`` ends the whole run
-    after so many seconds and leaves unfinished cells to the next run. ``large_first`` sorts the cells by the size of
-    their table, so that no long one starts last.
+    Only the row caps and the device affect the results; both are recorded in the rows. ``large_first`` sorts the cells
+    by the size of their table, so that no long one starts last.
     """
 
     device: str = "cpu"
@@ -72,11 +71,10 @@ class RunSettings:
     max_train: int | None = None
     max_test: int | None = None
     retry: bool = False
-    budget: float | None = None
     large_first: bool = True
 
     def __post_init__(self) -> None:
-        for name, low in {"jobs": 1, "max_train": 4, "max_test": 2, "time_limit": 0, "budget": 0}.items():
+        for name, low in {"jobs": 1, "max_train": 4, "max_test": 2, "time_limit": 0}.items():
             value = getattr(self, name)
             if value is not None and (value < low or value == 0):
                 least = f"at least {low}" if low else "above 0 seconds"

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import logging
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -53,32 +52,24 @@ class ClusterWorker(Worker):
         self._ray, self._shared = ray, shared
         self._reference: Any = None
 
-    def measure(
-        self, task: Task, time_limit: float | None = None, stop_at: float | None = None
-    ) -> tuple[Outcome, str] | None:
-        """Return the outcome and its status (ok, failed or timeout); None if ``stop_at`` came first."""
+    def measure(self, task: Task, time_limit: float | None = None) -> Outcome | None:
+        """Return the outcome of a task; None if the worker was closed meanwhile."""
         ray, reason = self._ray, ""
         rows = [self._shared(path) for path in (task.train, task.test)]
         # Without Ray's own retries, which are unlimited for a task that runs out of memory.
         remote = ray.remote(max_retries=0, num_cpus=1, num_gpus=int(task.device.startswith("cuda")))(_measure)
         for _ in range(MAX_LOSSES):
-            self._reference = remote.remote(task, *rows, time_limit)
-            left = None if stop_at is None else max(0.0, stop_at - time.monotonic())
-            if self._closed or not ray.wait([self._reference], timeout=left)[0]:
-                self.close()
+            if self._closed:
                 return None
+            self._reference = remote.remote(task, *rows, time_limit)
             try:
-                outcome, status = ray.get(self._reference)
+                return cast("Outcome", ray.get(self._reference))
             except ray.exceptions.RayError as error:
-                if self._closed:
-                    return None
                 reason = f"{type(error).__name__}: {str(error).splitlines()[0]}"
                 if isinstance(error, ray.exceptions.RayTaskError):
                     break
                 logger.info("a cell of %s lost its worker and is run again: %s", task.method, reason)
-            else:
-                return outcome, status
-        return Outcome(error=reason), "failed"
+        return None if self._closed else Outcome("failed", reason)
 
     def close(self) -> None:
         """Cancel the running task."""
@@ -89,7 +80,7 @@ class ClusterWorker(Worker):
 
 def _measure(
     task: Task, train: npt.NDArray[np.float32], test: npt.NDArray[np.float32], time_limit: float | None
-) -> tuple[Outcome, str]:
+) -> Outcome:
     """Measure one cell on the machine where this runs."""
     with tempfile.TemporaryDirectory(prefix="ptad-cell-") as folder:
         local = replace(task, train=Path(folder, "train.npy"), test=Path(folder, "test.npy"))
@@ -97,8 +88,8 @@ def _measure(
         np.save(local.test, test)
         worker = Worker()
         try:
-            result = worker.measure(local, time_limit)
+            outcome = worker.measure(local, time_limit)
         finally:
             worker.stop()
-    assert result is not None  # there is no ``stop_at``
-    return result
+    assert outcome is not None  # only this function could close the worker
+    return outcome

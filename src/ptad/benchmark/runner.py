@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -90,7 +88,6 @@ def run_grid(
         Runs the tasks: on this machine, or :func:`ptad.benchmark.ray_workers.cluster_executor`.
     """
     settings = settings or RunSettings()
-    stop_at = None if settings.budget is None else time.monotonic() + settings.budget
     # a cluster may have devices that this machine lacks
     device = resolve_device(settings.device) if execute is run_tasks else settings.device
     plan, rows = copy_equal_cells(plan_cells(cells, results, settings), results, device)
@@ -104,40 +101,36 @@ def run_grid(
         if on_row is not None:
             on_row(rows[-1])
 
-    def make_task(scratch: Path, cell: Cell, row: Row) -> Task | None:
-        try:
+    def tasks(scratch: Path) -> Iterator[tuple[int, Task]]:
+        for number, (cell, row) in enumerate(plan):
             if cell.group not in prepared:
-                prepared[cell.group] = prepare_rows(cell, loader, settings, scratch)
-        except DataError as error:
-            write({**row, "status": "skipped", "reason": str(error)})
-            return None
-        paths = (prepared[cell.group].folder / name for name in ("train.npy", "test.npy"))
-        return Task(cell.method, dict(cell.settings), cell.seed, settings.device, *paths)
+                try:
+                    prepared[cell.group] = prepare_rows(cell, loader, settings, scratch)
+                except DataError as error:
+                    write({**row, "status": "skipped", "reason": str(error)})
+                    continue
+            paths = (prepared[cell.group].folder / name for name in ("train.npy", "test.npy"))
+            yield number, Task(cell.method, dict(cell.settings), cell.seed, settings.device, *paths)
 
-    def on_outcome(number: int, outcome: Outcome, status: str) -> None:
+    def on_outcome(number: int, outcome: Outcome) -> None:
         cell, row = plan[number]
-        result = _evaluate_outcome(outcome, status, prepared[cell.group])
-        write({**row, **prepared[cell.group].shape, **result})
+        rows_of_cell = prepared[cell.group]
+        write({**row, **rows_of_cell.shape, **_evaluate_outcome(outcome, rows_of_cell)})
         n_pending[cell.group] -= 1
         if not n_pending[cell.group]:
             shutil.rmtree(prepared.pop(cell.group).folder, ignore_errors=True)
 
     if plan:
         with tempfile.TemporaryDirectory(prefix="ptad-benchmark-") as scratch:
-            execute(
-                ((number, partial(make_task, Path(scratch), *item)) for number, item in enumerate(plan)),
-                on_outcome,
-                n_workers=min(settings.jobs, len(plan)),
-                time_limit=settings.time_limit,
-                stop_at=stop_at,
-            )
+            n_workers = min(settings.jobs, len(plan))
+            execute(tasks(Path(scratch)), on_outcome, n_workers=n_workers, time_limit=settings.time_limit)
     return rows
 
 
-def _evaluate_outcome(outcome: Outcome, status: str, rows: PreparedRows) -> Row:
+def _evaluate_outcome(outcome: Outcome, rows: PreparedRows) -> Row:
     """Compute the metrics here, since workers have no labels."""
-    if outcome.error or outcome.scores is None:
-        return {"status": status, "reason": outcome.error}
+    if outcome.scores is None:
+        return {"status": outcome.status, "reason": outcome.reason}
     cost = {name: getattr(outcome, name) for name in (*COST_COLUMNS, "device")}
     try:
         metrics: Row = dict(evaluate(rows.y_test, outcome.scores))

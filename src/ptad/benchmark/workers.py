@@ -9,8 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
@@ -19,8 +18,6 @@ from multiprocessing.process import BaseProcess
 
 from ptad.benchmark.measurement import Outcome, Task, measure
 
-#: Makes a task when a worker is free, so that only few tables are on the disk at once. None: skip it.
-TaskSource = Callable[[], Task | None]
 #: Runs tasks: :func:`run_tasks`, or its counterpart for a cluster.
 Executor = Callable[..., None]
 _START_LIMIT = 300.0
@@ -37,16 +34,14 @@ class Worker:
     """One process that measures tasks one after the other; it is started when the first task comes."""
 
     def __init__(self) -> None:
-        self.n_done = 0  # by the current process
+        self._n_done = 0  # by the current process
         self._closed = False
         self._process: BaseProcess | None = None
         self._connection: Connection
 
-    def measure(
-        self, task: Task, time_limit: float | None = None, stop_at: float | None = None
-    ) -> tuple[Outcome, str] | None:
-        """Return the outcome and its status (ok, failed or timeout); None if ``stop_at`` came first."""
-        if self.n_done >= CELLS_PER_WORKER:
+    def measure(self, task: Task, time_limit: float | None = None) -> Outcome | None:
+        """Return the outcome of a task; None if the worker was closed meanwhile."""
+        if self._n_done >= CELLS_PER_WORKER:
             self.stop()
         reason = ""
         for _ in range(MAX_TRIES):
@@ -54,33 +49,33 @@ class Worker:
             try:
                 if self._process is None:
                     self._start()
-                    if self._closed or not self._wait_for_message(time.monotonic() + _START_LIMIT, stop_at):
+                    if not self._closed and not self._connection.poll(_START_LIMIT):
                         self.stop()
-                        if self._closed or _is_past(stop_at):
-                            return None
                         raise RuntimeError(f"A worker process did not start within {_START_LIMIT:g} s.")
+                    if self._closed:
+                        self.stop()
+                        return None
                     self._connection.recv()
                 started = True
                 self._connection.send(task)
-                if not self._wait_for_message(time.monotonic() + time_limit if time_limit else None, stop_at):
+                if not self._connection.poll(time_limit):
                     self.stop()
-                    late = Outcome(error=f"longer than the limit of {time_limit or 0:g} s")
-                    return None if _is_past(stop_at) else (late, "timeout")
-                outcome = self._connection.recv()
+                    return Outcome("timeout", f"longer than the limit of {time_limit:g} s")
+                outcome: Outcome = self._connection.recv()
             except (EOFError, OSError):
                 reason = f"the worker process died (exit code {self.stop(patience=5.0)}), {MAX_TRIES} times"
                 if self._closed:
                     return None
                 continue
-            self.n_done += 1
-            return outcome, "failed" if outcome.error else "ok"
+            self._n_done += 1
+            return outcome
         if not started:
             raise RuntimeError(f"A worker process could not start: {reason}.")
-        return Outcome(error=reason), "failed"
+        return Outcome("failed", reason)
 
     def stop(self, patience: float = 0.0) -> int | None:
         """Kill the process after ``patience`` seconds and return its exit code; the next task starts another."""
-        process, self._process, self.n_done = self._process, None, 0
+        process, self._process, self._n_done = self._process, None, 0
         if process is None:
             return None
         process.join(patience)
@@ -104,72 +99,52 @@ class Worker:
         self._process = process
         child.close()
 
-    def _wait_for_message(self, deadline: float | None, stop_at: float | None) -> bool:
-        """Wait until the process sends something or ends; return False if either time came first."""
-        end = min((moment for moment in (deadline, stop_at) if moment is not None), default=None)
-        while True:
-            left = 3600.0 if end is None else end - time.monotonic()
-            if self._connection.poll(max(0.0, left)):
-                return True
-            if _is_past(end):
-                return False
-
 
 def run_tasks(
-    sources: Iterable[tuple[int, TaskSource]],
-    on_outcome: Callable[[int, Outcome, str], None],
+    tasks: Iterator[tuple[int, Task]],
+    on_outcome: Callable[[int, Outcome], None],
     *,
     n_workers: int,
     time_limit: float | None = None,
-    stop_at: float | None = None,
     make_worker: Callable[[], Worker] = Worker,
 ) -> None:
     """Measure all tasks and report each when it ends.
 
     Parameters
     ----------
-    sources : iterable of (number, callable)
-        The callable makes the task when a worker is free.
+    tasks : iterator of (number, Task)
+        A task is taken when a worker is free.
     on_outcome : callable
-        ``(number, outcome, status)`` with status ``ok``, ``failed`` or ``timeout``.
+        ``(number, outcome)``.
     n_workers : int
         Worker processes.
     time_limit : float, optional
         Seconds per cell, start-up of the process not included.
-    stop_at : float, optional
-        Time of ``time.monotonic`` at which the run ends; unfinished cells have no outcome.
     make_worker : callable
         Makes a worker, here or on a cluster.
     """
     workers = [make_worker() for _ in range(n_workers)]
-    tasks = ((number, task) for number, source in sources if (task := source()) is not None)
     one_at_a_time = threading.Lock()  # for preparing rows and writing results
 
     def work(worker: Worker) -> None:
-        while not _is_past(stop_at):
+        while True:
             with one_at_a_time:
                 number, task = next(tasks, (0, None))
-            if task is None:
-                break
-            result = worker.measure(task, time_limit, stop_at)
-            if result is None:
+            outcome = None if task is None else worker.measure(task, time_limit)
+            if outcome is None:
                 break
             with one_at_a_time:
-                on_outcome(number, *result)
+                on_outcome(number, outcome)
         worker.stop()
 
     with ThreadPoolExecutor(n_workers) as threads:
         try:
             done, _ = wait([threads.submit(work, worker) for worker in workers], return_when=FIRST_EXCEPTION)
-        finally:
+        finally:  # after an error or an interruption the other threads end as well
             for worker in workers:
                 worker.close()
     for future in done:
         future.result()
-
-
-def _is_past(moment: float | None) -> bool:
-    return moment is not None and time.monotonic() >= moment
 
 
 @contextmanager

@@ -59,7 +59,6 @@ def run(
     max_train: MaxTrainOption = None,
     max_test: MaxTestOption = None,
     retry: RetryOption = False,
-    budget: Annotated[float | None, typer.Option(help="Seconds for the whole run; the next one goes on.")] = None,
     engine: options.Engine = "local",
     address: options.Address = None,
     workers: options.Workers = None,
@@ -78,7 +77,7 @@ def run(
 
     tables = open_collection(collection, data, label, normal or ())
     path = out or RESULTS / f"{tables.name}.csv"
-    settings = plan.RunSettings(device, jobs, time_limit, max_train, max_test, retry, budget)
+    settings = plan.RunSettings(device, jobs, time_limit, max_train, max_test, retry)
     grid = plan.make_grid(
         plan.parse_methods(methods),
         tables.select(datasets, sample),
