@@ -31,27 +31,17 @@ REPEATS = 10
 _ROWS = 4 * BATCH
 
 
-def _steps_of_peer(steps: int) -> dict[str, Any]:
-    return {"training": {"steps": steps, "batch_size": BATCH}}
+METHODS = ("knn", "mcm", "npt-ad", "ptad", "ptad-paper")
 
 
-def _steps_of_paper_preset(steps: int) -> dict[str, Any]:
-    network = {"network.n_steps": steps, "network.batch_size": BATCH, "network.warmup_epochs": 0}
-    return {"config": {"calibration.method": "none", **network}}
-
-
-def _no_steps(steps: int) -> dict[str, Any]:
+def step_settings(method: str, steps: int) -> dict[str, Any]:
+    """Return the settings for so many training steps; none for a method without steps."""
+    if method in ("mcm", "npt-ad"):
+        return {"training": {"steps": steps, "batch_size": BATCH}}
+    if method == "ptad-paper":
+        network = {"network.n_steps": steps, "network.batch_size": BATCH, "network.warmup_epochs": 0}
+        return {"config": {"calibration.method": "none", **network}}
     return {}
-
-
-#: ``(steps) -> settings`` of each method.
-METHODS: dict[str, Callable[[int], dict[str, Any]]] = {
-    "knn": _no_steps,
-    "mcm": _steps_of_peer,
-    "npt-ad": _steps_of_peer,
-    "ptad": _no_steps,
-    "ptad-paper": _steps_of_paper_preset,
-}
 
 
 def cost_rows(directory: Path, out: Path, settings: RunSettings) -> Iterator[dict[str, Any]]:
@@ -90,10 +80,10 @@ def measure_cost(
     """Return one row: parameters, milliseconds per step, milliseconds per scored batch."""
     # On a GPU both fits have to be long enough for the step to be captured as a graph.
     short, long = (2, 5) if device == "cpu" else (60, 160)
-    trained = METHODS[method] is not _no_steps
+    trained = bool(step_settings(method, short))
 
     def fit(steps: int) -> Peer:
-        return make_peer(method, device=device, **METHODS[method](steps)).fit(train)
+        return make_peer(method, device=device, **step_settings(method, steps)).fit(train)
 
     def fit_ms(steps: int) -> float:
         return timed_ms(lambda: fit(steps), device)

@@ -30,6 +30,7 @@ from ptad.benchmark.peers.base import FloatArray
 from ptad.benchmark.plan import RunSettings
 from ptad.errors import DataError
 from ptad.estimator import PTAD
+from ptad.jobs.labels import is_anomaly
 from ptad.tables import fit_schema, read_table
 
 N_PLANTED = 2_000
@@ -39,26 +40,21 @@ N_GAP_COLUMNS = 3  # drawn at random, one emptied at a time
 
 @dataclass(frozen=True)
 class TypedTable:
-    """A table of the ``tables`` folder, its label column and the value of normal rows, or of anomalies."""
+    """A table of the ``tables`` folder: its label column, and the label value of anomalies or of normal rows."""
 
     name: str
     label: str
-    anomaly: str | None = None
-    normal: str | None = None
+    anomaly: tuple[str, ...] = ()
+    normal: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
 
-    def is_anomaly(self, table: pa.Table) -> NDArray[np.bool_]:
-        """Return which rows are anomalies."""
-        values = np.array([str(value).strip() for value in table[self.label].to_pylist()])
-        return np.asarray(values == self.anomaly if self.anomaly is not None else values != self.normal)
-
 
 TABLES = (
-    TypedTable("hypothyroid", "binaryClass", anomaly="N"),
-    TypedTable("bank_additional_full", "y", anomaly="yes", missing=("unknown",)),
-    TypedTable("adult", "income", anomaly=">50K", drop=("split",)),
-    TypedTable("nsl_kdd", "attack", normal="normal", drop=("split",)),
+    TypedTable("hypothyroid", "binaryClass", anomaly=("N",)),
+    TypedTable("bank_additional_full", "y", anomaly=("yes",), missing=("unknown",)),
+    TypedTable("adult", "income", anomaly=(">50K",), drop=("split",)),
+    TypedTable("nsl_kdd", "attack", normal=("normal",), drop=("split",)),
 )
 
 
@@ -103,7 +99,7 @@ def measure_table(spec: TypedTable, path: Path, settings: RunSettings) -> dict[s
     if not path.is_file():
         raise DataError(f"There is no table {str(path)!r}. Put the table there, or name another folder.")
     table = read_table(path)
-    anomalous = spec.is_anomaly(table)
+    anomalous = is_anomaly(table[spec.label].combine_chunks(), spec.normal, spec.anomaly, spec.label)
     features = table.drop_columns([spec.label, *spec.drop])
     rng = np.random.default_rng(0)
     normal = rng.permutation(np.flatnonzero(~anomalous))
