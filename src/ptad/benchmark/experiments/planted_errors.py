@@ -5,7 +5,7 @@
 * One cell per normal row is changed to a category that no training row has.
 * One column is emptied in a tenth of the normal rows and in most anomalies, so that a missing cell is informative.
 
-Rows that were flagged before the change are left out of the first two.
+Rows that were flagged before the change are excluded from the first two.
 """
 
 from __future__ import annotations
