@@ -13,24 +13,24 @@ from typing import Any
 from moments import Moments
 
 PTAD_COMMAND = [sys.executable, "-m", "ptad"]
-MOST_TRIES = 5  # for every kill: a process that ends before its moment is started again
+TRIES_PER_KILL = 5  # a process that ends before its moment is started again
 
 
 def run(folder: Path, *command: str, env: dict[str, str] | None = None) -> None:
-    """Run a command of ptad that nobody kills."""
+    """Run a command of ptad undisturbed."""
     done = subprocess.run([*PTAD_COMMAND, *command], cwd=folder, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"ptad {' '.join(command)}: {done.stdout}{done.stderr}")
 
 
 def contents(folder: Path) -> set[str]:
-    """All files and folders in a folder but the inside of models."""
+    """Return all files and folders in a folder, without the contents of models."""
     return {str(p.relative_to(folder)) for p in folder.rglob("*") if "model" not in p.relative_to(folder).parts[:-1]}
 
 
 @dataclass
 class Command:
-    """A command that is killed: how its start is set up, and what state its outcome is in."""
+    """A command to kill; ``restore`` prepares its start, ``state`` returns its result."""
 
     folder: Path
     arguments: list[str]
@@ -39,16 +39,16 @@ class Command:
     kill: Callable[[subprocess.Popen[bytes]], None] = subprocess.Popen.kill
 
     def kill_often(self, tally: Any, chance: random.Random) -> None:
-        """Kill it at random moments."""
+        """Kill the command at random moments until enough kills are counted."""
         moments = Moments(self.folder.with_name(f"moments-{self.folder.name}"), self.folder)
         self.restore()
-        before, noted = self.state(), moments.record(" ptad ")
+        before, recorded = self.state(), moments.record(" ptad ")
         run(self.folder, *self.arguments, env=moments.environment)
         moments.clear()
-        times, after, files = noted(), self.state(), contents(self.folder)
-        assert before != after and times, "the command changes nothing that could be seen"
-        for _ in range(MOST_TRIES * tally.wanted):
-            if tally.kills == tally.wanted:
+        times, after, files = recorded(), self.state(), contents(self.folder)
+        assert before != after and times, "the command has no effect"
+        for _ in range(TRIES_PER_KILL * tally.planned):
+            if tally.kills == tally.planned:
                 break
             self.restore()
             moments.choose(" ptad ", times, chance)
@@ -60,12 +60,12 @@ class Command:
             self.kill(process)
             process.wait()
             try:
-                found = self.state()
+                state = self.state()
             except Exception as error:
-                found = f"{type(error).__name__}: {error}"
-            tally.count("before" if found == before else "after" if found == after else f"neither old nor new: {found}")
+                state = f"{type(error).__name__}: {error}"
+            tally.count("before" if state == before else "after" if state == after else f"neither old nor new: {state}")
             run(self.folder, *self.arguments)
             if self.state() != after:
-                tally.complain("the same command again gave another result")
+                tally.complain("the repeated command gave another result")
             if left := contents(self.folder) - files:
                 tally.complain(f"left behind: {sorted(left)}")

@@ -1,10 +1,10 @@
-"""Fuzz test of the service: schemathesis makes requests to every address and method from the OpenAPI description.
+"""Fuzz test of the service: schemathesis sends requests to every address and method of the OpenAPI description.
 
     python benchmarks/fuzz_requests.py [--max-examples 100] [--phases examples,coverage,fuzzing,stateful]
 
-Names of real models, tables and jobs are mixed in, so that not all of them end at "there is no such thing", and rows,
-files and settings that fit them (``fuzz_values.py``); what may be deleted or cancelled is kept apart from what is
-asked. Prints the counts and the share of answers 2xx; fails at an answer 5xx that is not 503 or 507.
+Names of existing models, tables and jobs are mixed in, so that not all answers are 404, with rows, files and settings
+that fit them (``fuzz_values.py``). Requests that delete or cancel use other names than the rest. Prints the counts and
+the share of 2xx answers; fails at a 5xx answer other than 503 and 507.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import httpx
 import numpy as np
 import psutil
 import pyarrow as pa
-from fuzz_values import COLOURS, NUMBERS, written
+from fuzz_values import COLOURS, NUMBERS, file_bytes
 
 from ptad import PTAD
 
@@ -38,6 +38,7 @@ BIN = Path(sys.executable).parent
 
 
 def real_table() -> pa.Table:
+    """Return a table with the columns of the served model."""
     rng = np.random.default_rng(0)
     columns = {name: pa.array(rng.normal(size=200)) for name in NUMBERS}
     return pa.table(
@@ -45,10 +46,10 @@ def real_table() -> pa.Table:
     )
 
 
-def filled(http: httpx.Client) -> dict[str, list[str]]:
-    """Make tables, models and jobs; those to be deleted are others than those to be asked."""
+def fill_store(http: httpx.Client) -> dict[str, list[str]]:
+    """Create tables, models and jobs; those to be deleted are separate from those to be used."""
     tables = []
-    content = written(real_table(), "csv")
+    content = file_bytes(real_table(), "csv")
     for _ in range(9):
         answer = http.post("/v1/tables", content=content, headers={"Content-Type": "text/csv"})
         assert answer.status_code == 201, answer.text
@@ -71,6 +72,7 @@ def filled(http: httpx.Client) -> dict[str, list[str]]:
 
 
 def settings(names: dict[str, list[str]]) -> str:
+    """Return the settings of schemathesis as TOML."""
     lines = [f"[dictionaries.{name}]\nvalues = {json.dumps(values)}" for name, values in names.items()]
     lines.append("[parameters]")
     places = {"path.model": "models", "path.table": "tables", "path.job": "jobs"}
@@ -88,13 +90,13 @@ def settings(names: dict[str, list[str]]) -> str:
     return f"hooks = {json.dumps(str(hooks))}\n" + "\n".join(lines) + "\n"
 
 
-def impatient(url: str, names: dict[str, list[str]], over: threading.Event) -> None:
-    """Keep room for more: cancel what has waited or run for a few seconds, and delete tables beyond the first 100.
+def make_room(url: str, names: dict[str, list[str]], stop: threading.Event) -> None:
+    """Cancel jobs that have waited or run for a few seconds, and delete tables beyond the first 100.
 
-    The stream of events of a job, which is asked for as well, ends with it.
+    The stream of events of a job, which is requested as well, ends with it.
     """
     with httpx.Client(base_url=url, timeout=120) as http:
-        while not over.wait(0.5):
+        while not stop.wait(0.5):
             for job in http.get("/v1/jobs").json():
                 age = time.time() - (job["started"] or job["created"])
                 if (job["state"] == "waiting" and age > 6) or (job["state"] == "running" and age > 8):
@@ -104,37 +106,37 @@ def impatient(url: str, names: dict[str, list[str]], over: threading.Event) -> N
                     http.delete(f"/v1/tables/{table['id']}")
 
 
-def counted(report: Path) -> Counter[tuple[str, int]]:
-    """(operation, status) of every request in the report."""
+def count_answers(report: Path) -> Counter[tuple[str, int]]:
+    """Return the number of requests in the report by (operation, status)."""
     log = json.loads(report.read_text())["log"]["entries"]
-    found: Counter[tuple[str, int]] = Counter()
+    counts: Counter[tuple[str, int]] = Counter()
     for entry in log:
         path = re.sub(r"^/v1/(models|tables|jobs)/[^/]*", r"/v1/\1/{}", urlsplit(entry["request"]["url"]).path)
-        found[f"{entry['request']['method']} {path}", entry["response"]["status"]] += 1
-    return found
+        counts[f"{entry['request']['method']} {path}", entry["response"]["status"]] += 1
+    return counts
 
 
-def show(found: Counter[tuple[str, int]]) -> None:
-    """Print a line per operation, all that there are not in one, and the whole."""
+def show(counts: Counter[tuple[str, int]]) -> None:
+    """Print a line per operation, one for all unknown addresses, and the total."""
     lines: dict[str, Counter[int]] = defaultdict(Counter)
-    for (operation, status), n in found.items():
-        real = any(found[operation, other] for other in range(200, 300))
+    for (operation, status), n in counts.items():
+        real = any(counts[operation, other] for other in range(200, 300))
         lines[operation if real or status not in (404, 405) else "no such address or method"][status] += n
     for operation, statuses in sorted(lines.items()):
         good, total = sum(n for status, n in statuses.items() if status < 300), sum(statuses.values())
-        said = ", ".join(f"{status} {n:,} times" for status, n in sorted(statuses.items()))
-        print(f"  {operation}: {good / total:.0%} of {total:,} 2xx ({said})")
-    good = sum(n for (_, status), n in found.items() if status < 300)
-    print(f"all: {good:,} of {found.total():,} 2xx ({good / found.total():.0%})")
+        text = ", ".join(f"{status} {n:,} times" for status, n in sorted(statuses.items()))
+        print(f"  {operation}: {good / total:.0%} of {total:,} 2xx ({text})")
+    good = sum(n for (_, status), n in counts.items() if status < 300)
+    print(f"all: {good:,} of {counts.total():,} 2xx ({good / counts.total():.0%})")
 
 
 def at_the_limits(http: httpx.Client, table: str) -> None:
-    """The longest lists that a fit takes, which schemathesis does not make, and the first that are too long."""
+    """Send the longest lists that a fit accepts, which schemathesis does not generate, and lists one longer."""
     for field, more in (("drop", 0), ("types", 0), ("drop", 1), ("types", 1)):
-        listed = [f"{i:05d}{'x' * 95}" for i in range(5000 + more)]
-        body = {"table": table, field: listed if field == "drop" else dict.fromkeys(listed, "numeric")}
+        names = [f"{i:05d}{'x' * 95}" for i in range(5000 + more)]
+        body = {"table": table, field: names if field == "drop" else dict.fromkeys(names, "numeric")}
         answer = http.post("/v1/fits", json=body)
-        expected = 422 if more else 400  # in form, but the table has no such column
+        expected = 422 if more else 400  # valid, but the table has no such column
         assert answer.status_code == expected, (answer.status_code, answer.text[:300])
         assert len(answer.content) < 10_000, len(answer.content)
 
@@ -144,7 +146,7 @@ def main() -> None:
     parser.add_argument("--max-examples", type=int, default=100)
     parser.add_argument("--phases", default="examples,coverage,fuzzing,stateful")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--har", type=Path, help="keep all requests and answers in this file")
+    parser.add_argument("--har", type=Path, help="write all requests and answers to this file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -159,7 +161,7 @@ def main() -> None:
                 time.sleep(0.1)
             url = re.search(r"http://\S+", log.read_text())[0]  # type: ignore[index]
             with httpx.Client(base_url=url, timeout=120) as http:
-                names = filled(http)
+                names = fill_store(http)
                 at_the_limits(http, names["tables"][0])
                 operations = sum(len(methods) for methods in http.get("/openapi.json").json()["paths"].values())
             (folder / "schemathesis.toml").write_text(settings(names))
@@ -168,25 +170,25 @@ def main() -> None:
             run = [str(BIN / "schemathesis"), "run", f"{url}/openapi.json", "--checks", CHECKS, "--no-color"]
             run += ["--max-examples", str(options.max_examples), "--seed", str(options.seed)]
             run += ["--phases", options.phases, "--request-timeout", "60", "--continue-on-failure"]
-            over = threading.Event()
-            threading.Thread(target=impatient, args=(url, names, over), daemon=True).start()
-            done = subprocess.run([*run, "--report-har-path", "requests.har"], cwd=folder, check=False)
-            over.set()
-            found = counted(folder / "requests.har")
+            stop = threading.Event()
+            threading.Thread(target=make_room, args=(url, names, stop), daemon=True).start()
+            result = subprocess.run([*run, "--report-har-path", "requests.har"], cwd=folder, check=False)
+            stop.set()
+            counts = count_answers(folder / "requests.har")
             if options.har is not None:
                 shutil.copy(folder / "requests.har", options.har)
-            print(f"{operations} operations, {found.total():,} requests")
-            show(found)
+            print(f"{operations} operations, {counts.total():,} requests")
+            show(counts)
             now = psutil.Process(service.pid).memory_info().rss
             print(f"memory of the service {memory / 2**20:.0f} MiB before, {now / 2**20:.0f} MiB after")
-            wrong = [status for _, status in found if status >= 500 and status not in (503, 507)]
+            wrong = [status for _, status in counts if status >= 500 and status not in (503, 507)]
             print(
                 f"answers 5xx: {wrong or 'none'}; 'unexpected' in the log: {log.read_text().count('unexpected')} times"
             )
         finally:
             service.send_signal(signal.SIGTERM)
             print(f"the service ended with {service.wait(60)}")
-        sys.exit(done.returncode or bool(wrong))
+        sys.exit(result.returncode or bool(wrong))
 
 
 if __name__ == "__main__":

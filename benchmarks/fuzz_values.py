@@ -1,8 +1,8 @@
-"""What schemathesis mixes with its own inventions: rows, tables, fits and scorings that the service can work with.
+"""Values for schemathesis to mix with its own: rows, tables, fits and scorings that the service accepts.
 
-Loaded by schemathesis itself (``hooks`` in the settings that ``fuzz_requests.py`` writes). Every body may still be
-anything that the description allows or forbids; many are made of the columns of the served models, and ``names.json``
-in the working directory names real tables and models.
+Loaded by schemathesis (``hooks`` in the settings that ``fuzz_requests.py`` writes). Bodies may still be anything that
+the schema allows or forbids; many consist of the columns of the served models, and ``names.json`` in the working
+directory lists existing tables and models.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ COLOURS = ("red", "green", "blue")
 NAMES: dict[str, list[str]] = {"tables": [""], "models": [""]}
 if Path("names.json").exists():
     NAMES = json.loads(Path("names.json").read_text())
-# schemathesis itself would take longer to make the longest lists and names than anyone waits
+# schemathesis would take too long to generate lists and names of the maximal length
 LONGEST = {"maxItems": 12, "maxProperties": 12, "maxLength": 60}
 
 
 @schemathesis.hook
 def before_load_schema(context: schemathesis.HookContext, raw_schema: dict[str, Any]) -> None:
-    """Name what there is, also to the phase *coverage*, which asks no other hook; and bound what it makes at limits."""
+    """Insert existing names, also for the phase *coverage*, which calls no other hook; shorten maximal lengths."""
     schemas = raw_schema["components"]["schemas"]
     _shorten(schemas["FitRequest"])
     for name in ("FitRequest", "ScoringRequest"):
@@ -47,9 +47,9 @@ def before_load_schema(context: schemathesis.HookContext, raw_schema: dict[str, 
 
 @schemathesis.hook
 def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwargs: dict[str, Any]) -> None:
-    """Spare what the other requests need, and give a request to cancel a job something to cancel.
+    """Do not delete what other requests need, and start a job for a request that cancels one.
 
-    schemathesis learns names from the answers, and a job that was made for cancelling has usually ended by then.
+    schemathesis learns names from the answers, and a job that was started for cancelling has usually ended by then.
     """
     places = case.path_parameters or {}
     method, path = case.operation.label.split(" ", 1)
@@ -64,38 +64,38 @@ def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwar
 
 @schemathesis.hook
 def flatmap_body(context: schemathesis.HookContext, body: Any) -> st.SearchStrategy[Any]:
-    """Most of the JSON objects become requests that can be answered, wholly or but for what was invented in them."""
+    """Turn most JSON objects into valid requests, wholly or with invented members in them."""
     path = context.operation.path if context.operation is not None else ""
     if not isinstance(body, dict) or path not in _REAL:
         return st.just(body)
     real = _REAL[path]
-    return st.one_of(st.just(body), real, real, real.map(lambda made: {**body, **made}))
+    return st.one_of(st.just(body), real, real, real.map(lambda valid: {**body, **valid}))
 
 
-def _some(required: dict[str, Any], optional: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
+def _object(required: dict[str, Any], optional: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries(required, optional=optional)
 
 
 _number = st.none() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False, width=32)
 _text = st.none() | st.sampled_from(COLOURS) | st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-_row = _some(
+_row = _object(
     dict.fromkeys(NUMBERS, _number) | dict.fromkeys(TEXTS, _text),
     {"state": st.sampled_from(["ok", "bad"]), "more": st.booleans()},
 )
-_rows = _some({"rows": st.lists(_row, min_size=1, max_size=6)}, {})
+_rows = _object({"rows": st.lists(_row, min_size=1, max_size=6)}, {})
 _columns = st.sampled_from([*NUMBERS, *TEXTS, "state"])
 _table, _model = st.sampled_from(NAMES["tables"]), st.sampled_from(NAMES["models"])
 _label = st.one_of(
     st.just({}), st.fixed_dictionaries({"label": st.just("state"), "normal": st.just(["ok"]) | st.just(["ok", "bad"])})
 )
-_wishes = {
+_fit_options = {
     "name": st.text("abc -", min_size=1, max_size=9),
     "false_alarm_rate": st.just("auto") | st.sampled_from([0.1, 0.01]),
     "types": st.dictionaries(_columns, st.sampled_from(["numeric", "text", "categorical"]), max_size=2),
     "drop": st.lists(_columns, max_size=2),
     "missing": st.lists(st.sampled_from(["", "?", "red"]), max_size=2),
     "seed": st.integers(0, 9),
-    "config": _some(
+    "config": _object(
         {"reference.rows": st.integers(50, 300)},
         {"calibration.folds": st.integers(10, 30), "local_reconstruction.ridge": st.floats(0.01, 2)},
     ),
@@ -103,8 +103,8 @@ _wishes = {
 _REAL: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "/v1/models/{model}/score": _rows,
     "/v1/models/{model}/explain": _rows,
-    "/v1/fits": st.tuples(_some({"table": _table}, _wishes), _label).map(lambda two: two[0] | two[1]),
-    "/v1/scorings": st.tuples(_some({"table": _table, "model": _model}, {"top": st.integers(1, 60)}), _label).map(
+    "/v1/fits": st.tuples(_object({"table": _table}, _fit_options), _label).map(lambda two: two[0] | two[1]),
+    "/v1/scorings": st.tuples(_object({"table": _table, "model": _model}, {"top": st.integers(1, 60)}), _label).map(
         lambda two: two[0] | two[1]
     ),
 }
@@ -124,7 +124,7 @@ def _shorten(schema: Any) -> None:
 
 @st.composite
 def tables(draw: st.DrawFn) -> pa.Table:
-    """A table that has the columns of the served models, usually."""
+    """Draw a table, usually with the columns of the served models."""
     n = draw(st.integers(0, 12))
     number = st.none() | st.integers(-(2**53), 2**53).map(float) | st.floats(width=32, allow_infinity=False)
     columns: dict[str, pa.Array] = {
@@ -138,8 +138,8 @@ def tables(draw: st.DrawFn) -> pa.Table:
     return pa.table({name: columns[name] for name in draw(st.permutations(sorted(columns)))})
 
 
-def written(table: pa.Table, kind: str) -> bytes:
-    """The table as a file of that kind."""
+def file_bytes(table: pa.Table, kind: str) -> bytes:
+    """Return the table as a file of a format."""
     sink = io.BytesIO()
     if kind == "parquet":
         pq.write_table(table, sink)
@@ -155,15 +155,15 @@ def written(table: pa.Table, kind: str) -> bytes:
 
 @st.composite
 def bodies(draw: st.DrawFn, *kinds: str) -> bytes:
-    """A file of one of the kinds: mostly whole, sometimes cut, spoiled, or no file at all."""
+    """Draw a file of one of the formats: mostly complete, sometimes cut off, corrupted, or random bytes."""
     if draw(st.integers(0, 9)) == 0:
         return draw(st.binary(max_size=200))
-    content = written(draw(tables()), draw(st.sampled_from(kinds)))
-    fate = draw(st.integers(0, 9))
+    content = file_bytes(draw(tables()), draw(st.sampled_from(kinds)))
+    defect = draw(st.integers(0, 9))
     place = draw(st.integers(0, len(content)))
-    if fate == 0:
+    if defect == 0:
         return content[:place]
-    return content[:place] + draw(st.binary(max_size=8)) + content[place:] if fate == 1 else content
+    return content[:place] + draw(st.binary(max_size=8)) + content[place:] if defect == 1 else content
 
 
 for _type, _kinds in {

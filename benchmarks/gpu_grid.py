@@ -11,9 +11,7 @@ ends early costs the least:
 3. the experiments, further seeds; expensive cells of the second group;
 4. the cost table, alone on the device.
 
-Cells that failed (two wide nets may not fit in memory together) are tried once more by few workers. Dependency
-anomalies need the package pyvinecopulib; where it is missing, make the tables elsewhere with ``--prepare DIR`` and name
-the folder with ``--synthetic DIR``.
+Cells that failed (two wide networks may not fit in memory together) are tried once more by few workers.
 """
 
 from __future__ import annotations
@@ -21,84 +19,81 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ptad.benchmark.collections import DatasetInfo, catalogue, load_dataset, open_collection
+from ptad.benchmark.collections import DatasetInfo, catalogue, open_collection
 from ptad.benchmark.experiments import EXPERIMENTS, run_measurement
 from ptad.benchmark.experiments.paper import synthetic_loader
-from ptad.benchmark.loading import Dataset, load_file
 from ptad.benchmark.peers import make_peer
 from ptad.benchmark.plan import Cell, RunSettings, make_cells, make_grid, parse_seeds
-from ptad.benchmark.runner import Loader, run_grid
-from ptad.benchmark.store import ResultStore, Row
+from ptad.benchmark.results import ResultsFile, Row
+from ptad.benchmark.runner import run_grid
 from ptad.benchmark.summary import better_scaling
 
 DEEP = ("mcm", "dte-c", "icl", "goad", "neutralad", "deepsvdd", "autoencoder", "npt-ad", "mcm-npt")
 PAPER = "ptad-paper"
 GRIDS = ("ablation", "distance", "backbones", "counts", "weights", "anomaly-types", "context", "paper-grid")
-TABLE_KIND = "cardiotocography"
 MAX_TRAIN, MAX_TEST = 20_000, 40_000
 HEAVY = 25.0  # seconds; costlier cells wait for the cheap ones
 
 #: Stands for the size of a table outside the catalogue.
 TYPICAL = DatasetInfo(name="", title="", file="", rows=8_000, columns=10, anomalies=1_000, origin="", how="")
-#: Guessed milliseconds of a captured training step on a data-centre GPU shared by several processes.
+#: Estimated milliseconds of a captured training step on a data-centre GPU shared by several processes.
 STEP_MS = {"deepsvdd": 0.2, "autoencoder": 0.25, "neutralad": 0.4, "dte-c": 0.3, "mcm": 0.5, "goad": 0.8, "icl": 0.5}
 
 
 def main() -> None:
-    """Run what the command line asks for."""
+    """Run the parts that the command line names."""
     options = _options()
-    budget = float(options.budget)
-    if options.prepare is not None:
-        prepare_synthetic(options.data, options.prepare)
-        return
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     start = time.monotonic()
     collection = open_collection(options.collection, options.data)
     paper = collection.name == "paper"
-    loader = grid_loader(options.data, options.synthetic) if paper else collection.load
+    loader = synthetic_loader(collection.load) if paper else collection.load
     settings = RunSettings(
         device=options.device,
         jobs=options.jobs,
-        # Killing a client of the multi-process service leaves the others undefined: they died of illegal accesses.
+        # Killing a client of the multi-process service breaks the others: they die of illegal memory accesses.
         time_limit=None if options.shared else options.time_limit,
         max_train=MAX_TRAIN if paper else None,
         max_test=MAX_TEST if paper else None,
-        cells_per_worker=200,
         large_first=False,
     )
-    store = ResultStore(options.out)
+    results = ResultsFile(options.out)
     tables = collection.select(options.datasets or "all", options.sample)
-    methods = [*DEEP, PAPER]
-    if options.methods:
-        methods = options.methods.split(",")
+    methods = options.methods.split(",") if options.methods else [*DEEP, PAPER]
+
+    def collect(rows: list[Row]) -> Callable[[Row], None]:
+        def on_row(row: Row) -> None:
+            rows.append(row)
+            if options.verbose:
+                _print_row(row)
+
+        return on_row
 
     def left() -> float:
-        return budget - (time.monotonic() - start)
+        return float(options.budget) - (time.monotonic() - start)
 
     def run(cells: list[Cell], title: str, reserve: float = 0.0) -> None:
-        cells = [tiny(cell) for cell in cells] if options.tiny else cells
         if options.max_steps:
             cells = [shortened(cell, options.max_steps) for cell in cells]
-        cells = [cell for cell in cells if estimate(cell) <= options.heaviest]
-        guess = sum(estimate(cell) for cell in cells)
-        print(f"{title}: {len(cells)} cells, guessed {guess:.0f} s of one process, {left():.0f} s left", flush=True)
+        seconds = sum(estimate(cell) for cell in cells)
+        print(f"{title}: {len(cells)} cells, about {seconds:.0f} s of one process, {left():.0f} s left", flush=True)
         if options.plan:
             return
-        for jobs, again in ((options.jobs, False), (max(1, options.jobs // 4), True)):
+        for jobs, retry in ((options.jobs, False), (max(1, options.jobs // 4), True)):
             if left() - reserve > 5:
-                chosen = replace(settings, jobs=jobs, retry=again, budget=left() - reserve)
-                rows = run_grid(cells, store, loader, chosen, _announce if options.verbose else None)
+                rows: list[Row] = []
+                with suppress(TimeoutError), time_limit(left() - reserve):
+                    run_grid(cells, results, loader, replace(settings, jobs=jobs, retry=retry), collect(rows))
                 print(f"  {len(rows)} rows {dict(Counter(row['status'] for row in rows))}, {left():.0f} s left")
 
     with mps_daemon(options.device if options.shared else "cpu"):
@@ -106,70 +101,69 @@ def main() -> None:
             run(first_cells(methods, tables), "seed 0")
         later = []
         if "main" in options.parts and paper:  # elsewhere the split is fixed
-            later += staged(second_cells(methods, tables, store.read()), 0)
+            later += staged(second_cells(methods, tables, results.read()), 0)
         if "experiments" in options.parts and paper:
-            known = [name for name in GRIDS if not options.experiments or name in options.experiments.split(",")]
+            names = [name for name in GRIDS if not options.experiments or name in options.experiments.split(",")]
             for stage, seed in enumerate(parse_seeds(options.seeds), 1):
-                later += staged(experiment_cells(known, methods, tables, seed, bool(options.datasets)), stage)
+                later += staged(experiment_cells(names, methods, tables, seed, bool(options.datasets)), stage)
         later.sort(key=lambda item: item[:2])
         with_cost = "cost" in options.parts and paper
         if later:
             run([cell for _, _, cell in later], "seeds 1 and 2, experiments", reserve=120.0 if with_cost else 0.0)
-    # Alone and without the service, so that nothing shares the device with what is timed.
+    # Without the service and with nothing else on the device, since it is timed.
     if with_cost and not options.plan and left() > 60:
         run_measurement("cost", options.data, options.out, settings)
     print(f"finished with {left():.0f} s left")
 
 
 def first_cells(methods: list[str], tables: list[str]) -> list[Cell]:
-    """Seed 0 under both scalings, cheap cells first: a budget that ends early then costs the fewest."""
+    """Return seed 0 under both scalings, cheap cells first, so that a budget that ends early costs the fewest."""
     return sorted(make_grid(methods, tables, [0]), key=estimate)
 
 
 def second_cells(methods: list[str], tables: list[str], rows: Iterable[Row]) -> list[Cell]:
-    """Seeds 1 and 2 under the scaling that won on seed 0; a method without rows of seed 0 has none here."""
+    """Return seeds 1 and 2 under the scaling that was better on seed 0, for methods with rows of seed 0."""
     main_rows = [row for row in rows if row["experiment"] == "main" and row["seed"] == 0]
     cells = []
     for method in methods:
-        own = [row for row in main_rows if row["variant"] == method]
-        if own:
-            cells += make_grid([method], tables, [1, 2], [better_scaling(own)])
+        method_rows = [row for row in main_rows if row["variant"] == method]
+        if method_rows:
+            cells += make_grid([method], tables, [1, 2], [better_scaling(method_rows)])
     return cells
 
 
 def experiment_cells(names: list[str], methods: list[str], tables: list[str], seed: int, chosen: bool) -> list[Cell]:
-    """The grids of the further experiments, with the asked methods only."""
+    """Return the cells of further experiments, restricted to some methods and, if ``chosen``, to some tables."""
     cells = []
     for name in names:
         experiment = EXPERIMENTS[name]
-        every = experiment.datasets or tuple(catalogue())
-        own = [table for table in every if not chosen or table in tables or ":" in table]
-        variants = tuple(v for v in experiment.variants if v.method in methods)
-        if own and variants:
-            cells += make_cells(variants, own, [seed], experiment=name)
+        datasets = experiment.datasets or tuple(catalogue())
+        datasets = [table for table in datasets if not chosen or table in tables or ":" in table]
+        variants = [variant for variant in experiment.variants if variant.method in methods]
+        cells += make_cells(variants, datasets, [seed], experiment=name)
     return cells
 
 
 def staged(cells: list[Cell], stage: int) -> list[tuple[int, float, Cell]]:
-    """Cells with their place in the queue: their stage, one later for heavy ones, then the cheapest first."""
+    """Return cells with their sort key: the stage, two later for expensive cells, then the cost."""
     costs = [estimate(cell) for cell in cells]
     return [(stage + 2 * (cost > HEAVY), cost, cell) for cell, cost in zip(cells, costs, strict=True)]
 
 
 def estimate(cell: Cell) -> float:
-    """Guessed seconds of a cell, from its number of steps and the size of its table."""
+    """Return the estimated seconds of a cell, from its number of steps and the size of its table."""
     info = catalogue().get(cell.dataset.partition(":")[0], TYPICAL)
     n_train = min((info.rows - info.anomalies) // 2, MAX_TRAIN)
     n_test = min(info.rows - n_train, MAX_TEST)
     peer: Any = make_peer(cell.method, **cell.settings)
     if cell.method == PAPER:
-        share = peer.whole.terms[0].n_steps / 500
+        share = peer.full_config.terms[0].n_steps / 500
         fit = 6.0 * share * (info.columns / 62) * min(1.0, n_train / 512)
         return 3.0 + fit + 1e-4 * n_test * info.columns / 62
     training = peer.schedule
     batch = min(training.batch_size, n_train)
-    wanted = training.steps if training.steps is not None else training.epochs * (n_train // batch)
-    n_steps = float(min(wanted, training.max_steps))
+    planned = training.steps if training.steps is not None else training.epochs * (n_train // batch)
+    n_steps = float(min(planned, training.max_steps))
     if cell.method in STEP_MS:
         return 1.0 + n_steps * STEP_MS[cell.method] * (1.0 + info.columns / 200) / 1000
     # Attention between columns dominates: its cells are bounded per step, and scoring repeats it per hidden column.
@@ -180,48 +174,31 @@ def estimate(cell: Cell) -> float:
 
 
 def shortened(cell: Cell, max_steps: int) -> Cell:
-    """The same cell with a lower ceiling on the steps of a deep peer; rows that meet it say so."""
+    """Return the cell with a lower limit on the steps of a deep peer; rows that reach it are marked."""
     if cell.method == PAPER:
         return cell
     training = {**dict(cell.settings.get("training", {})), "max_steps": max_steps}
     return replace(cell, settings={**cell.settings, "training": training})
 
 
-def tiny(cell: Cell) -> Cell:
-    """The same cell with a handful of steps, to try the script itself."""
-    if cell.method == PAPER:
-        config = {**dict(cell.settings.get("config", {})), "network.n_steps": 3, "network.embedding_dim": 4}
-        return replace(cell, settings={**cell.settings, "config": config})
-    return replace(cell, settings={**cell.settings, "training": {"steps": 3}})
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError in the main thread after so many seconds; cells in progress are left to the next run."""
 
+    def stop(number: int, frame: object) -> None:
+        raise TimeoutError
 
-def grid_loader(directory: Path, prepared: Path | None) -> Loader:
-    """Real tables, and synthetic ones from ``prepared`` where they were made beforehand."""
-    make = synthetic_loader(lambda name, seed: load_dataset(directory, name))
-
-    def load(name: str, seed: int) -> Dataset:
-        table, colon, kind = name.partition(":")
-        path = prepared / f"{table}-{kind}-{seed}.npz" if prepared is not None and colon else None
-        return load_file(path, name) if path is not None and path.exists() else make(name, seed)
-
-    return load
-
-
-def prepare_synthetic(directory: Path, out: Path) -> None:
-    """Write the synthetic tables of seeds 0 to 2."""
-    out.mkdir(parents=True, exist_ok=True)
-    make = synthetic_loader(lambda name, seed: load_dataset(directory, name))
-    for name in EXPERIMENTS["anomaly-types"].datasets:
-        for seed in range(3):
-            data = make(name, seed)
-            path = out / f"{name.replace(':', '-')}-{seed}.npz"
-            np.savez_compressed(path, X=data.X, y=data.y)
-            print(path)
+    signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 @contextmanager
-def mps_daemon(device: str) -> Any:
-    """NVIDIA's multi-process service, where it exists: without it the processes take turns on the GPU."""
+def mps_daemon(device: str) -> Iterator[None]:
+    """Run NVIDIA's multi-process service if it is installed: without it the processes take turns on the GPU."""
     control = shutil.which("nvidia-cuda-mps-control")
     started, environment = False, dict(os.environ)
     if device != "cpu" and control is not None and "CUDA_MPS_PIPE_DIRECTORY" not in os.environ:
@@ -245,7 +222,7 @@ def mps_daemon(device: str) -> Any:
                 subprocess.run([control], input="quit\n", text=True, check=False, timeout=30, env=environment)
 
 
-def _announce(row: Row) -> None:
+def _print_row(row: Row) -> None:
     value = "" if row.get("auc_pr") is None else f"{row['auc_pr']:.4f} in {row['fit_seconds']:.1f} s"
     print(
         row["experiment"], row["variant"], row["dataset"], row["seed"], row["status"], value, row["reason"], flush=True
@@ -262,7 +239,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=12)
     parser.add_argument("--time-limit", type=float, default=400.0, help="seconds per cell; only with --no-mps")
     parser.add_argument("--max-steps", type=int, help="ceiling on the steps of the deep peers; marks the rows it cuts")
-    parser.add_argument("--heaviest", type=float, default=1e9, help="leave out cells guessed to take more seconds")
     parser.add_argument(
         "--no-mps",
         dest="shared",
@@ -274,14 +250,11 @@ def _options() -> argparse.Namespace:
         "--methods", default="", help="names separated by commas; the deep methods and the paper preset"
     )
     parser.add_argument("--collection", default="paper", help="paper, or macro: its main comparison, seed 0")
-    parser.add_argument("--sample", type=int, help="only so many of its tables, the same everywhere")
+    parser.add_argument("--sample", type=int, help="only so many of its tables, drawn with a fixed seed")
     parser.add_argument("--datasets", default="", help="names separated by commas; all by default")
     parser.add_argument("--experiments", default="", help=f"any of {', '.join(GRIDS)}")
     parser.add_argument("--seeds", default="0-1", help="seeds of the experiments, one after the other")
-    parser.add_argument("--synthetic", type=Path, help="folder of synthetic tables made with --prepare")
-    parser.add_argument("--prepare", type=Path, help="only write the synthetic tables into this folder")
-    parser.add_argument("--plan", action="store_true", help="print cells and guessed seconds, run nothing")
-    parser.add_argument("--tiny", action="store_true", help="three steps per fit: to try the script itself")
+    parser.add_argument("--plan", action="store_true", help="print cells and estimated seconds, run nothing")
     parser.add_argument("--verbose", action="store_true", help="one line per cell")
     options = parser.parse_args()
     options.parts = options.parts.split(",")

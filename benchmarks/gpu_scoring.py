@@ -1,4 +1,4 @@
-"""Scoring on a GPU: 512 rows and a million, 62 columns, 16,384 reference rows; and whether anything waits for a value.
+"""Measure scoring on a GPU: 512 rows and a million, 62 columns, 16,384 reference rows; check that no term synchronises.
 
 python benchmarks/gpu_scoring.py [--device cuda] [--columns 62] [--train 20000] [--rows 1000000]
 """
@@ -21,50 +21,51 @@ from ptad.tables.features import Features
 
 
 def milliseconds(action: Callable[[], Any], repeats: int) -> float:
-    """Median of some repeats, after two that do not count."""
-    taken = []
+    """Return the median of some repeats, after two for warming up."""
+    times = []
     for i in range(repeats + 2):
         start = time.perf_counter()
         action()
         if i > 1:
-            taken.append(1000 * (time.perf_counter() - start))
-    return statistics.median(taken)
+            times.append(1000 * (time.perf_counter() - start))
+    return statistics.median(times)
 
 
 def main() -> None:
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--columns", type=int, default=62)
     parser.add_argument("--train", type=int, default=20_000)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     rng = np.random.default_rng(0)
-    mixing = rng.normal(size=(10, asked.columns))
+    mixing = rng.normal(size=(10, options.columns))
 
     def sample(n: int) -> np.ndarray:
-        return rng.normal(size=(n, 10)) @ mixing + 0.1 * rng.normal(size=(n, asked.columns))
+        return rng.normal(size=(n, 10)) @ mixing + 0.1 * rng.normal(size=(n, options.columns))
 
     config = make_config("default", {"calibration.method": "split"})
-    features = Features.numeric(asked.columns)
-    train, few, many = sample(asked.train), sample(512), sample(asked.rows)
-    models = {d: Detector.fit(train, features, config, seed=0, device=d) for d in ("cpu", asked.device)}
-    there = models[asked.device]
-    difference = np.abs(there.scores(few) / models["cpu"].scores(few) - 1.0).max()
+    features = Features.numeric(options.columns)
+    train, few, many = sample(options.train), sample(512), sample(options.rows)
+    models = {d: Detector.fit(train, features, config, seed=0, device=d) for d in ("cpu", options.device)}
+    on_device = models[options.device]
+    difference = np.abs(on_device.scores(few) / models["cpu"].scores(few) - 1.0).max()
     print(f"largest relative difference from numpy {difference:.1e}")
-    print(f"512 rows: {milliseconds(lambda: there.scores(few), 30):.2f} ms")
-    print(f"512 rows explained: {milliseconds(lambda: there.pipeline.explain(few), 10):.2f} ms")
-    taken = milliseconds(lambda: there.scores(many), 3)
-    print(f"{asked.rows:,} rows: {taken:.0f} ms, {asked.rows / taken / 1000:.2f} million rows per second")
-    if asked.device.startswith("cuda"):
-        rows, pipeline = torch.as_tensor(few, device=asked.device), there.pipeline
+    print(f"512 rows: {milliseconds(lambda: on_device.scores(few), 30):.2f} ms")
+    print(f"512 rows explained: {milliseconds(lambda: on_device.pipeline.explain(few), 10):.2f} ms")
+    elapsed = milliseconds(lambda: on_device.scores(many), 3)
+    print(f"{options.rows:,} rows: {elapsed:.0f} ms, {options.rows / elapsed / 1000:.2f} million rows per second")
+    if options.device.startswith("cuda"):
+        rows, pipeline = torch.as_tensor(few, device=options.device), on_device.pipeline
         torch.cuda.set_sync_debug_mode("error")
         for term in pipeline.terms:
             term.value(Batch(rows, pipeline.reference))
             term.explain(Batch(rows, pipeline.reference))
         torch.cuda.set_sync_debug_mode("default")
-        print("no term waits for a value")
+        print("no term synchronises with the device")
         for name, size in (("512", few), ("16,384", many[:16384])):
-            batch_rows = torch.as_tensor(size, device=asked.device)
+            batch_rows = torch.as_tensor(size, device=options.device)
             with torch.profiler.profile() as profile:
                 batch = Batch(batch_rows, pipeline.reference)
                 for term in pipeline.terms:

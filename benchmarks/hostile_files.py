@@ -1,10 +1,10 @@
-"""A line of ten gigabytes, and a header of a thousand million columns, for the service and the command line.
+"""Send a line of ten gigabytes and a header of a thousand million columns to the service and the command line.
 
     python benchmarks/hostile_files.py [--gigabytes 10] [--columns 1000000000] [--only line|header]
 
-Both are made on the fly and never on a disk or in memory: as a body in chunks, as a body with its length, as a gzip
-file (which is a thousandth of it), through a pipe, and the line as a sparse file too. The names of the columns are all
-different, but for those of the gzip file. Each has to be refused with a reason, with flat memory.
+Both are generated piece by piece: as a chunked body, as a body with its length, as a gzip file (a thousandth of the
+size), through a pipe, and the line as a sparse file too. The column names are all different, except in the gzip file.
+Each has to be refused with a reason and without the memory growing.
 """
 
 from __future__ import annotations
@@ -35,33 +35,34 @@ PROGRAM = str(Path(sys.executable).parent / "ptad")
 
 
 class Memory(threading.Thread):
-    """Peak memory of a process, and of its children, and the most that its folder took on the disk."""
+    """Tracks the peak memory of a process and of its children, and the peak size of its folder on the disk."""
 
     def __init__(self, pid: int, folder: Path | None = None) -> None:
         super().__init__(daemon=True)
         self.process, self.folder = psutil.Process(pid), folder
-        self.own = self.children = self.disk = 0
+        self.process_peak = self.children = self.disk = 0
         self.over = threading.Event()
         self.start()
 
     def run(self) -> None:
         while True:
             try:
-                self.own = max(self.own, self.process.memory_info().rss)
-                inside = sum(child.memory_info().rss for child in self.process.children(recursive=True))
-                self.children = max(self.children, inside)
+                self.process_peak = max(self.process_peak, self.process.memory_info().rss)
+                children = sum(child.memory_info().rss for child in self.process.children(recursive=True))
+                self.children = max(self.children, children)
                 if self.folder is not None:
                     used = sum(p.stat().st_blocks * 512 for p in self.folder.rglob("*") if p.is_file())
                     self.disk = max(self.disk, used)
             except (psutil.Error, OSError):
-                pass  # the process has ended, or a file went while it was looked at
+                pass  # the process has ended, or a file was removed meanwhile
             if self.over.wait(0.02):
                 return
 
-    def said(self) -> str:
+    def report(self) -> str:
+        """Stop and return the peaks as text."""
         self.over.set()
         self.join()
-        text = f"peak memory {self.own / 2**20:.0f} MiB"
+        text = f"peak memory {self.process_peak / 2**20:.0f} MiB"
         if self.children:
             text += f", of its children {self.children / 2**20:.0f} MiB"
         return text + (f", on disk {self.disk / 2**20:.0f} MiB" if self.folder is not None else "")
@@ -69,25 +70,25 @@ class Memory(threading.Thread):
 
 @dataclass(frozen=True)
 class Hostile:
-    """Something endless: its size, its pieces made one by one, and the same squeezed."""
+    """Huge content: its size, a generator of its pieces, and the content as gzip."""
 
     name: str
     n_bytes: int
     pieces: Callable[[], Iterator[bytes]]
-    squeezed: bytes
+    gzipped: bytes
 
 
 def one_line(n_bytes: int) -> Hostile:
-    """A line without an end."""
+    """Return a line without an end."""
     n = n_bytes // len(PIECE)
     member = gzip.compress(PIECE * 64, 9)
     return Hostile("line", n * len(PIECE), lambda: itertools.repeat(PIECE, n), member * (n // 64))
 
 
 def header(n_columns: int) -> Hostile:
-    """``c0,c1,c2,...`` up to the last of the columns and the end of the line; as a gzip file ``a,a,a,...``."""
+    """Return the header ``c0,c1,c2,...`` and one row; as a gzip file ``a,a,a,...``."""
 
-    def made() -> Iterator[bytes]:
+    def pieces() -> Iterator[bytes]:
         for start in range(0, n_columns, 100_000):
             yield b"".join(b"c%d," % i for i in range(start, min(start + 100_000, n_columns)))
         yield b"last\n1\n"
@@ -96,17 +97,17 @@ def header(n_columns: int) -> Hostile:
         d * (min(10**d, n_columns) - (10 ** (d - 1) if d > 1 else 0)) for d in range(1, len(str(n_columns - 1)) + 1)
     )
     member = gzip.compress(b"a," * 2**25, 9)
-    return Hostile("header", 2 * n_columns + digits + len(b"last\n1\n"), made, member * max(1, n_columns // 2**25))
+    return Hostile("header", 2 * n_columns + digits + len(b"last\n1\n"), pieces, member * max(1, n_columns // 2**25))
 
 
 def chunked(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """As HTTP sends a body whose length is not known."""
+    """Yield the pieces in HTTP's chunked encoding."""
     for piece in pieces:
         yield b"%x\r\n" % len(piece) + piece + b"\r\n"
 
 
 def send(port: int, path: str, length: int | None, body: Iterator[bytes]) -> tuple[str, int]:
-    """Send until the service has had enough; return its first line with the reason, and the bytes that it took."""
+    """Send until the service answers; return status line and reason, and the number of bytes sent."""
     with socket.create_connection(("127.0.0.1", port), timeout=120) as connection:
         size = b"Transfer-Encoding: chunked" if length is None else b"Content-Length: %d" % length
         head = b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/csv\r\n%s\r\n\r\n" % (path.encode(), size)
@@ -119,19 +120,20 @@ def send(port: int, path: str, length: int | None, body: Iterator[bytes]) -> tup
                 if select.select([connection], [], [], 0)[0]:
                     break
         except (ConnectionError, TimeoutError):
-            pass  # it stopped listening; what it said is in the buffer, unless it was reset away
+            pass  # the service closed the connection; its answer may be in the buffer
         answer = b""
         try:
             while b"}" not in answer and (block := connection.recv(65536)):
                 answer += block
         except ConnectionError:
             pass
-    found = re.search(rb'"detail":\s*"([^"]*)"', answer)
+    detail = re.search(rb'"detail":\s*"([^"]*)"', answer)
     status = answer.split(b"\r\n")[0].decode() or "no answer before the end of the connection"
-    return f"{status}: {found[1].decode() if found else ''}", sent
+    return f"{status}: {detail[1].decode() if detail else ''}", sent
 
 
-def to_the_service(folder: Path, hostile: list[Hostile]) -> None:
+def send_to_service(folder: Path, hostile: list[Hostile]) -> None:
+    """Send everything to the service in all ways and print what it answers."""
     log = folder / "log"
     command = [PROGRAM, "serve", str(folder / "model"), "--store", str(folder / "store"), "--port", "0"]
     with log.open("w") as file:
@@ -145,16 +147,16 @@ def to_the_service(folder: Path, hostile: list[Hostile]) -> None:
             for name, length, body in (
                 ("chunks", None, chunked(what.pieces())),
                 ("with its length", what.n_bytes, what.pieces()),
-                (f"gzip of {len(what.squeezed) / 2**20:.0f} MiB", len(what.squeezed), iter([what.squeezed])),
+                (f"gzip of {len(what.gzipped) / 2**20:.0f} MiB", len(what.gzipped), iter([what.gzipped])),
             ):
                 memory = Memory(service.pid, folder / "store")
                 started = time.perf_counter()
-                said, sent = send(port, path, length, body)
-                taken = time.perf_counter() - started
-                print(f"{what.name} to {path}, {name}: {said}")
-                print(f"  {taken:.2f} s, {sent / 2**20:.0f} MiB sent, {memory.said()}")
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready") as answer:
-                    assert answer.status == 200
+                answer, sent = send(port, path, length, body)
+                elapsed = time.perf_counter() - started
+                print(f"{what.name} to {path}, {name}: {answer}")
+                print(f"  {elapsed:.2f} s, {sent / 2**20:.0f} MiB sent, {memory.report()}")
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready") as ready:
+                    assert ready.status == 200
         left = list((folder / "store" / "tmp").iterdir())
         print(f"service still ready; left behind: {left or 'nothing'}", flush=True)
     finally:
@@ -162,10 +164,11 @@ def to_the_service(folder: Path, hostile: list[Hostile]) -> None:
         assert service.wait(60) == 0
 
 
-def to_the_command_line(folder: Path, what: Hostile) -> None:
-    (folder / "squeezed.csv.gz").write_bytes(what.squeezed)
+def send_to_command_line(folder: Path, what: Hostile) -> None:
+    """Pass the content to commands in all ways; each has to refuse it with exit code 2."""
+    (folder / "gzipped.csv.gz").write_bytes(what.gzipped)
     commands = [
-        ("gzip file", ["fit", str(folder / "squeezed.csv.gz"), "--out", str(folder / "m")]),
+        ("gzip file", ["fit", str(folder / "gzipped.csv.gz"), "--out", str(folder / "m")]),
         ("pipe", ["score", str(folder / "model"), "-"]),
         ("pipe", ["fit", "-", "--out", str(folder / "m")]),
     ]
@@ -190,10 +193,10 @@ def to_the_command_line(folder: Path, what: Hostile) -> None:
                 pass
             process.stdin = None
         _, errors = process.communicate()
-        taken = time.perf_counter() - started
-        said = " ".join(errors.decode().split())[-160:]
-        print(f"{what.name} to ptad {command[0]}, {name}: exit code {process.returncode}: {said}")
-        print(f"  {taken:.1f} s, {sent / 2**20:.0f} MiB sent, {memory.said()}", flush=True)
+        elapsed = time.perf_counter() - started
+        message = " ".join(errors.decode().split())[-160:]
+        print(f"{what.name} to ptad {command[0]}, {name}: exit code {process.returncode}: {message}")
+        print(f"  {elapsed:.1f} s, {sent / 2**20:.0f} MiB sent, {memory.report()}", flush=True)
         assert process.returncode == 2 and not (folder / "m").exists()
 
 
@@ -209,9 +212,9 @@ def main() -> None:
         folder = Path(temporary)
         rows = np.random.default_rng(0).normal(size=(200, 3))
         PTAD(verbose=0, device="cpu").fit(rows).save(folder / "model")
-        to_the_service(folder, hostile)
+        send_to_service(folder, hostile)
         for what in hostile:
-            to_the_command_line(folder, what)
+            send_to_command_line(folder, what)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Random moments of a process that are the same ones on a fast and on a slow machine; a part of ``random_kills.py``.
+"""Random moments of a process that do not depend on the speed of the machine; a part of ``random_kills.py``.
 
-A process that was started with :attr:`Moments.environment` runs this very file as its ``sitecustomize`` and watches the
-files of one folder that it opens, renames, makes and removes. An undisturbed run notes when these events come. A moment
-is one of them and a pause after it, drawn from that time; the pause ends at the next event, or at the end of the
-process, if the machine is faster than before. There the process stops (SIGSTOP), and whoever waits for it kills.
+A process started with :attr:`Moments.environment` runs this file as its ``sitecustomize`` and watches which files of
+one folder it opens, renames, creates and removes. An undisturbed run records the times of these events. A moment is
+an event and a pause after it, drawn from the recorded times; the pause ends early at the next event or at the end of
+the process. At its moment the process stops itself (SIGSTOP), and the waiting script kills it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EVENTS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir")
 
 
 class Moments:
-    """Where processes stop that touch files of the folder ``home``."""
+    """Moments at which processes stop that use files of the folder ``home``."""
 
     def __init__(self, folder: Path, home: Path) -> None:
         self.folder, self.home, self._rule = folder, home, folder / "none"
@@ -36,37 +36,37 @@ class Moments:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a process has to be started with."""
+        """The environment that a process has to be started with."""
         path = os.pathsep.join(filter(None, [str(self.folder), os.environ.get("PYTHONPATH")]))
         return {**os.environ, VARIABLE: json.dumps([str(self.folder), f"{self.home}/"]), "PYTHONPATH": path}
 
     def record(self, process: str) -> Callable[[], list[float]]:
-        """From now on note the events of the process whose command line holds a text; return what tells the times."""
+        """Record the events of processes whose command line contains a text; return a function that reads the times."""
         times = self._add({"process": process}).with_suffix(".times")
 
-        def noted() -> list[float]:
+        def read_times() -> list[float]:
             return [float(line) for line in times.read_text().split()] if times.exists() else []
 
-        return noted
+        return read_times
 
     def choose(self, process: str, times: list[float], chance: random.Random) -> None:
-        """Let the process stop at a random moment, half of them in the last quarter, where results are written."""
+        """Stop the process at a random moment, half of the time in the last quarter, where results are written."""
         low, high = times[0], times[-1]
-        wanted = low + (high - low) * chance.uniform(*chance.choice([(0.0, 1.0), (0.75, 1.0)]))
-        event = bisect_right(times, wanted)
-        self._add({"process": process, "event": event, "pause": wanted - times[event - 1]})
+        moment = low + (high - low) * chance.uniform(*chance.choice([(0.0, 1.0), (0.75, 1.0)]))
+        event = bisect_right(times, moment)
+        self._add({"process": process, "event": event, "pause": moment - times[event - 1]})
 
     def wait(self, ended: Callable[[], bool]) -> int | None:
-        """Return the process that has stopped, or None if the work ended before it came there."""
+        """Return the process that has stopped, or None if the work ended before."""
         while True:
-            found = next(self.folder.glob(f"{self._rule.stem}.*.reached"), None)
-            if found is not None or ended():
+            reached = next(self.folder.glob(f"{self._rule.stem}.*.reached"), None)
+            if reached is not None or ended():
                 self.clear()
-                return None if found is None else int(found.name.split(".")[1])
+                return None if reached is None else int(reached.name.split(".")[1])
             time.sleep(0.02)
 
     def clear(self) -> None:
-        """No process stops any more, and none is watched."""
+        """Remove all moments and stop recording."""
         for rule in self.folder.glob("*.json"):
             rule.unlink(missing_ok=True)
 
@@ -86,7 +86,7 @@ class _Watch:
         self._folder, self._home = folder, home
         self._counts: dict[str, int] = {}
         self._lock, self._inside = threading.Lock(), threading.local()
-        self._claimed: Path | None = None  # the rule whose pause goes on
+        self._claimed: Path | None = None  # the rule whose pause is running
         atexit.register(self._stop)
 
     def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
@@ -95,19 +95,19 @@ class _Watch:
         path = arguments[1] if event == "os.rename" else arguments[0]
         if not isinstance(path, str | os.PathLike) or not os.path.abspath(path).startswith(self._home):  # noqa: PTH100
             return
-        self._inside.now = True  # looking at the rule opens files, too
+        self._inside.now = True  # reading the rules opens files, too
         try:
             self._stop()
-            self._look()
+            self._check_rules()
         finally:
             self._inside.now = False
 
-    def _look(self) -> None:
+    def _check_rules(self) -> None:
         for name in [name for name in os.listdir(self._folder) if name.endswith(".json")]:  # noqa: PTH208
             rule_file = Path(self._folder, name)
             try:
                 rule = json.loads(rule_file.read_bytes())
-            except FileNotFoundError:  # it was taken away, or another process has come there
+            except FileNotFoundError:  # removed, or claimed by another process
                 continue
             if rule["process"] not in " ".join(sys.orig_argv):
                 continue
@@ -133,7 +133,7 @@ class _Watch:
         with self._lock:
             claimed, self._claimed = self._claimed, None
         if claimed is not None:
-            claimed.rename(claimed.with_suffix(".reached"))  # outside of the folder that is watched
+            claimed.rename(claimed.with_suffix(".reached"))  # outside of the watched folder
             os.kill(os.getpid(), signal.SIGSTOP)
 
 

@@ -1,13 +1,13 @@
-"""Kill what works (kill -9) at random moments, and compare what is left with a run that nobody killed.
+"""Kill processes (kill -9) at random moments, and compare the result with an undisturbed run.
 
     python benchmarks/random_kills.py [--kills 100] [--only service,worker,fit,score,update,sqlite,postgres,...]
 
-The kills are divided among the targets. Their moments are drawn from what the process does to files (`moments.py`), not
-from a clock, so that they come in the middle of the work on any machine. After each one there has to be the old state
-or the new one, whole; the same command again, or the restarted service, has to end with the result of the unkilled run
-and leave nothing else behind. The table comes at the end and, as JSON, in the file `--out`, which is written anew after
-every target. Needs the extras torch, sql, ray and serve, and PostgreSQL's programs for `postgres` and
-`postgres-server`; what is not there is skipped and named.
+The kills are divided among the targets. Their times are drawn from the file operations of the process (`moments.py`),
+not from a clock, so that they come in the middle of the work on any machine. After each one the state has to be the
+complete old or the complete new one; the same command again, or the restarted service, has to end with the result of
+the undisturbed run and leave no other files behind. The table is printed at the end and written as JSON to the file
+`--out`, which is updated after every target. Needs the extras torch, sql, ray and serve, and PostgreSQL's programs for
+`postgres` and `postgres-server`; targets whose programs are missing are skipped and listed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from pyarrow import csv, parquet
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "databases"))
-from command_kills import MOST_TRIES, PTAD_COMMAND, Command, run
+from command_kills import PTAD_COMMAND, TRIES_PER_KILL, Command, run
 from places import Place, postgres_place, sqlite_place
 from postgres_server import PostgresServer, why_not
 from service_kills import kill_service
@@ -47,37 +47,37 @@ from ptad import PTAD
 
 RAY_ROWS, RAY_PARTS = 300_000, 10  # rows of the job, and its parts for every kill, about
 KEYS = "SELECT key, score FROM scored ORDER BY key"
-say = partial(print, flush=True)
+show = partial(print, flush=True)
 
 
 @dataclass
 class Tally:
-    """What kills of one target left behind."""
+    """Kills of one target: planned and done, states found after them, and what was wrong."""
 
-    wanted: int
+    planned: int
     kills: int = 0
     before: int = 0
     after: int = 0
     seconds: float = 0.0
     wrong: list[str] = field(default_factory=list)
 
-    def count(self, found: str) -> None:
-        """Count a kill after which the state was ``before``, ``after`` or something else."""
+    def count(self, state: str) -> None:
+        """Count a kill after which the state was ``before``, ``after``, or described otherwise."""
         self.kills += 1
-        say(f"kill {self.kills} of {self.wanted}: {found}")
-        self.before += found == "before"
-        self.after += found == "after"
-        if found not in ("before", "after"):
-            self.complain(found)
+        show(f"kill {self.kills} of {self.planned}: {state}")
+        self.before += state == "before"
+        self.after += state == "after"
+        if state not in ("before", "after"):
+            self.complain(state)
 
     def complain(self, what: str) -> None:
-        """Keep and say what is wrong."""
+        """Record and print something wrong."""
         self.wrong.append(what)
-        say(f"WRONG: {what}")
+        show(f"WRONG: {what}")
 
 
 def make_rows(n: int, seed: int) -> pa.Table:
-    """Three numbers, two of which belong together, and a key."""
+    """Return three numbers, two of which are correlated, and a key."""
     rng = np.random.default_rng(seed)
     a = rng.normal(size=n)
     columns = {"a": a, "b": 2 * a + 0.1 * rng.normal(size=n), "c": rng.integers(0, 9, n)}
@@ -85,13 +85,13 @@ def make_rows(n: int, seed: int) -> pa.Table:
 
 
 def model_scores(folder: Path) -> list[float]:
-    """Scores of a few rows with a model; that it opens at all is half of the check."""
-    found: list[float] = PTAD.load(folder).anomaly_score(make_rows(50, 9)).tolist()
-    return found
+    """Load a model and return its scores of a few rows."""
+    scores: list[float] = PTAD.load(folder).anomaly_score(make_rows(50, 9)).tolist()
+    return scores
 
 
 def model_command(home: Path, verb: str) -> Command:
-    """``fit`` or ``update`` over a model that is there."""
+    """Return ``fit`` or ``update`` over an existing model."""
     shutil.copytree(home / "model", home / verb / "model")
     inputs = ["new.csv"] if verb == "fit" else [str(home / "model"), "new.csv"]
 
@@ -104,14 +104,14 @@ def model_command(home: Path, verb: str) -> Command:
 
 
 def score_command(home: Path) -> Command:
-    """``score --out`` over a file that is there."""
+    """Return ``score --out`` over an existing file."""
     folder, out = home / "score", home / "score" / "scored.csv"
     arguments = ["score", str(home / "model"), "rows.csv", "--out", "scored.csv", "--quiet"]
     return Command(folder, arguments, partial(out.write_text, "old"), out.read_bytes)
 
 
 def database_command(home: Path, name: str, place: Place, kill: Any = subprocess.Popen.kill) -> Command:
-    """``score --into`` over a table that is there."""
+    """Return ``score --into`` over an existing table."""
 
     def restore() -> None:
         place.run("DROP TABLE IF EXISTS scored")
@@ -124,42 +124,42 @@ def database_command(home: Path, name: str, place: Place, kill: Any = subprocess
 
 
 def kill_ray_workers(home: Path, tally: Tally, chance: random.Random) -> None:
-    """Kill workers of a cluster on this machine while they score, all of them in one job if it does not end before."""
-    folder, step = home / "ray", RAY_ROWS // (RAY_PARTS * (tally.wanted + 1))
+    """Kill workers of a cluster on this machine while they score, if possible all in one job."""
+    folder, step = home / "ray", RAY_ROWS // (RAY_PARTS * (tally.planned + 1))
     model, rows = str(home / "model"), str(folder / "rows.parquet")
     parquet.write_table(make_rows(RAY_ROWS, 2), rows)
     run(folder, "score", model, rows, "--out", "alone.parquet", "--quiet")
     expected = parquet.read_table(folder / "alone.parquet")
-    for i in range(MOST_TRIES):
-        if tally.kills == tally.wanted:
+    for i in range(TRIES_PER_KILL):
+        if tally.kills == tally.planned:
             break
         out, log = folder / f"scored{i}", folder / f"log{i}"
         options = ["--engine", "ray", "--out", str(out), "--batch-rows", str(step), "--quiet"]
         with log.open("w") as file:
             process = subprocess.Popen([*PTAD_COMMAND, "score", model, rows, *options], stdout=file, stderr=file)
-        due = 0  # so many parts have to be there before the next kill
+        next_kill = 0  # when so many parts are written
         while process.poll() is None:
             time.sleep(0.05)
             done = len(list(out.glob("part-*")))
-            if done < due or tally.kills == tally.wanted:
+            if done < next_kill or tally.kills == tally.planned:
                 continue
             workers = [p for p in psutil.Process(process.pid).children(recursive=True) if is_scoring(p)]
             if workers and process.poll() is None:
                 chance.choice(workers).kill()
-                tally.count("after")  # the job goes on: what it ends with is compared below
-                due = done + chance.randint(1, RAY_PARTS)
+                tally.count("after")  # the job continues: its result is compared below
+                next_kill = done + chance.randint(1, RAY_PARTS)
         if process.returncode:
             tally.complain(f"the job ended with {process.returncode}: {log.read_text()[-500:]}")
             continue
-        found = pa.concat_tables(parquet.read_table(part) for part in sorted(out.glob("part-*")))
-        if not found.equals(expected):
+        scores = pa.concat_tables(parquet.read_table(part) for part in sorted(out.glob("part-*")))
+        if not scores.equals(expected):
             tally.complain("rows differ from those of one process")
         if others := {p.name for p in out.iterdir() if not p.name.startswith("part-")} - {"_SUCCESS", "_ptad.json"}:
             tally.complain(f"left behind: {sorted(others)}")
 
 
 def is_scoring(process: psutil.Process) -> bool:
-    """Whether a process is a worker of the cluster that scores."""
+    """Return whether a process is a worker of the cluster that scores."""
     try:
         return "ray::Map" in " ".join(process.cmdline())
     except psutil.Error:
@@ -169,8 +169,8 @@ def is_scoring(process: psutil.Process) -> bool:
 def targets(
     home: Path, only: str, stack: ExitStack, skipped: dict[str, str]
 ) -> dict[str, Callable[[Tally, random.Random], None]]:
-    """What can be killed here, by its name; a server of PostgreSQL is started if it is wanted."""
-    found: dict[str, Callable[[Tally, random.Random], None]] = {
+    """Return the targets by name; a PostgreSQL server is started if it is needed."""
+    available: dict[str, Callable[[Tally, random.Random], None]] = {
         "service": partial(kill_service, home / "service", worker=False),
         "worker": partial(kill_service, home / "worker", worker=True),
         "fit": model_command(home, "fit").kill_often,
@@ -191,19 +191,19 @@ def targets(
             server.start()
 
         place = postgres_place(server)
-        found["postgres"] = database_command(home, "postgres", place).kill_often
-        found["postgres-server"] = database_command(home, "postgres-server", place, kill_server).kill_often
+        available["postgres"] = database_command(home, "postgres", place).kill_often
+        available["postgres-server"] = database_command(home, "postgres-server", place, kill_server).kill_often
     else:
         skipped |= {"postgres": reason, "postgres-server": reason}
     if find_spec("ray"):
-        found["ray"] = partial(kill_ray_workers, home)
+        available["ray"] = partial(kill_ray_workers, home)
     else:
         skipped["ray"] = "it is not installed"
-    return found
+    return available
 
 
 def prepare(home: Path) -> None:
-    """Folders, tables and a model."""
+    """Write the folders, tables and the model that the targets need."""
     home.chmod(0o755)  # PostgreSQL runs as another user
     csv.write_csv(make_rows(2000, 0), home / "train.csv")
     run(home, "fit", "train.csv", "--out", "model", "--drop", "key", "--quiet")
@@ -216,7 +216,7 @@ def prepare(home: Path) -> None:
 
 
 def summary(tallies: dict[str, Tally], skipped: dict[str, str]) -> dict[str, Any]:
-    """What came of it so far, as plain JSON."""
+    """Return the results so far, as plain JSON."""
     return {
         "kills": sum(tally.kills for tally in tallies.values()),
         "wrong": sum(len(tally.wrong) for tally in tallies.values()),
@@ -226,46 +226,46 @@ def summary(tallies: dict[str, Tally], skipped: dict[str, str]) -> dict[str, Any
 
 
 def main() -> None:
-    """Kill, compare, print one table and write it as JSON; exit code 1 if anything is wrong or was not killed."""
+    """Kill, compare, print one table and write it as JSON; exit code 1 if anything is wrong or a kill is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--only", default="", help="targets, separated by commas")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("random_kills.json"), help="the table as JSON")
     options = parser.parse_args()
-    # on a busy machine memory that others fill is no reason to kill a worker of Ray
+    # Ray must not kill workers because other processes use the memory of the machine
     os.environ.update(OMP_NUM_THREADS="1", RAY_USAGE_STATS_ENABLED="0", RAY_memory_monitor_refresh_ms="0")
     chance, tallies, skipped = random.Random(options.seed), dict[str, Tally](), dict[str, str]()
     with tempfile.TemporaryDirectory(prefix="ptad-kills-") as work, ExitStack() as stack:
         prepare(Path(work))
-        found = targets(Path(work), options.only, stack, skipped)
-        wanted = options.only.split(",") if options.only else list(found)
-        if unknown := set(wanted) - found.keys() - skipped.keys():
-            parser.error(f"there is no target {', '.join(sorted(unknown))}; there are {', '.join(found)}")
-        names = [name for name in wanted if name in found]
+        available = targets(Path(work), options.only, stack, skipped)
+        requested = options.only.split(",") if options.only else list(available)
+        if unknown := set(requested) - available.keys() - skipped.keys():
+            parser.error(f"there is no target {', '.join(sorted(unknown))}; there are {', '.join(available)}")
+        names = [name for name in requested if name in available]
         for i, name in enumerate(names):
             tally = tallies[name] = Tally(options.kills // len(names) + (i < options.kills % len(names)))
             started = time.perf_counter()
             try:
-                found[name](tally, chance)
-                if tally.kills < tally.wanted:
-                    tally.complain(f"{tally.kills} of {tally.wanted} kills came in time")
+                available[name](tally, chance)
+                if tally.kills < tally.planned:
+                    tally.complain(f"only {tally.kills} of {tally.planned} kills came before the end")
             except KeyboardInterrupt:
-                tally.complain("interrupted: this is what was counted so far")
+                tally.complain("interrupted")
                 break
-            except Exception as error:  # the other targets still have their turn
+            except Exception as error:  # the other targets are still tried
                 tally.complain(f"{type(error).__name__}: {error}")
             tally.seconds = round(time.perf_counter() - started, 1)
-            say(f"{name}: {tally.kills} kills, {len(tally.wrong)} wrong, {tally.seconds:.0f} s")
+            show(f"{name}: {tally.kills} kills, {len(tally.wrong)} wrong, {tally.seconds:.0f} s")
             options.out.write_text(json.dumps(summary(tallies, skipped), indent=1) + "\n")
-    say("\n| killed | kills | found as before | found complete | wrong | seconds |\n|---|---|---|---|---|---|")
+    show("\n| killed | kills | found as before | found complete | wrong | seconds |\n|---|---|---|---|---|---|")
     for name, t in tallies.items():
-        say(f"| {name} | {t.kills} | {t.before} | {t.after} | {len(t.wrong)} | {t.seconds:.0f} |")
+        show(f"| {name} | {t.kills} | {t.before} | {t.after} | {len(t.wrong)} | {t.seconds:.0f} |")
     for name, reason in skipped.items():
-        say(f"skipped: {name}: {reason}")
+        show(f"skipped: {name}: {reason}")
     whole = summary(tallies, skipped)
     options.out.write_text(json.dumps(whole, indent=1) + "\n")
-    say(f"{whole['kills']} kills, {whole['wrong']} wrong; {options.out}")
+    show(f"{whole['kills']} kills, {whole['wrong']} wrong; {options.out}")
     sys.exit(bool(whole["wrong"]))
 
 

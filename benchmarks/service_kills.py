@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from command_kills import MOST_TRIES
+from command_kills import TRIES_PER_KILL
 from moments import Moments
 
-# the paper's preset where it can be fitted, since its training takes a while and leaves checkpoints
+# the paper's preset if torch is installed, since its training takes a while and writes checkpoints
 SIZES = {"embedding_dim": 4, "n_heads": 1, "abd_width": 8, "n_steps": 100, "interval": 5, "batch_size": 64}
 PAPER = {
     "preset": "paper",
@@ -30,21 +30,22 @@ PAPER = {
     },
 }
 TABLE = {"Content-Type": "text/csv"}
-WORKER, SERVICE = "ptad.service.jobs.worker", " ptad serve "  # how their command lines are told apart
+WORKER, SERVICE = "ptad.service.jobs.worker", " ptad serve "  # parts of their command lines
 FINAL = ("done", "failed", "cancelled")
 
 
 class Service:
     """A service that can be killed and started again on the same store."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *models: str) -> None:
+        self.models = models
         self.folder, self.moments = folder, Moments(folder.with_name(f"moments-{folder.name}"), folder)
         self.begin()
 
     def begin(self) -> None:
-        """Start and wait until it is ready."""
+        """Start the service and wait until it is ready."""
         log = self.folder / f"log-{time.time_ns()}"
-        command = [sys.executable, "-m", "ptad", "serve", "--store", "store", "--port", "0"]
+        command = [sys.executable, "-m", "ptad", "serve", *self.models, "--store", "store", "--port", "0"]
         with log.open("w") as file:
             self.process = subprocess.Popen(command, stderr=file, cwd=self.folder, env=self.moments.environment)
         while "ready:" not in log.read_text():
@@ -54,7 +55,7 @@ class Service:
         self.http = httpx.Client(base_url=re.findall(r"http://\S+", log.read_text())[0], timeout=300)
 
     def kill(self, stopped: int) -> None:
-        """Kill the service and start it again; a worker that is stopped goes on, as long as it lives."""
+        """Kill the service and start it again; a stopped worker is continued."""
         self.process.kill()
         self.process.wait()
         if stopped != self.process.pid:
@@ -69,65 +70,65 @@ class Service:
         return str(answer.json()["id"])
 
     def state(self, job: str) -> dict[str, Any]:
-        """A job as the service describes it."""
-        found: dict[str, Any] = self.http.get(f"/v1/jobs/{job}").json()
-        return found
+        """Return the description of a job."""
+        record: dict[str, Any] = self.http.get(f"/v1/jobs/{job}").json()
+        return record
 
-    def ended(self, job: str) -> dict[str, Any]:
-        """Wait for the end of a job."""
-        while (found := self.state(job))["state"] not in FINAL:
+    def wait_for(self, job: str) -> dict[str, Any]:
+        """Wait for the end of a job and return its description."""
+        while (record := self.state(job))["state"] not in FINAL:
             time.sleep(0.05)
-        return found
+        return record
 
     def has_ended(self, job: str) -> bool:
-        """Whether a job is known to have ended; a service that is stopped says nothing."""
+        """Return whether a job is known to have ended; False if the service is stopped and does not answer."""
         try:
             return self.http.get(f"/v1/jobs/{job}", timeout=1).json()["state"] in FINAL
         except httpx.TimeoutException:
             return False
 
-    def result(self, ended: dict[str, Any], rows: bytes) -> bytes:
-        """Scores of rows with the model of a fit, or those of a scoring; a job that is not done describes itself."""
-        if ended["state"] != "done":
-            return repr(ended).encode()
-        if ended["kind"] == "fit":
-            return self.http.post(f"/v1/models/{ended['model']}/score", content=rows, headers=TABLE).content
-        return self.http.get(f"/v1/jobs/{ended['id']}/scores", params={"format": "csv"}).content
+    def result(self, record: dict[str, Any], rows: bytes) -> bytes:
+        """Return the scores of ``rows`` with the model of a fit, the scores of a scoring, or a failed job as text."""
+        if record["state"] != "done":
+            return repr(record).encode()
+        if record["kind"] == "fit":
+            return self.http.post(f"/v1/models/{record['model']}/score", content=rows, headers=TABLE).content
+        return self.http.get(f"/v1/jobs/{record['id']}/scores", params={"format": "csv"}).content
 
 
 def kill_service(folder: Path, tally: Any, chance: random.Random, *, worker: bool) -> None:
-    """Kill the service, or the worker of a job, in the middle of fits and scorings by turns."""
+    """Kill the service, or the worker of a job, in the middle of fits and scorings alternately."""
     service = Service(folder)
     try:
-        _kill_by_turns(service, tally, chance, worker)
+        _kill_alternately(service, tally, chance, worker)
     finally:
-        service.process.kill()  # if anything went wrong before its end
+        service.process.kill()
 
 
-def _kill_by_turns(service: Service, tally: Any, chance: random.Random, worker: bool) -> None:
+def _kill_alternately(service: Service, tally: Any, chance: random.Random, worker: bool) -> None:
     folder = service.folder
     new, rows = (folder / "new.csv").read_bytes(), (folder / "rows.csv").read_bytes()
     tables = [service.http.post("/v1/tables", content=body, headers=TABLE).json()["id"] for body in (new, rows)]
-    plain = {"table": tables[0], "drop": ["key"]}
-    first = service.ended(service.start("/v1/fits", plain))
+    fit = {"table": tables[0], "drop": ["key"]}
+    first = service.wait_for(service.start("/v1/fits", fit))
     requests = [
-        ("/v1/fits", plain | (PAPER if find_spec("torch") else {})),
+        ("/v1/fits", fit | (PAPER if find_spec("torch") else {})),
         ("/v1/scorings", {"table": tables[1], "model": first["model"]}),
     ]
     watched = [WORKER] if worker else [WORKER, SERVICE]
     undisturbed = []
     for request in requests:
         job = service.start(*request)
-        noted = {process: service.moments.record(process) for process in watched}
-        ended = service.ended(job)
+        recorded = {process: service.moments.record(process) for process in watched}
+        record = service.wait_for(job)
         service.moments.clear()
-        times = {process: find() for process, find in noted.items()}
-        undisturbed.append((times, service.result(ended, new)))
-    asked = [2, 1]
-    for turn in itertools.islice(itertools.cycle((0, 1)), MOST_TRIES * tally.wanted):
-        if tally.kills == tally.wanted:
+        times = {process: read_times() for process, read_times in recorded.items()}
+        undisturbed.append((times, service.result(record, new)))
+    n_started = [2, 1]  # fits and scorings
+    for turn in itertools.islice(itertools.cycle((0, 1)), TRIES_PER_KILL * tally.planned):
+        if tally.kills == tally.planned:
             break
-        asked[turn] += 1
+        n_started[turn] += 1
         times, expected = undisturbed[turn]
         job = service.start(*requests[turn])
         process = chance.choice([process for process in watched if times[process]])
@@ -137,14 +138,14 @@ def _kill_by_turns(service: Service, tally: Any, chance: random.Random, worker: 
             os.kill(stopped, signal.SIGKILL)
         elif stopped is not None:
             service.kill(stopped)
-        found = service.result(service.ended(job), new)
-        if found != expected:
-            tally.complain(f"{requests[turn][0]}: {found[:300]!r}")
+        result = service.result(service.wait_for(job), new)
+        if result != expected:
+            tally.complain(f"{requests[turn][0]}: {result[:300]!r}")
         if stopped is not None:
             tally.count("after")
     models, jobs = (len(service.http.get(f"/v1/{name}").json()) for name in ("models", "jobs"))
-    if (models, jobs) != (asked[0], sum(asked)):
-        tally.complain(f"{models} models of {asked[0]} fits, {jobs} jobs of {sum(asked)}")
+    if (models, jobs) != (n_started[0], sum(n_started)):
+        tally.complain(f"{models} models of {n_started[0]} fits, {jobs} jobs of {sum(n_started)}")
     service.process.send_signal(signal.SIGTERM)
     if service.process.wait(60):
         tally.complain(f"the service ended with {service.process.returncode}")

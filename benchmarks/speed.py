@@ -1,10 +1,10 @@
-"""How fast the default is: in one run, beside PyOD's KNN on the same rows.
+"""Measure the speed of the default preset, beside PyOD's KNN on the same rows.
 
     python benchmarks/speed.py                  # two cores: a few minutes, most of them the million rows
     python benchmarks/speed.py --scale 0.01     # a hundredth of all rows, to try the script itself
 
-On a GPU: benchmarks/gpu_scoring.py. Tables are random with correlated columns: a few hidden factors, mixed and bent,
-and noise.
+On a GPU: benchmarks/gpu_scoring.py. Tables are random with correlated columns: mixtures of a few latent factors, some
+through a non-linear function, and noise.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def correlated(n_rows: int, n_columns: int, seed: int) -> Matrix:
-    """A random table whose columns depend on each other; the same columns for every seed, other rows."""
+    """Return random rows with correlated columns; the seed changes the rows, not the correlations."""
     n_factors = max(2, n_columns // 4)
     weights = np.random.default_rng(12345).normal(size=(n_factors, n_columns)) / np.sqrt(n_factors)
     rng = np.random.default_rng(seed)
     rows: Matrix = rng.normal(size=(n_rows, n_factors)) @ weights
-    rows[:, ::3] = np.tanh(rows[:, ::3])  # every third column bends
+    rows[:, ::3] = np.tanh(rows[:, ::3])
     return rows + 0.1 * rng.normal(size=rows.shape)
 
 
 def seconds(action: Callable[[], Any], repeats: int = 1) -> float:
-    """The median of some calls."""
-    taken = []
+    """Return the median time of some calls."""
+    times = []
     for _ in range(repeats):
         start = time.perf_counter()
         action()
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
 
 
 def against_knn(scale: float) -> PTAD:
@@ -56,26 +56,25 @@ def against_knn(scale: float) -> PTAD:
     from pyod.models.knn import KNN
 
     train, test = correlated(int(TRAIN * scale), COLUMNS, 0), correlated(int(TEST * scale), COLUMNS, 1)
-    ours, theirs = PTAD(verbose=0), KNN(n_neighbors=5, n_jobs=-1)
-    PTAD(verbose=0).fit(train[:200]).anomaly_score(test[:200])  # imports are not part of it
+    ptad, knn = PTAD(verbose=0), KNN(n_neighbors=5, n_jobs=-1)
+    PTAD(verbose=0).fit(train[:200]).anomaly_score(test[:200])  # imports are not timed
     rows = (
-        ("fit", seconds(lambda: ours.fit(train), 3), seconds(lambda: theirs.fit(train))),
-        ("score", seconds(lambda: ours.anomaly_score(test), 3), seconds(lambda: theirs.decision_function(test))),
+        ("fit", seconds(lambda: ptad.fit(train), 3), seconds(lambda: knn.fit(train))),
+        ("score", seconds(lambda: ptad.anomaly_score(test), 3), seconds(lambda: knn.decision_function(test))),
     )
-    for name, own, other in rows:
+    for name, ptad_seconds, knn_seconds in rows:
         n_rows = len(train if name == "fit" else test)
-        print(f"{name} {n_rows:,} x {COLUMNS}: {own:.2f} s, PyOD's KNN {other:.2f} s, {own / other:.2f} times")
-    one = seconds(lambda: ours.anomaly_score(test[:1]), 200)
-    print(
-        f"one row: {1000 * one:.2f} ms, PyOD's KNN {1000 * seconds(lambda: theirs.decision_function(test[:1]), 50):.2f}"
-    )
-    print(f"explain 100 rows: {seconds(lambda: ours.explain(test[:100])):.2f} s, score them: ", end="")
-    print(f"{seconds(lambda: ours.anomaly_score(test[:100]), 5):.3f} s")
-    return ours
+        ratio = ptad_seconds / knn_seconds
+        print(f"{name} {n_rows:,} x {COLUMNS}: {ptad_seconds:.2f} s, PyOD's KNN {knn_seconds:.2f} s, {ratio:.2f} times")
+    one = seconds(lambda: ptad.anomaly_score(test[:1]), 200)
+    print(f"one row: {1000 * one:.2f} ms, PyOD's KNN {1000 * seconds(lambda: knn.decision_function(test[:1]), 50):.2f}")
+    print(f"explain 100 rows: {seconds(lambda: ptad.explain(test[:100])):.2f} s, score them: ", end="")
+    print(f"{seconds(lambda: ptad.anomaly_score(test[:100]), 5):.3f} s")
+    return ptad
 
 
 def command(detector: PTAD) -> None:
-    """``ptad score`` of 1,000 rows, the whole process."""
+    """Time ``ptad score`` of 1,000 rows as a whole process."""
     program = shutil.which("ptad", path=str(Path(sys.executable).parent)) or "ptad"
     with tempfile.TemporaryDirectory() as folder:
         detector.save(Path(folder, "model"))
@@ -93,7 +92,7 @@ def command(detector: PTAD) -> None:
 
 
 def growth(scale: float) -> None:
-    """Fit time per ten-fold rows and columns; 10 times is linear."""
+    """Time fits of ten times as many rows or columns; a factor of 10 is linear."""
     for title, shapes in (
         ("rows", ((2_000, 20), (20_000, 20), (200_000, 20))),
         ("columns", ((2_000, 10), (2_000, 100), (2_000, 500))),
@@ -111,15 +110,15 @@ def million(scale: float) -> None:
     """Fit a million rows of 30 columns."""
     train = correlated(int(1_000_000 * scale), 30, 0)
     reset_peak_memory()
-    taken = seconds(lambda: PTAD(verbose=0).fit(train))
+    elapsed = seconds(lambda: PTAD(verbose=0).fit(train))
     print(
-        f"fit {len(train):,} x 30: {taken:.1f} s, peak {peak_memory_mb():,.0f} MB ({train.nbytes >> 20} of them rows)"
+        f"fit {len(train):,} x 30: {elapsed:.1f} s, peak {peak_memory_mb():,.0f} MB ({train.nbytes >> 20} of them rows)"
     )
 
 
 def main() -> None:
-    """Run what the command line asks for."""
-    parser = argparse.ArgumentParser(description="How fast the default is, beside PyOD's KNN.")
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="Measure the speed of the default preset, beside PyOD's KNN.")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the rows")
     options = parser.parse_args()
     detector = against_knn(options.scale)

@@ -1,8 +1,8 @@
-"""Rows per second of the local engine, of the service, and of Ray with one and two workers on this machine.
+"""Measure rows per second of the local engine, of the service, and of Ray with one and two workers on this machine.
 
     OMP_NUM_THREADS=1 python benchmarks/throughput.py [--rows 400000]
 
-All four have to give the same scores. Times are of whole commands: Ray's include the start of its workers.
+All four have to return the same scores. Whole commands are timed: for Ray with the start of its workers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from service_kills import Service
 
 
 def make_rows(n: int) -> pa.Table:
-    """Eight numbers, a text and a key."""
+    """Return a table of eight numbers, a category and a key."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(n, 8))
     x[:, 7] = x[:, 0] - x[:, 1]
@@ -31,7 +31,7 @@ def make_rows(n: int) -> pa.Table:
 
 
 def ptad(folder: Path, *command: str) -> float:
-    """Run a command; the seconds it takes."""
+    """Run a command and return how many seconds it takes."""
     started = time.perf_counter()
     subprocess.run([sys.executable, "-m", "ptad", *command, "--quiet"], cwd=folder, check=True)
     return time.perf_counter() - started
@@ -65,8 +65,8 @@ def main() -> None:
             seconds[f"ray, {workers} workers"] = ptad(folder, "score", "model", "rows.parquet", *options)
             parts = sorted((folder / f"ray{workers}").glob("part-*"))
             assert pa.concat_tables(map(parquet.read_table, parts))["score"].equals(scores)
-    for name, taken in seconds.items():
-        print(f"{name}: {rows / taken:,.0f} rows/s ({taken:.1f} s)")
+    for name, elapsed in seconds.items():
+        print(f"{name}: {rows / elapsed:,.0f} rows/s ({elapsed:.1f} s)")
 
 
 if __name__ == "__main__":

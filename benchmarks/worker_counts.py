@@ -1,8 +1,8 @@
-"""Does the number of workers change what is learned? AUC of one, two and four workers on tables of the benchmark.
+"""Compare the AUC of distributed training with one, two and four workers on tables of the benchmark.
 
     PTAD_DATA=... python benchmarks/worker_counts.py [--datasets wine,glass] [--seeds 3] [--set network.n_steps=100]
 
-Workers are processes joined by gloo, as on a cluster; each draws its share of every batch, its own context.
+Workers are processes joined by gloo, as on a cluster; each draws its share of every batch and its own context.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ptad.paper.parallel import data_parallel
 
 
 def work(rank: int, size: int, folder: str, jobs: list[dict[str, Any]]) -> None:
-    """Fit and score every job together with the other workers; the first writes the AUCs."""
+    """Fit and score all jobs together with the other workers; the first one writes the AUCs."""
     torch.set_num_threads(1)
     store = f"file://{folder}/store-{size}"
     torch.distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
-    found = []
+    aucs = []
     for job in jobs:
         data = load_dataset(Path(os.environ["PTAD_DATA"]), job["dataset"])
         split = half_split(data.y, job["seed"])
@@ -38,13 +38,13 @@ def work(rank: int, size: int, folder: str, jobs: list[dict[str, Any]]) -> None:
         with data_parallel(TorchGroup()):
             detector.fit(data.X[split.train])
         (term,) = detector.detector_.pipeline.terms
-        kept = next(iter(term.scorer.network.parameters())).detach().double().sum()
-        every = [torch.zeros_like(kept) for _ in range(size)]
-        torch.distributed.all_gather(every, kept)
-        assert all(torch.equal(kept, other) for other in every), "the workers' parameters differ"
-        found.append(roc_auc_score(data.y[split.test], detector.anomaly_score(data.X[split.test])))
+        total = next(iter(term.scorer.network.parameters())).detach().double().sum()
+        totals = [torch.zeros_like(total) for _ in range(size)]
+        torch.distributed.all_gather(totals, total)
+        assert all(torch.equal(total, other) for other in totals), "the workers' parameters differ"
+        aucs.append(roc_auc_score(data.y[split.test], detector.anomaly_score(data.X[split.test])))
     if rank == 0:
-        np.save(Path(folder) / f"{size}.npy", found)
+        np.save(Path(folder) / f"{size}.npy", aucs)
     torch.distributed.destroy_process_group()
 
 
@@ -62,11 +62,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for size in sizes:
             mp.spawn(work, args=(size, folder, jobs), nprocs=size)
-        found = {size: np.load(Path(folder) / f"{size}.npy").reshape(len(names), -1) for size in sizes}
+        aucs = {size: np.load(Path(folder) / f"{size}.npy").reshape(len(names), -1) for size in sizes}
     print(f"| table | {' | '.join(f'{s} workers' for s in sizes)} |")
     print("|---|" + "---|" * len(sizes))
     for i, name in enumerate(names):
-        cells = [f"{found[s][i].mean():.4f} ± {found[s][i].std(ddof=1):.4f}" for s in sizes]
+        cells = [f"{aucs[s][i].mean():.4f} ± {aucs[s][i].std(ddof=1):.4f}" for s in sizes]
         print(f"| {name} | {' | '.join(cells)} |")
 
 

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ptad.benchmark.collections import dataset_info
-from ptad.benchmark.store import ResultStore
+from ptad.benchmark.results import ResultsFile
 from ptad.cli import app
 
 RUNNER = CliRunner()
@@ -49,7 +49,7 @@ def test_a_folder_of_ones_own_has_a_leaderboard(own_folder: Path, tmp_path: Path
     run = ["run", "--collection", str(own_folder), "--label", "fraud", "--methods", "knn,nn1-clip1,ptad"]
     result = RUNNER.invoke(app, ["benchmark", *run, "--seeds", "0", "--jobs", "2", "--out", str(out)])
     assert result.exit_code == 0, result.output
-    rows = ResultStore(out).read()
+    rows = ResultsFile(out).read()
     assert len(rows) == 6 * 4 and {row["status"] for row in rows} == {"ok"}
     assert all((row["false_alarms_10"] is None) == (row["method"] != "ptad") for row in rows)
     page = tmp_path / "docs" / "mine.md"
@@ -65,7 +65,7 @@ def test_run_and_tables(folder: Path) -> None:
     arguments = ["run", "--data", str(folder), "--methods", "knn,pca", "--datasets", "wine,glass", "--out", str(out)]
     result = RUNNER.invoke(app, ["benchmark", *arguments, "--seeds", "0"])
     assert result.exit_code == 0, result.output
-    assert len(ResultStore(out).read()) == 8
+    assert len(ResultsFile(out).read()) == 8
     again = RUNNER.invoke(app, ["benchmark", *arguments, "--seeds", "0"])
     assert "nothing was left to do" in again.output
     tables = RUNNER.invoke(app, ["benchmark", "tables", str(out)])

@@ -10,19 +10,18 @@ import pytest
 
 from ptad.benchmark.collections import PaperCollection
 from ptad.benchmark.experiments import EXPERIMENTS, MEASUREMENTS, run_experiment, run_measurement
-from ptad.benchmark.experiments.cost import measure_cost, read_cost
-from ptad.benchmark.experiments.default_parts import part_scores, run_parts, without
+from ptad.benchmark.experiments.base import Measurement
+from ptad.benchmark.experiments.cost import format_cost, measure_cost
 from ptad.benchmark.experiments.masks import describe_masks, draw_pair, equal_rate_pair, row_masks
-from ptad.benchmark.experiments.paper import movement_rows, synthetic_loader
+from ptad.benchmark.experiments.paper import batch_dependence_rows, synthetic_loader
 from ptad.benchmark.experiments.paper_grid import PRESET, smallest_tables
-from ptad.benchmark.experiments.variants import Measurement
+from ptad.benchmark.experiments.typed_tables import score_without
 from ptad.benchmark.loading import Dataset
-from ptad.benchmark.metrics import evaluate
 from ptad.benchmark.peers import make_peer
 from ptad.benchmark.plan import RunSettings, make_cells
-from ptad.benchmark.store import ResultStore
 from ptad.config import PRESETS
-from ptad.errors import DataError, SettingError
+from ptad.errors import SettingError
+from ptad.estimator import PTAD
 from ptad.synthetic import KINDS
 
 RNG = np.random.default_rng(0)
@@ -69,7 +68,7 @@ def test_the_paper_grid_holds_the_preset() -> None:
 
 def test_every_experiment_is_there(tmp_path: Path) -> None:
     named = {"ablation", "backbones", "counts", "weights", "distance", "anomaly-types", "cost", "masks", "context"}
-    assert {*EXPERIMENTS, *MEASUREMENTS} == {*named, "typed-tables", "default-parts", "false-alarms", "paper-grid"}
+    assert {*EXPERIMENTS, *MEASUREMENTS} == {*named, "typed-tables", "default-parts", "paper-grid"}
     collection = PaperCollection("paper", tmp_path)
     with pytest.raises(SettingError, match=r"'ablations'.*ablation.*masks"):
         run_experiment("ablations", collection, tmp_path / "r.csv", RunSettings())
@@ -88,28 +87,14 @@ def test_default_parts_take_one_term_away_at_a_time() -> None:
         make_peer("ptad", without=("colours",))
 
 
-def test_one_fit_of_the_default_gives_what_a_fit_without_the_term_gives(tmp_path: Path) -> None:
-    """The shared fit is a short cut, not an approximation: scores and rows equal those of the ordinary runner."""
+def test_the_score_without_a_term_is_the_sum_of_the_others() -> None:
     data = toy()
     split = data.split(1)
     train, test = data.X[split.train], data.X[split.test]
-    parts = part_scores(train, test, 1)
-    experiment = EXPERIMENTS["default-parts"]
-    for variant in experiment.variants:
-        alone = make_peer(variant.method, random_state=1, **variant.settings).fit(train).anomaly_score(test)
-        assert np.array_equal(without(parts, variant.settings["without"]), alone), variant.name
-    store = ResultStore(tmp_path / "r.csv")
-    cells = make_cells(experiment.variants, ["toy", "gone"], [1], experiment="default-parts")
-
-    def load(name: str, seed: int) -> Dataset:
-        if name == "gone":
-            raise DataError("no such table")
-        return data
-
-    rows = run_parts(cells, store, load)
-    assert [row["status"] for row in rows] == ["skipped"] * 8 + ["ok"] * 8
-    assert rows[8]["auc_pr"] == pytest.approx(evaluate(data.y[split.test], without(parts, ("pretrained",)))["auc_pr"])
-    assert run_parts(cells, store, load) == [] and store.read()[-1]["n_train"] == len(train)
+    terms = PTAD(random_state=1, verbose=0).fit(train).term_scores(test)
+    for name in terms.column_names:
+        alone = make_peer("ptad", random_state=1, without=(name,)).fit(train).anomaly_score(test)
+        assert np.array_equal(score_without(terms, name), alone), name
 
 
 def synthesise(data: Dataset, kind: str, seed: int) -> Dataset:
@@ -149,7 +134,7 @@ def test_cost_rows() -> None:
     assert rows[0]["step_ms"] == "" and rows[0]["n_parameters"] == 0
     assert rows[1]["n_parameters"] == 15 * 3 * 16 + 2 * (4 * 256 + 256 * 256 + 256 * 128)
     assert rows[1]["inference_ms"] > 0
-    assert read_cost(rows)[0].rows[0][2] == "–"
+    assert format_cost(rows)[0].rows[0][2] == "–"
 
 
 @pytest.mark.slow
@@ -158,7 +143,7 @@ def test_movement_with_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     np.savez(tmp_path / "cardio.npz", X=rng.normal(size=(1831, 21)), y=np.arange(1831) < 176)
     network = {"n_steps": 10, "embedding_dim": 4, "n_heads": 2, "batch_size": 64}
     config = {f"network.{name}": value for name, value in network.items()}
-    monkeypatch.setitem(MEASUREMENTS, "context", Measurement("Movement", partial(movement_rows, config=config)))
+    monkeypatch.setitem(MEASUREMENTS, "context", Measurement("Movement", partial(batch_dependence_rows, config=config)))
     (table,) = run_measurement("context", tmp_path, tmp_path / "r.csv", RunSettings())
     moved = {name: float(change) for name, change in table.rows}
     assert moved["reference"] < 1e-6 and moved["batch"] > 1e-4

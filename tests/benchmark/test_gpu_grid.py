@@ -7,7 +7,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "gpu_grid.py"
@@ -54,12 +53,6 @@ def test_experiments_leave_out_methods_that_are_not_asked_for(grid: ModuleType) 
     staged = grid.staged(cells, 1)
     assert {stage for stage, _, _ in staged} <= {1, 3}
     assert all((stage == 3) == (cost > grid.HEAVY) for stage, cost, _ in staged)
-
-
-def test_prepared_tables_are_preferred(grid: ModuleType, tmp_path: Path) -> None:
-    np.savez(tmp_path / "cardiotocography-local-1.npz", X=np.eye(6), y=np.arange(6) < 2)
-    data = grid.grid_loader(tmp_path, tmp_path)("cardiotocography:local", 1)
-    assert data.X.shape == (6, 6) and data.name == "cardiotocography:local"
 
 
 def test_longer_trainings_of_the_paper_preset_are_guessed_to_cost_more(grid: ModuleType) -> None:

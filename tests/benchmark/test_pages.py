@@ -14,7 +14,7 @@ from ptad.benchmark.experiments.default_parts import parts_page
 from ptad.benchmark.experiments.paper_grid import PRESET, grid_page
 from ptad.benchmark.pages import NOT_YET, experiment_block, fill, main_blocks, render_pages
 from ptad.benchmark.paper_tables import claim_table, claims, full_size_table, gap_table
-from ptad.benchmark.store import Results, ResultStore
+from ptad.benchmark.results import ResultsFile, ResultsFolder
 from ptad.benchmark.tables import averages_table, published
 from ptad.errors import DataError
 
@@ -40,11 +40,11 @@ def grid() -> list[dict[str, Any]]:
     return rows
 
 
-def folder_of(folder: Path, rows: list[dict[str, Any]]) -> Results:
-    store = ResultStore(folder / "paper.csv")
+def folder_of(folder: Path, rows: list[dict[str, Any]]) -> ResultsFolder:
+    store = ResultsFile(folder / "paper.csv")
     for one in rows:
         store.append(one)
-    return Results(folder)
+    return ResultsFolder(folder)
 
 
 def test_averages_stand_beside_the_published_ones() -> None:
@@ -119,7 +119,7 @@ def test_blocks_of_experiments(tmp_path: Path) -> None:
 
 def test_rows_of_several_files_are_one_collection(tmp_path: Path) -> None:
     results = folder_of(tmp_path, grid()[:3])
-    ResultStore(tmp_path / "paper-gpu.csv").append(grid()[5])
+    ResultsFile(tmp_path / "paper-gpu.csv").append(grid()[5])
     assert len(results.rows("paper")) == 4 and results.rows("macro") == []
     assert results.measurement("masks") == []
 
@@ -163,7 +163,7 @@ def test_every_page_holds_what_the_results_say(rendered: dict[Path, str]) -> Non
 
 
 def test_every_experiment_has_a_page() -> None:
-    pages = {path.stem for path in (ROOT / "docs" / "experiments").glob("*.md")} | {"typed-tables", "false-alarms"}
+    pages = {path.stem for path in (ROOT / "docs" / "experiments").glob("*.md")} | {"typed-tables"}
     assert {*EXPERIMENTS, *MEASUREMENTS} == pages
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptad.benchmark.encoding import fill_gaps, one_hot, one_hot_columns, scale_columns
+from ptad.benchmark.encoding import one_hot, one_hot_columns, scale_columns
 from ptad.benchmark.loading import cap_split, duplicate_share, half_split
 from ptad.benchmark.metrics import average_precision_at, evaluate, observed_false_alarms
 from ptad.errors import DataError, SettingError
@@ -72,10 +72,9 @@ def test_gaps_get_the_median_of_training_rows() -> None:
     gap = float("nan")
     train = np.array([[1.0, gap], [gap, gap], [2.0, gap], [9.0, gap]], dtype=np.float32)
     test = np.array([[gap, 5.0]], dtype=np.float32)
-    filled, rows = fill_gaps(train, test)
+    filled, rows = scale_columns(train, test, "own")
     assert filled.tolist() == [[1, 0], [2, 0], [2, 0], [9, 0]] and rows.tolist() == [[2, 5]]
-    assert scale_columns(train, test, "own")[1].tolist() == [[2, 5]] and np.isnan(train[1, 0])
-    assert fill_gaps(filled, rows)[0] is filled
+    assert np.isnan(train[1, 0]) and scale_columns(filled, rows, "own")[0] is filled
 
 
 def test_one_hot() -> None:

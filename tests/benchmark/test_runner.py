@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from ptad.benchmark import runner, workers
 from ptad.benchmark.loading import Dataset
 from ptad.benchmark.measurement import Task, measure
 from ptad.benchmark.plan import Cell, RunSettings, config_hash, make_grid
+from ptad.benchmark.results import ResultsFile
 from ptad.benchmark.runner import run_grid
-from ptad.benchmark.store import ResultStore
 from ptad.errors import DataError, SettingError
 
 
@@ -38,7 +38,7 @@ def test_grid_has_two_scalings_except_for_own() -> None:
 
 @pytest.mark.slow
 def test_run_resumes_and_keeps_reasons(tmp_path: Path) -> None:
-    store = ResultStore(tmp_path / "r.csv")
+    store = ResultsFile(tmp_path / "r.csv")
     cells = [
         Cell("knn", "toy", 0, "minmax"),
         Cell("pca", "toy", 0, "standard"),
@@ -60,12 +60,12 @@ def test_run_resumes_and_keeps_reasons(tmp_path: Path) -> None:
     assert len(store.read()) == 5
     assert run_grid(cells, store, load, settings) == []
     assert len(run_grid(cells[:4], store, load, RunSettings(max_test=20, retry=True))) == 2
-    assert len(run_grid(cells[:1], store, load, RunSettings(cells_per_worker=1))) == 1  # another cap: another cell
+    assert len(run_grid(cells[:1], store, load, RunSettings())) == 1  # another cap: another cell
 
 
 @pytest.mark.slow
-def test_a_budget_ends_the_run_and_the_order_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = ResultStore(tmp_path / "r.csv")
+def test_an_interrupted_run_ends_at_once_and_the_order_counts(tmp_path: Path) -> None:
+    results = ResultsFile(tmp_path / "r.csv")
     endless = {"training": {"epochs": 10_000_000, "max_steps": 10_000_000}}
     cells = [
         Cell("pca", "toy", 1, "standard"),
@@ -73,21 +73,16 @@ def test_a_budget_ends_the_run_and_the_order_counts(tmp_path: Path, monkeypatch:
         Cell("deepsvdd", "endless", 0, "standard", endless),
         Cell("pca", "toy", 2, "standard"),
     ]
-    seconds = [0.0]
-    # the clock stands still until the endless cell is taken up, and has run past the budget then
-    for module in (runner, workers):
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
 
-    def load_and_tick(name: str, seed: int) -> Dataset:
+    def load_and_interrupt(name: str, seed: int) -> Dataset:
         if name == "endless":
-            seconds[0] = 60.0
+            os.kill(os.getpid(), signal.SIGINT)
         return load(name, seed)
 
-    rows = run_grid(cells, store, load_and_tick, RunSettings(budget=20.0, large_first=False))
-    # The cell under way is given up without a row: the next run takes it up again.
-    assert [(row["method"], row["seed"]) for row in rows] == [("pca", 1), ("pca", 0)]
-    with pytest.raises(SettingError, match="'budget'"):
-        RunSettings(budget=0)
+    with pytest.raises(KeyboardInterrupt):
+        run_grid(cells, results, load_and_interrupt, RunSettings(large_first=False))
+    # The cell in progress is given up without a row: the next run measures it.
+    assert [(row["method"], row["seed"]) for row in results.read()] == [("pca", 1), ("pca", 0)]
 
 
 def test_worker_gets_no_labels(tmp_path: Path) -> None:
@@ -95,37 +90,37 @@ def test_worker_gets_no_labels(tmp_path: Path) -> None:
     for name in ("train", "test"):
         np.save(tmp_path / f"{name}.npy", np.random.default_rng(0).normal(size=(30, 3)))
     outcome = measure(Task("pca", {}, 0, "cpu", tmp_path / "train.npy", tmp_path / "test.npy"))
-    assert outcome.error == "" and outcome.scores is not None and outcome.scores.shape == (30,)
+    assert outcome.status == "ok" and outcome.scores is not None and outcome.scores.shape == (30,)
     broken = measure(Task("pca", {}, 0, "cpu", tmp_path / "none.npy", tmp_path / "test.npy"))
-    assert broken.error.startswith("FileNotFoundError")
+    assert broken.status == "failed" and broken.reason.startswith("FileNotFoundError")
 
 
 def test_observed_false_alarms_are_those_of_normal_rows(tmp_path: Path) -> None:
-    def measure_here(sources: Any, on_outcome: Any, **options: Any) -> None:
-        for number, source in sources:
-            on_outcome(number, measure(source()), "ok")
+    def measure_here(tasks: Any, on_outcome: Any, **options: Any) -> None:
+        for number, task in tasks:
+            on_outcome(number, measure(task))
 
     cells = [Cell("ptad", "toy", 0, "own"), Cell("knn", "toy", 0, "minmax")]
-    rows = {row["method"]: row for row in run_grid(cells, ResultStore(tmp_path / "r.csv"), load, execute=measure_here)}
+    rows = {row["method"]: row for row in run_grid(cells, ResultsFile(tmp_path / "r.csv"), load, execute=measure_here)}
     assert "false_alarms_10" not in rows["knn"]
     # 25 training rows support a rate of 5 %, not of 1 %; all anomalies are flagged and none of them counts
     assert rows["ptad"]["false_alarms_1"] is None and 0.0 <= rows["ptad"]["false_alarms_5"] < 0.4
     assert rows["ptad"]["auc_roc"] == 1.0
-    written = {row["method"]: row["false_alarms_10"] for row in ResultStore(tmp_path / "r.csv").read()}
+    written = {row["method"]: row["false_alarms_10"] for row in ResultsFile(tmp_path / "r.csv").read()}
     assert written == {"ptad": pytest.approx(rows["ptad"]["false_alarms_10"], rel=1e-5), "knn": None}
 
 
 def test_a_cell_measured_under_another_name_is_not_measured_again(tmp_path: Path) -> None:
-    store = ResultStore(tmp_path / "r.csv")
+    store = ResultsFile(tmp_path / "r.csv")
     names = [("main", "knn"), ("other", "its name there")]
     first, second = (Cell("knn", "toy", 0, "minmax", {"n_neighbors": 3}, *name) for name in names)
     different = Cell("knn", "toy", 0, "minmax", {"n_neighbors": 4}, "other", "four")
     measured: list[int] = []
 
-    def measure_here(sources: Any, on_outcome: Any, **options: Any) -> None:
-        for number, source in sources:
+    def measure_here(tasks: Any, on_outcome: Any, **options: Any) -> None:
+        for number, task in tasks:
             measured.append(number)
-            on_outcome(number, measure(source()), "ok")
+            on_outcome(number, measure(task))
 
     run_grid([first], store, load, execute=measure_here)
     rows = run_grid([second, different], store, load, execute=measure_here)
@@ -146,11 +141,11 @@ def test_settings_are_judged(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="'jobs'"):
         RunSettings(jobs=0)
     with pytest.raises(SettingError, match="'device' parameter"):
-        run_grid([Cell("knn", "wine", 0, "minmax")], ResultStore(tmp_path / "r.csv"), load, RunSettings(device="tpu"))
+        run_grid([Cell("knn", "wine", 0, "minmax")], ResultsFile(tmp_path / "r.csv"), load, RunSettings(device="tpu"))
     with pytest.raises(SettingError, match="time_limit"):
         RunSettings(time_limit=0)
     with pytest.raises(SettingError, match=r"knn on wine.*does not take"):
-        run_grid([Cell("knn", "wine", 0, "minmax", {"colour": 1})], ResultStore(tmp_path / "r.csv"), load)
+        run_grid([Cell("knn", "wine", 0, "minmax", {"colour": 1})], ResultsFile(tmp_path / "r.csv"), load)
 
 
 def test_config_hash_tells_settings_apart() -> None:

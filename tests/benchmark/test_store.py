@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ptad.benchmark.store import COLUMNS, ResultStore
+from ptad.benchmark.results import COLUMNS, ResultsFile
 from ptad.errors import DataError
 
 
@@ -19,7 +19,7 @@ def make_row(**changes: Any) -> dict[str, Any]:
 
 
 def test_round_trip_and_last_row_counts(tmp_path: Path) -> None:
-    store = ResultStore(tmp_path / "new" / "results.csv")
+    store = ResultsFile(tmp_path / "new" / "results.csv")
     assert store.read() == []
     store.path.parent.mkdir()
     store.path.touch()
@@ -37,7 +37,7 @@ def test_round_trip_and_last_row_counts(tmp_path: Path) -> None:
 
 
 def test_merge_takes_what_is_new_and_never_loses_a_figure(tmp_path: Path) -> None:
-    here, there = ResultStore(tmp_path / "here.csv"), ResultStore(tmp_path / "there.csv")
+    here, there = ResultsFile(tmp_path / "here.csv"), ResultsFile(tmp_path / "there.csv")
     here.append(make_row(finished_at="2026-01-01", auc_pr=0.1))
     here.append(make_row(seed=1, status="failed", auc_pr=None, finished_at="2026-01-03"))
     here.append(make_row(seed=2, finished_at="2026-01-01", auc_pr=0.3))
@@ -51,13 +51,13 @@ def test_merge_takes_what_is_new_and_never_loses_a_figure(tmp_path: Path) -> Non
 
 
 def test_reasons_stay_on_one_line(tmp_path: Path) -> None:
-    store = ResultStore(tmp_path / "r.csv")
+    store = ResultsFile(tmp_path / "r.csv")
     store.append(make_row(status="failed", reason='a "quoted", comma\nand line'))
     assert store.read()[0]["reason"] == 'a "quoted", comma and line'
 
 
 def test_torn_line_is_left_out_and_repaired(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    store = ResultStore(tmp_path / "r.csv")
+    store = ResultsFile(tmp_path / "r.csv")
     store.append(make_row())
     with store.path.open("ab") as file:
         file.write(b"2,main,knn,kn")
@@ -67,7 +67,7 @@ def test_torn_line_is_left_out_and_repaired(tmp_path: Path, caplog: pytest.LogCa
 
 
 def test_a_row_torn_inside_quotes_swallows_no_other(tmp_path: Path) -> None:
-    store = ResultStore(tmp_path / "r.csv")
+    store = ResultsFile(tmp_path / "r.csv")
     for seed in (0, 1):
         store.append(make_row(seed=seed, settings='{"k": 5, "scaling": "none"}'))
     whole = store.path.read_bytes()
@@ -81,25 +81,25 @@ def test_other_versions_and_foreign_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     path.write_text("a,b\n1,2\n")
     with pytest.raises(DataError, match="not a results file"):
-        ResultStore(path).read()
+        ResultsFile(path).read()
     with pytest.raises(DataError, match="not a results file"):
-        ResultStore(path).append(make_row())
+        ResultsFile(path).append(make_row())
     path.write_text("format_version,method\n0,knn\n")
     with pytest.raises(DataError, match="another format than version 3"):
-        ResultStore(path).read()
+        ResultsFile(path).read()
     path.write_text(",".join(COLUMNS) + "\n" + ",".join(["7", *[""] * (len(COLUMNS) - 1)]) + "\n")
     with pytest.raises(DataError, match="line 2: format version '7'"):
-        ResultStore(path).read()
+        ResultsFile(path).read()
 
 
 def write_many(path: Path, writer: int) -> None:
     for seed in range(25):
-        ResultStore(path).append(make_row(seed=seed, method=f"m{writer}", reason="x" * 500))
+        ResultsFile(path).append(make_row(seed=seed, method=f"m{writer}", reason="x" * 500))
 
 
 def test_a_writer_waits_for_the_lock(tmp_path: Path) -> None:
     fcntl = pytest.importorskip("fcntl")
-    store = ResultStore(tmp_path / "r.csv")
+    store = ResultsFile(tmp_path / "r.csv")
     store.append(make_row())
     writer = multiprocessing.get_context("fork").Process(target=store.append, args=(make_row(seed=1),))
     with store.path.open("rb") as file:
@@ -120,7 +120,7 @@ def test_two_writers_do_not_corrupt_the_file(tmp_path: Path) -> None:
         process.start()
     for process in writers:
         process.join()
-    rows = ResultStore(path).read()
+    rows = ResultsFile(path).read()
     assert len(rows) == 75
     assert all(row["reason"] == "x" * 500 for row in rows)
     assert path.read_text().count("format_version") == 1

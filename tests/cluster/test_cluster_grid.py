@@ -11,8 +11,8 @@ import pytest
 from ptad.benchmark.loading import Dataset
 from ptad.benchmark.plan import Cell, RunSettings
 from ptad.benchmark.ray_workers import cluster_executor
+from ptad.benchmark.results import ResultsFile
 from ptad.benchmark.runner import run_grid
-from ptad.benchmark.store import ResultStore
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
 
@@ -28,8 +28,8 @@ def load(name: str, seed: int) -> Dataset:
 def test_a_killed_worker_costs_no_cell(cluster: Any, tmp_path: Path) -> None:
     cells = [Cell("pca", "toy", seed, "minmax") for seed in range(2)]
     cells.append(Cell("lof", "toy", 0, "standard", {"metric": "no-such-metric"}))
-    local = run_grid(cells, ResultStore(tmp_path / "local.csv"), load, RunSettings())
-    store = ResultStore(tmp_path / "ray.csv")
+    local = run_grid(cells, ResultsFile(tmp_path / "local.csv"), load, RunSettings())
+    store = ResultsFile(tmp_path / "ray.csv")
     stop = cluster.stops.add("*/ptad-cell-*/test.npy", events=("open",))  # a worker that is about to measure
     rows = run_grid(cells, store, load, RunSettings(), execute=cluster_executor(None, None))
     assert stop.pid is not None

@@ -6,9 +6,9 @@ import functools
 from typing import Any
 
 import numpy as np
+import peer_checks
 import pytest
 
-from ptad.benchmark import contracts
 from ptad.benchmark.peers import PEERS, make_peer
 
 # Small enough for one core, large enough to learn the planted data.
@@ -29,7 +29,7 @@ TINY: dict[str, dict[str, Any]] = {
 }
 
 
-def factory(name: str) -> contracts.PeerFactory:
+def factory(name: str) -> peer_checks.PeerFactory:
     return functools.partial(_make, name, TINY.get(name, {}))
 
 
@@ -38,15 +38,15 @@ def _make(name: str, settings: dict[str, Any], random_state: int) -> Any:
 
 
 @pytest.mark.parametrize("name", [*PEERS, "pyod:MCD"])
-@pytest.mark.parametrize("check", contracts.CHECKS)
+@pytest.mark.parametrize("check", peer_checks.CHECKS)
 def test_contract(name: str, check: str) -> None:
     if check == "loss_fell":
-        contracts.check_loss_fell(factory(name), trained=name in TINY)
+        peer_checks.check_loss_fell(factory(name), trained=name in TINY)
     else:
-        contracts.CHECKS[check](factory(name))
+        peer_checks.CHECKS[check](factory(name))
 
 
-def at_start(name: str) -> contracts.PeerFactory:
+def at_start(name: str) -> peer_checks.PeerFactory:
     """The same method without training; PTAD refuses that, so it makes one step too small to matter."""
     settings = dict(TINY[name])
     if "config" in settings:
@@ -64,14 +64,14 @@ def at_start(name: str) -> contracts.PeerFactory:
 
 @pytest.mark.parametrize("name", TINY)
 def test_better_than_random_start(name: str) -> None:
-    contracts.check_better_than_start(factory(name), at_start(name))
+    peer_checks.check_better_than_start(factory(name), at_start(name))
 
 
 def test_a_net_that_never_trained_is_caught() -> None:
-    with pytest.raises(contracts.ContractError, match="at the random start"):
-        contracts.check_better_than_start(at_start("goad"), at_start("goad"))
-    with pytest.raises(contracts.ContractError, match="keeps its losses"):
-        contracts.check_loss_fell(at_start("goad"), trained=True)
+    with pytest.raises(peer_checks.ContractError, match="at the random start"):
+        peer_checks.check_better_than_start(at_start("goad"), at_start("goad"))
+    with pytest.raises(peer_checks.ContractError, match="keeps its losses"):
+        peer_checks.check_loss_fell(at_start("goad"), trained=True)
 
 
 class _Broken:
@@ -105,14 +105,14 @@ class _Broken:
         return scores
 
 
-@pytest.mark.parametrize("fault", contracts.CHECKS)
+@pytest.mark.parametrize("fault", peer_checks.CHECKS)
 def test_each_check_catches_its_fault(fault: str) -> None:
-    with pytest.raises(contracts.ContractError):
-        contracts.CHECKS[fault](lambda seed: _Broken(fault))
-    others = [check for name, check in contracts.CHECKS.items() if name != fault]
+    with pytest.raises(peer_checks.ContractError):
+        peer_checks.CHECKS[fault](lambda seed: _Broken(fault))
+    others = [check for name, check in peer_checks.CHECKS.items() if name != fault]
     if fault == "same_seed_same_scores":  # noise between calls is batch dependence as well
-        others.remove(contracts.check_batch_dependence_declared)
+        others.remove(peer_checks.check_batch_dependence_declared)
     if fault == "scores_usable":  # a constant finds nothing either
-        others.remove(contracts.check_finds_planted)
+        others.remove(peer_checks.check_finds_planted)
     for check in others:
         check(lambda seed: _Broken(fault))

@@ -11,9 +11,9 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from ptad import PTAD
+from ptad.benchmark.experiments.planted_errors import plant, planted_cells, planted_gaps, planted_unseen
 from ptad.benchmark.experiments.typed_tables import TABLES, TypedTable, measure_table
 from ptad.benchmark.plan import RunSettings
-from ptad.benchmark.planted_errors import plant, planted_cells, planted_gaps, planted_unseen
 
 QUICK = {"calibration.folds": 10, "calibration.most_folds": 10}
 

@@ -1,7 +1,7 @@
 """Collections of tables: the paper's twenty, macrOData's hundreds, and the labelled files of any folder.
 
-A collection has its own protocol (split by the seed, or fixed), groups, results file and page. A new one is a child of
-:class:`Collection` and a line in ``COLLECTIONS``.
+A collection has its own groups, default seeds, results file and page. A new one is a child of :class:`Collection` and a
+line in ``COLLECTIONS``.
 """
 
 from __future__ import annotations
@@ -26,18 +26,14 @@ CHECKSUMS = "SHA256SUMS"
 class MissingFileError(DataError):
     """A folder does not hold a table."""
 
-    status = "missing"
-
 
 class WrongTableError(DataError):
-    """A file holds another table than its name says."""
-
-    status = "wrong"
+    """A file holds another table than its name says, or is damaged."""
 
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What a copy of one of the paper's tables must look like, where it comes from, what to know about it."""
+    """One of the paper's tables: its name, its size, and where to get it."""
 
     name: str  # on the command line
     title: str  # in tables and figures
@@ -46,32 +42,32 @@ class DatasetInfo:
     columns: int
     anomalies: int
     origin: str
-    how: str
-    note: str = ""
+    how: str  # instructions for getting the file
+    note: str = ""  # peculiarities, for readers of catalogue.toml
 
 
 @cache
 def catalogue() -> dict[str, DatasetInfo]:
-    """The paper's tables by name, in alphabetical order."""
+    """Return the paper's tables by name, in alphabetical order."""
     text = files("ptad.benchmark").joinpath("catalogue.toml").read_text(encoding="utf-8")
     return {name: DatasetInfo(name=name, **entry) for name, entry in tomllib.loads(text).items()}
 
 
 def dataset_info(name: str) -> DatasetInfo:
-    """The entry of a table; an unknown name lists the choices."""
+    """Return the entry of a table; an unknown name lists the choices."""
     if name not in catalogue():
         raise SettingError(f"There is no data set {name!r}. Choose from: {', '.join(catalogue())}.")
     return catalogue()[name]
 
 
 def dataset_title(name: str) -> str:
-    """The name of a table as it stands in tables and figures; that of an unknown one as it is."""
+    """Return the title of a table in tables and figures; its name if it is not in the catalogue."""
     return catalogue()[name].title if name in catalogue() else name
 
 
 @dataclass(frozen=True)
 class TableStatus:
-    """What a folder holds of one table: ``status`` is ok, missing, wrong or unreadable."""
+    """Whether a table of a collection is usable: ``status`` is ok, missing, wrong or unreadable."""
 
     name: str
     status: str
@@ -79,27 +75,27 @@ class TableStatus:
 
 
 class Collection:
-    """All labelled tables of a folder; its file SHA256SUMS, if there is one, says what should be there.
+    """All labelled tables of a folder, and those that its file SHA256SUMS lists.
 
     Parameters
     ----------
     name : str
-        On the command line; its results are in ``NAME.csv``.
+        Name on the command line; its results are in ``NAME.csv``.
     directory : Path
         The folder that holds the tables.
     label : str
         The label column of CSV and Parquet files.
     normal : sequence of str
-        Label values of normal rows; 0 and false unless told otherwise.
+        Label values of normal rows, by default 0 and false.
     """
 
-    #: Seeds of a run unless told otherwise: they also decide the split where it is not fixed.
+    #: Default seeds of a run; they also decide the split where it is not fixed.
     seeds = "0-2"
-    #: Where the tables come from.
+    #: Where to get the tables, for messages.
     origin = "Name a folder that holds the tables."
-    #: Where they lie in the data folder.
+    #: Subfolder of the data folder.
     subfolder = ""
-    #: Settings of methods that were trained on these tables, so that they are measured without that.
+    #: Settings by method that remove what was trained on these tables.
     settings: Mapping[str, Mapping[str, Any]] = {}
 
     def __init__(self, name: str, directory: Path, label: str = "label", normal: Sequence[str] = ()) -> None:
@@ -107,26 +103,26 @@ class Collection:
         self.directory = directory
         self.label = label
         self.normal = tuple(normal)
-        # A grid asks for the same table for every seed, scaling and method.
+        # A grid reads the same table for every seed, scaling and method.
         self._cached = lru_cache(maxsize=4)(self.read)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The tables, in order."""
+        """The tables, sorted."""
         self._check_folder()
-        found = [path.name for path in self.directory.iterdir() if path.is_file()] + list(self._checksums)
-        names = {Path(file).stem for file in found if Path(file).suffix in (*ARRAYS, *TABLES)}
+        paths = [*filter(Path.is_file, self.directory.iterdir()), *map(Path, self._checksums)]
+        names = {path.stem for path in paths if path.suffix in (*ARRAYS, *TABLES)}
         if not names:
             raise DataError(f"{self.directory} holds no .npz, .mat, .csv or .parquet file. {self.origin}")
         return tuple(sorted(names))
 
     @staticmethod
     def group(table: str) -> str | None:
-        """The group that a table is averaged in; None: all tables are one."""
+        """Return the group that a table is averaged in; None if the collection has no groups."""
         return None
 
     def read(self, name: str) -> Dataset:
-        """Read a table, or say what is wrong with its file."""
+        """Read and check a table."""
         path = self._find(name, (*ARRAYS, *TABLES), f"{self.directory} holds no table {name!r}. {self.origin}")
         expected = self._checksums.get(path.name)
         if expected is not None and hashlib.sha256(path.read_bytes()).hexdigest() != expected:
@@ -134,14 +130,11 @@ class Collection:
         return load_file(path, name, self.label, self.normal)
 
     def load(self, name: str, seed: int = 0) -> Dataset:
-        """Read a table; the last few are kept in memory. The seed has no say: it decides the split."""
+        """Read a table, from memory if it is one of the last few; all seeds have the same rows."""
         return self._cached(name)
 
     def select(self, text: str = "all", sample: int | None = None) -> list[str]:
-        """Return the tables that a list of names or groups means; ``sample`` of them, the same on every machine.
-
-        The sample is drawn by :func:`fixed_sample`: ``select("all", 100)`` of macro are the tables of its deep methods.
-        """
+        """Return the tables of a comma-separated list of names or groups, or a :func:`fixed_sample` of them."""
         words = [word.strip() for word in text.split(",") if word.strip()]
         groups = {name: self.group(name) or self.name for name in self.names}
         known = [*sorted(set(groups.values())), *self.names]
@@ -153,25 +146,29 @@ class Collection:
         return chosen if sample is None else fixed_sample(chosen, sample)
 
     def check(self) -> list[TableStatus]:
-        """Read every table and compare it with what is expected."""
+        """Read and check every table."""
         self._check_folder()
-        return [self._checked(name) for name in self.names]
+        return [self._status(name) for name in self.names]
 
     def _check_folder(self) -> None:
         if not self.directory.is_dir():
             raise DataError(f"There is no folder {str(self.directory)!r}. {self.origin}")
 
-    def _find(self, stem: str, suffixes: Sequence[str], otherwise: str) -> Path:
+    def _find(self, stem: str, suffixes: Sequence[str], message: str) -> Path:
         for suffix in suffixes:
             if (path := self.directory / f"{stem}{suffix}").is_file():
                 return path
-        raise MissingFileError(otherwise)
+        raise MissingFileError(message)
 
-    def _checked(self, name: str) -> TableStatus:
+    def _status(self, name: str) -> TableStatus:
         try:
             data = self.read(name)
+        except MissingFileError as error:
+            return TableStatus(name, "missing", str(error))
+        except WrongTableError as error:
+            return TableStatus(name, "wrong", str(error))
         except DataError as error:
-            return TableStatus(name, getattr(error, "status", "unreadable"), str(error))
+            return TableStatus(name, "unreadable", str(error))
         return TableStatus(name, "ok", f"{len(data.X)} x {data.X.shape[1]}, {int(data.y.sum())} anomalies")
 
     @cached_property
@@ -189,18 +186,18 @@ class PaperCollection(Collection):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The tables, in order."""
+        """The tables, sorted."""
         return tuple(catalogue())
 
     def read(self, name: str) -> Dataset:
-        """Read a table, or say what is wrong with its file."""
+        """Read and check a table."""
         info = dataset_info(name)
         missing = f"{self.directory} holds neither {info.file}.npz nor {info.file}.mat. {info.how}"
         path = self._find(info.file, ARRAYS, missing)
         data = load_file(path, name)
-        found, expected = (*data.X.shape, int(data.y.sum())), (info.rows, info.columns, info.anomalies)
-        if found != expected:  # it would stand beside published figures of another table
-            raise WrongTableError(f"{path}: rows, columns, anomalies are {found}, expected {expected}. {info.how}")
+        size, expected = (*data.X.shape, int(data.y.sum())), (info.rows, info.columns, info.anomalies)
+        if size != expected:  # its results would stand beside published ones of another table
+            raise WrongTableError(f"{path}: rows, columns, anomalies are {size}, expected {expected}. {info.how}")
         return data
 
 
@@ -217,11 +214,11 @@ class MacroCollection(Collection):
 
     @staticmethod
     def group(table: str) -> str:
-        """``odd`` or ``ovr``."""
+        """Return ``odd`` or ``ovr``."""
         return table.partition("_")[0]
 
 
-#: Named collections, which lie in the data folder.
+#: Named collections, in the data folder.
 COLLECTIONS: dict[str, type[Collection]] = {
     "paper": PaperCollection,
     "macro": MacroCollection,
@@ -229,46 +226,46 @@ COLLECTIONS: dict[str, type[Collection]] = {
 
 
 def open_collection(
-    word: str, data: Path | None = None, label: str = "label", normal: Sequence[str] = ()
+    name: str, data: Path | None = None, label: str = "label", normal: Sequence[str] = ()
 ) -> Collection:
-    """Return a collection by its name, from the folder ``data``, or the one in the folder that ``word`` names."""
-    if word not in COLLECTIONS:
-        folder = Path(word)
+    """Return a named collection from the data folder ``data``, or that of the folder ``name``."""
+    if name not in COLLECTIONS:
+        folder = Path(name)
         if not folder.is_dir():
-            names = ", ".join(COLLECTIONS)
-            raise DataError(f"There is no collection and no folder {word!r}. Choose {names}, or name a folder.")
+            choices = ", ".join(COLLECTIONS)
+            raise DataError(f"There is no collection and no folder {name!r}. Choose {choices}, or name a folder.")
         return Collection(folder.resolve().name, folder, label, normal)
     if data is None or not data.is_dir():
         place = "" if data is None else f" {str(data)!r}"
         raise DataError(f"There is no folder{place} with the tables. Name it with --data or the variable PTAD_DATA.")
-    return COLLECTIONS[word](word, data / COLLECTIONS[word].subfolder, label, normal)
+    return COLLECTIONS[name](name, data / COLLECTIONS[name].subfolder, label, normal)
 
 
 def group_of(collection: str, table: str) -> str:
-    """The group of a table; where a collection has none, the collection itself."""
+    """Return the group of a table; the name of the collection if it has no groups."""
     return COLLECTIONS.get(collection, Collection).group(table) or collection
 
 
 def load_dataset(directory: Path, name: str) -> Dataset:
-    """Read one of the paper's tables from a folder, or say what is wrong with its file."""
+    """Read and check one of the paper's tables in a folder."""
     return PaperCollection("paper", directory).read(name)
 
 
 def fixed_sample(names: Sequence[str], size: int) -> list[str]:
-    """Draw ``size`` of the sorted names without replacement, with a generator of seed 0; fewer names are all taken."""
+    """Draw ``size`` of the sorted names with seed 0, without replacement; all of them if there are no more."""
     ordered = sorted(names)
     drawn = np.random.default_rng(0).choice(len(ordered), min(size, len(ordered)), replace=False)
     return [ordered[place] for place in np.sort(drawn)]
 
 
 def catalogue_lines() -> Iterator[str]:
-    """The paper's tables: rows, columns, anomalies, origin."""
+    """Yield rows, columns, anomalies and origin of the paper's tables as text."""
     for info in catalogue().values():
         yield f"{info.name:18} {info.rows:>7} x {info.columns:<4} {info.anomalies:>6}  {info.origin}"
 
 
 def check_lines(collections: Sequence[Collection]) -> Iterator[tuple[str, bool]]:
-    """What is there of some collections, line by line, and whether a line says that something is not usable."""
+    """Yield the state of collections as lines of text, and whether a line reports something unusable."""
     for collection in collections:
         try:
             entries = collection.check()

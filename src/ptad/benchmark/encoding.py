@@ -1,6 +1,6 @@
-"""Rows as numbers alone, for methods that know neither categories nor missing cells: one-hot, filled, scaled.
+"""Rows as numbers only, for methods that know neither categories nor missing cells: one-hot, imputed, scaled.
 
-What is filled in and how columns are scaled is fitted on training rows only.
+Imputation and scaling are fitted on training rows only.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from ptad.tables.features import Features
 
 Matrix = npt.NDArray[np.float32]
 
-#: The scalings that a method without one of its own is run under, and the mark of one that has its own.
+#: The scalings that a method without one of its own is run under, and the name for methods that have one.
 SCALINGS = ("standard", "minmax")
 OWN = "own"
 
 
 def one_hot(rows: npt.NDArray[np.float64], features: Features, indicators: bool = False) -> Matrix:
-    """Return numbers as they are and one column per known category.
+    """Return numbers unchanged and one column per known category.
 
     A missing number stays NaN; a missing or unseen category has zeros. ``indicators`` adds one column per column of the
-    table that says whether its cell is missing.
+    table that is 1 where its cell is missing.
     """
     parts = [rows[:, features.numbers]]
     parts += [rows[:, [j]] == np.arange(features.n_categories[j]) for j in features.categories]
@@ -38,30 +38,24 @@ def one_hot_columns(features: Features) -> npt.NDArray[np.int64]:
     return np.concatenate([features.column[features.numbers], categories])
 
 
-def fill_gaps(train: Matrix, test: Matrix) -> tuple[Matrix, Matrix]:
-    """Put the median of the training rows into missing cells; 0 where no training row has a value."""
-    gone = np.isnan(train)
-    if not gone.any() and not np.isnan(test).any():
-        return train, test
-    middle = np.zeros(train.shape[1], dtype=np.float32)
-    known = ~gone.all(axis=0)
-    middle[known] = np.nanmedian(train[:, known], axis=0)
-    return np.where(gone, middle, train), np.where(np.isnan(test), middle, test)
-
-
 def scale_columns(train: Matrix, test: Matrix, scaling: str) -> tuple[Matrix, Matrix]:
-    """Scale both matrices by what the training rows say; missing cells get their median.
+    """Impute missing cells with the median and scale both matrices, fitted on the training rows.
 
     Parameters
     ----------
     train, test : ndarray of shape (n, n_features)
-        Unscaled rows; left as they are.
+        Unscaled rows; left unchanged. A column without any value in the training rows is imputed with 0.
     scaling : {"standard", "minmax", "own"}
-        Zero mean and unit deviation; [0, 1] on the training rows; or nothing. A constant column is only shifted.
+        Zero mean and unit deviation; [0, 1] on the training rows; or none. A constant column is only shifted.
     """
-    train, test = fill_gaps(train, test)
+    if np.isnan(train).any() or np.isnan(test).any():
+        from sklearn.impute import SimpleImputer
+
+        imputer = SimpleImputer(strategy="median", keep_empty_features=True).fit(train)
+        train, test = imputer.transform(train), imputer.transform(test)
     if scaling == OWN:
         return train, test
+    # Not scikit-learn's scalers, whose last digits differ: those of the published results are kept.
     rows = train.astype(np.float64)
     if scaling == "standard":
         shift, width = rows.mean(axis=0), rows.std(axis=0)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ptad.benchmark.collections import dataset_title
 from ptad.benchmark.metrics import TITLES, compare_methods
-from ptad.benchmark.store import Results, Row
+from ptad.benchmark.results import ResultsFolder, Row
 from ptad.benchmark.summary import METRICS, Board, Summary, make_board
 from ptad.errors import MissingExtraError
 
@@ -27,15 +27,15 @@ SWEEPS = {
 
 def draw_all(results: Path, directory: Path) -> list[Path]:
     """Draw the pictures of the documentation from a folder of results; return the files."""
-    found = Results(results)
+    folder = ResultsFolder(results)
     directory.mkdir(parents=True, exist_ok=True)
     written = []
     for collection, metric in (("paper", "auc_pr"), ("paper", "auc_roc"), ("macro", "auc_pr")):
         name = f"{metric if collection == 'paper' else collection}_critical_difference.png"
-        if save_critical_difference(found.rows(collection), collection, directory / name, metric):
+        if save_critical_difference(folder.rows(collection), collection, directory / name, metric):
             written.append(directory / name)
     for (experiment, prefix), label in SWEEPS.items():
-        swept = [row for row in found.experiment("paper", experiment) if str(row["variant"]).startswith(prefix)]
+        swept = [row for row in folder.experiment("paper", experiment) if str(row["variant"]).startswith(prefix)]
         if swept:
             written.append(directory / f"{experiment}_{label.split()[0].lower()}.png")
             save(sweep_figure(swept, prefix, label), written[-1])
@@ -43,7 +43,7 @@ def draw_all(results: Path, directory: Path) -> list[Path]:
 
 
 def save_critical_difference(rows: Sequence[Row], collection: str, path: Path, metric: str = "auc_pr") -> bool:
-    """Draw the critical differences of a leaderboard into a file; too few methods or tables have none."""
+    """Draw the critical-difference diagram of a leaderboard; return False if it has too few methods or tables."""
     board = make_board(rows, collection)
     if len(board.methods) < 2 or len(board.datasets) < 6:
         return False
@@ -53,13 +53,13 @@ def save_critical_difference(rows: Sequence[Row], collection: str, path: Path, m
 
 
 def save(figure: Any, path: Path) -> None:
-    """Write a figure, the same bytes every time, and forget it."""
+    """Write a figure, with the same bytes every time, and close it."""
     figure.savefig(path, dpi=150, bbox_inches="tight", metadata={"Software": None})
     pyplot_for_files().close(figure)
 
 
 def sweep_figure(rows: Sequence[Row], prefix: str, label: str) -> Any:
-    """AUC-PR and AUC-ROC of every table over the swept setting, at equal steps: the values grow in multiples."""
+    """Plot AUC-PR and AUC-ROC of every table over a swept setting, whose values are equally spaced on the axis."""
     summary = Summary(rows)
     names = sorted(summary.methods, key=lambda name: float(name.removeprefix(prefix)))
     figure, axes = pyplot_for_files().subplots(1, 2, figsize=(9, 3.2), layout="constrained")
@@ -75,12 +75,12 @@ def sweep_figure(rows: Sequence[Row], prefix: str, label: str) -> Any:
 
 
 def critical_difference_figure(board: Board, metric: str) -> Any:
-    """Mean ranks on a line; bars join methods that Holm-corrected Wilcoxon tests do not tell apart."""
+    """Plot mean ranks; bars join methods without a significant difference (Wilcoxon tests, Holm-corrected)."""
     ranks, p_values = compare_methods(board.methods, board.values[metric])
     import scikit_posthocs
 
     figure, axes = pyplot_for_files().subplots(figsize=(9, 1.2 + 0.2 * len(ranks)))
-    # Numbers stand for the methods: sets of text have another order in every process, and so would the lines drawn.
+    # Numbers instead of names: sets of text have another order in every process, and the lines would change with it.
     methods, names = list(ranks.index), range(len(ranks))
     scikit_posthocs.critical_difference_diagram(
         ranks.set_axis(names),
@@ -89,11 +89,11 @@ def critical_difference_figure(board: Board, metric: str) -> Any:
         label_fmt_left="{label} ({rank:.2f}) ",
         label_fmt_right=" {label} ({rank:.2f})",
         color_palette={place: _colour(name) for place, name in enumerate(methods)},
-        # A group need not be contiguous: a bar may pass methods that do differ. Dots say who belongs to it.
+        # Members of a bar have dots: it may also pass methods that differ from them.
         crossbar_props={"marker": "o", "markersize": 5, "linewidth": 1.5, "color": _INK},
     )
     for text in axes.texts:
-        text.set_text(re.sub(r"\d+", lambda found: methods[int(found[0])], text.get_text(), count=1))
+        text.set_text(re.sub(r"\d+", lambda number: methods[int(number[0])], text.get_text(), count=1))
     axes.set_title(
         f"Mean ranks by {TITLES[metric]}, {len(board.datasets)} tables; dots on one bar: p ≥ 0.05", fontsize=10
     )
@@ -105,12 +105,12 @@ def _colour(name: str) -> str:
 
 
 def pyplot_for_files() -> Any:
-    """Matplotlib's pyplot, for files only."""
+    """Return matplotlib's pyplot with a backend that only writes files."""
     try:
         import matplotlib
 
         matplotlib.use("Agg")  # no window, no display needed
-        from matplotlib import pyplot as loaded
+        from matplotlib import pyplot
     except ImportError as error:
         raise MissingExtraError("matplotlib", "plot", "Drawing figures") from error
-    return loaded
+    return pyplot

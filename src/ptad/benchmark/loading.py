@@ -1,7 +1,7 @@
-"""A labelled table and its split: a random half of the normal rows trains, the rest and all anomalies test.
+"""Labelled tables and their split: a random half of the normal rows trains, the other half and all anomalies test.
 
-It is read from ``.npz``, a MATLAB file of the ODDS library, CSV or Parquet with a label column. An archive holds ``X``
-and ``y``, or, where its publishers fixed the split, ``train``, ``test`` and ``y``, the labels of the test rows.
+Tables are read from ``.npz``, MATLAB files of the ODDS library, CSV or Parquet with a label column. An archive holds
+``X`` and ``y``, or, where its publishers fixed the split, ``train``, ``test`` and ``y``, the labels of the test rows.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy.typing as npt
 from ptad.benchmark.encoding import one_hot
 from ptad.errors import DataError, UserError
 
-#: Files that are read, in the order in which a folder that holds several of one name is searched.
+#: Suffixes of readable files; of several files of one name the first in this order is read.
 ARRAYS, TABLES = (".npz", ".mat"), (".parquet", ".csv")
 
 
 @dataclass(frozen=True)
 class Split:
-    """Row numbers of the training and of the test rows; no row is in both, none of the training rows is an anomaly."""
+    """Numbers of the training rows, all normal, and of the test rows; no row is in both."""
 
     train: npt.NDArray[np.int64]
     test: npt.NDArray[np.int64]
@@ -36,20 +36,20 @@ class Dataset:
     name: str
     X: npt.NDArray[np.float32]  # (n_rows, n_features); NaN is a missing cell
     y: npt.NDArray[np.bool_]  # (n_rows,), True for an anomaly
-    n_train: int | None = None  # where the split is fixed: that many first rows train
+    n_train: int | None = None  # with a fixed split: the number of training rows, which come first
 
     def split(self, seed: int) -> Split:
-        """The fixed split, or a random half of the normal rows."""
+        """Return the fixed split, or a random one."""
         if self.n_train is None:
             return half_split(self.y, seed)
         return Split(np.arange(self.n_train), np.arange(self.n_train, len(self.y)))
 
 
 def half_split(y: npt.NDArray[np.bool_], seed: int) -> Split:
-    """Split by the labels; the seed decides which normal rows train.
+    """Draw half of the normal rows for training.
 
-    Of an odd number of normal rows the smaller half trains. Test rows are in the order of the file, so that nothing
-    can be read off their position.
+    Of an odd number of normal rows the smaller half trains. Test rows stay in the order of the file, so that their
+    position says nothing about their label.
     """
     labels = np.asarray(y, dtype=bool)
     normal = np.flatnonzero(~labels)
@@ -62,7 +62,7 @@ def half_split(y: npt.NDArray[np.bool_], seed: int) -> Split:
 
 
 def cap_split(split: Split, y: npt.NDArray[np.bool_], seed: int, max_train: int | None, max_test: int | None) -> Split:
-    """Draw fewer rows at random; the test rows keep their share of anomalies (at least one of each kind stays)."""
+    """Subsample both parts; the test rows keep their share of anomalies, and at least one row of each label."""
     rng = np.random.default_rng([seed, 1])
     train, test = split.train, split.test
     if max_train is not None and len(train) > max_train:
@@ -79,25 +79,20 @@ def cap_split(split: Split, y: npt.NDArray[np.bool_], seed: int, max_train: int 
 
 
 def duplicate_share(X: npt.NDArray[np.float32], y: npt.NDArray[np.bool_], split: Split) -> float:
-    """Share of the normal test rows that are duplicates of training rows."""
-    normal = split.test[~np.asarray(y, dtype=bool)[split.test]]
+    """Return the share of normal test rows that are duplicates of training rows."""
+    normal = split.test[~y[split.test]]
     if len(normal) == 0:
         return 0.0
-    known = set(_row_keys(X[split.train]))
-    return sum(key in known for key in _row_keys(X[normal])) / len(normal)
-
-
-def _row_keys(rows: npt.NDArray[np.float32]) -> list[bytes]:
-    """The bytes of every row; equal for equal rows."""
-    rows = np.ascontiguousarray(rows, dtype=np.float32) + np.float32(0.0)  # -0.0 and 0.0 are the same value
-    return [row.tobytes() for row in rows]
+    rows = np.ascontiguousarray(X + np.float32(0.0))  # turns -0.0 into 0.0, which has other bytes
+    row_bytes = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
+    return float(np.isin(row_bytes[normal], row_bytes[split.train]).mean())
 
 
 def load_file(path: Path, name: str | None = None, label: str = "label", normal: Sequence[str] = ()) -> Dataset:
     """Load and check one labelled file.
 
-    ``label`` is the label column of a CSV or Parquet file, ``normal`` are its values in normal rows: 0 and false unless
-    told otherwise.
+    ``label`` is the label column of a CSV or Parquet file, ``normal`` its values in normal rows, by default 0 and
+    false.
     """
     name = name or path.stem
     if path.suffix in TABLES:
@@ -106,9 +101,9 @@ def load_file(path: Path, name: str | None = None, label: str = "label", normal:
     fixed = "train" in arrays or "test" in arrays
     for key in ("train", "test", "y") if fixed else ("X", "y"):
         if key not in arrays:
-            found = ", ".join(sorted(arrays)) or "nothing"
+            names = ", ".join(sorted(arrays)) or "nothing"
             raise DataError(
-                f"{path} has no array {key!r}; it holds {found}. Save the table as X and the labels as y, or train, "
+                f"{path} has no array {key!r}; it holds {names}. Save the table as X and the labels as y, or train, "
                 "test and y."
             )
     if not fixed:
@@ -121,15 +116,15 @@ def load_file(path: Path, name: str | None = None, label: str = "label", normal:
 
 
 def _read_npz(path: Path) -> dict[str, Any]:
-    wanted = ("X", "y", "train", "test")
     try:
         with path.open("rb") as file:
             content = np.load(file, allow_pickle=False)
-            lone = isinstance(content, np.ndarray)
-            arrays = {} if lone else {key: content[key] for key in content.files if key in wanted}
-    except Exception as error:  # a damaged file fails in whatever layer met the damage: zip, zlib, numpy
+            single = isinstance(content, np.ndarray)
+            names = {"X", "y", "train", "test"} & set(() if single else content.files)
+            arrays = {name: content[name] for name in names}
+    except Exception as error:  # zip, zlib and numpy each have errors of their own
         raise DataError(f"{path} is not a readable .npz archive: {error}") from error
-    if lone:
+    if single:
         raise DataError(f"{path} holds a single array, not an archive. Save the table as X and the labels as y.")
     return arrays
 
@@ -143,13 +138,13 @@ def _read_mat(path: Path) -> dict[str, Any]:
         raise DataError(
             f"{path} is a MATLAB v7.3 (HDF5) file, which is not read here. Save it with '-v7' or as .npz with X and y."
         ) from error
-    except Exception as error:  # a damaged file fails in whatever layer met the damage: scipy has errors of its own
+    except Exception as error:  # scipy's and zlib's errors for damaged files
         raise DataError(f"{path} is not a readable MATLAB file: {error}") from error
     return {key: value for key, value in content.items() if not key.startswith("__")}
 
 
 def _read_labelled(path: Path, name: str, label: str, normal: Sequence[str]) -> Dataset:
-    """Numbers as they are, categories one-hot: what methods that know only numbers can work with."""
+    """Read a table with a label column; categories are one-hot encoded."""
     from ptad.jobs.labels import check_label, is_anomaly
     from ptad.tables import fit_schema, read_table
 
@@ -174,9 +169,9 @@ def _checked(path: Path, name: str, X: Any, y: Any, gaps: bool = False) -> Datas
 
 
 def _matrix(path: Path, key: str, array: Any, gaps: bool = False) -> npt.NDArray[np.float32]:
-    """The array in single precision, or what is wrong with it; ``gaps`` allows missing cells."""
+    """Check the array and return it in single precision; ``gaps`` allows missing cells."""
     _check_real(path, key, array)
-    with np.errstate(over="ignore"):  # a number beyond single precision becomes infinite and is named below
+    with np.errstate(over="ignore"):  # too large a number becomes infinite and is refused below
         table = np.asarray(array, dtype=np.float32)
     if table.ndim != 2 or table.shape[1] == 0:
         raise DataError(f"{path}: {key} must have rows and columns, its shape is {table.shape}.")

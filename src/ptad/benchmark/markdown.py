@@ -1,4 +1,4 @@
-"""Tables with notes, and how they are written as Markdown."""
+"""Tables with notes, written as Markdown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Table:
-    """A titled table: column heads (the first is that of the row names), a body of cells, numbered notes."""
+    """A titled table: the header, rows of cells of which the first is the name of the row, numbered notes."""
 
     title: str
     header: Sequence[str]
@@ -18,36 +18,36 @@ class Table:
 
     @classmethod
     def of_columns(cls, title: str, columns: Mapping[str, Sequence[Any]], notes: Sequence[str] = ()) -> Table:
-        """A table from its columns by their heads."""
+        """Return a table from columns by their names."""
         return cls(title, list(columns), list(zip(*columns.values(), strict=True)), notes)
 
 
 class Notes:
-    """Collects notes so that equal ones share a number."""
+    """Notes of a table; equal ones share a number."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
 
     def mark(self, text: str) -> str:
-        """What a cell carries to point to a note, new or known."""
+        """Return the mark of a note for a cell, and add the note if it is new."""
         if text not in self.texts:
             self.texts.append(text)
         return f" [{self.texts.index(text) + 1}]"
 
 
 def emphasise(texts: Sequence[str], keys: Iterable[float], second: bool = False) -> list[str]:
-    """Put texts with the largest key in bold, those with the second largest in italics where ``second`` says so.
+    """Set texts with the largest key in bold and, with ``second``, those with the second largest in italics.
 
     Equal keys share their mark; NaN has none.
     """
     keys = list(keys)
-    known = sorted({key for key in keys if key == key}, reverse=True)
-    signs = dict(zip(known, ("**", "*") if second else ("**",), strict=False))
+    ranked = sorted({key for key in keys if key == key}, reverse=True)
+    signs = dict(zip(ranked, ("**", "*") if second else ("**",), strict=False))
     return [f"{signs.get(key, '')}{text}{signs.get(key, '')}" for text, key in zip(texts, keys, strict=True)]
 
 
 def to_markdown(*tables: Table) -> str:
-    """GitHub-flavoured Markdown."""
+    """Return tables as GitHub-flavoured Markdown."""
     return "\n\n".join(map(_markdown, tables))
 
 
@@ -63,6 +63,6 @@ def _markdown(table: Table) -> str:
 
 
 def folded(table: Table) -> str:
-    """The table under its title, opened by a click."""
+    """Return a table that is shown when its title is clicked."""
     head, _, body = to_markdown(table).partition("\n\n")
     return f"<details><summary>{head.removeprefix('### ')}</summary>\n\n{body}\n\n</details>"

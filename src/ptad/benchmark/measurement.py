@@ -1,6 +1,6 @@
 """The measurement of one cell inside a worker process.
 
-The worker receives scaled rows and settings, never labels: it cannot pick an epoch, a scaling or a threshold by them.
+The worker gets scaled rows and settings but no labels, so that no method can use them to pick an epoch or a threshold.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ptad.devices import resolve_device
 
 @dataclass(frozen=True)
 class Task:
-    """What a worker gets: where the rows are and what to do with them."""
+    """The input of a worker: a method, its settings, and the files of the rows."""
 
     method: str
     settings: dict[str, Any]
@@ -36,10 +36,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a worker gives back; ``error`` is empty when there are scores."""
+    """The result of a worker: scores and costs, or with the status failed or timeout a reason."""
 
+    status: str = "ok"
+    reason: str = ""
     scores: npt.NDArray[np.float64] | None = None
-    error: str = ""
     capped: str = ""
     p_values: npt.NDArray[np.float64] | None = None  # of a method with a calibrated threshold
     fit_seconds: float | None = None
@@ -50,17 +51,18 @@ class Outcome:
     device: str | None = None
 
 
+@cache
 def versions() -> str:
-    """Versions of what the figures depend on, as ``name=version`` pairs."""
-    found = [f"python={platform.python_version()}"]
+    """Return the versions of Python and of the packages that scores depend on, as ``name=version`` pairs."""
+    pairs = [f"python={platform.python_version()}"]
     for name in ("ptad", "torch", "numpy", "scikit-learn", "pyod"):
         with suppress(metadata.PackageNotFoundError):
-            found.append(f"{name}={metadata.version(name)}")
-    return ";".join(found)
+            pairs.append(f"{name}={metadata.version(name)}")
+    return ";".join(pairs)
 
 
 def measure(task: Task) -> Outcome:
-    """Fit and score; only these two are timed."""
+    """Fit and score; nothing else is timed."""
     reset_peak_memory()
     cuda: Any = None
     try:
@@ -69,7 +71,7 @@ def measure(task: Task) -> Outcome:
             import torch
 
             cuda = torch.cuda
-            torch.zeros(1, device=device)  # making the context is not part of the method
+            torch.zeros(1, device=device)  # creates the CUDA context, which is not part of the method
             cuda.reset_peak_memory_stats()
         train, test = np.load(task.train), np.load(task.test)
         _warm_up(task.method)
@@ -84,8 +86,8 @@ def measure(task: Task) -> Outcome:
             cuda.synchronize()
         scored = time.perf_counter()
         p_values = peer.p_value(scores)
-    except Exception as error:  # a failed cell keeps its reason; the run goes on
-        return Outcome(error=f"{type(error).__name__}: {error}")
+    except Exception as error:  # the reason goes into the row of the cell; the run goes on
+        return Outcome("failed", f"{type(error).__name__}: {error}")
     finally:
         if cuda:
             cuda.empty_cache()
@@ -104,20 +106,20 @@ def measure(task: Task) -> Outcome:
 
 @cache
 def _warm_up(method: str) -> None:
-    """Let a method that is done in milliseconds import and compile what it needs before it is timed."""
+    """Import and compile what a method of milliseconds needs before it is timed."""
     if method in CHEAP_PEERS:
         rows = np.random.default_rng(0).normal(size=(64, 3))
         make_peer(method).fit(rows).anomaly_score(rows)
 
 
 def reset_peak_memory() -> None:
-    """Forget the peak of earlier cells; Linux only, elsewhere the peak is that of the worker's whole life."""
+    """Reset the peak of earlier cells; on Linux only, elsewhere the peak is that of the whole process."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def peak_memory_mb() -> float:
-    """The most memory this process held since the last reset."""
+    """Return the peak memory of this process since the last reset."""
     with suppress(OSError):
         for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
             if line.startswith("VmHWM:"):

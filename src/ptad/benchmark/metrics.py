@@ -1,4 +1,4 @@
-"""Figures of one cell (average precision, ROC AUC, false alarms), and of methods over tables (ranks, Elo, tests)."""
+"""Metrics of one cell (average precision, ROC AUC, false alarms) and of methods over tables (ranks, Elo, tests)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ptad.benchmark.peers.protocol import FloatArray
-from ptad.benchmark.store import ALARM_COLUMNS
+from ptad.benchmark.peers.base import FloatArray
+from ptad.benchmark.results import ALARM_COLUMNS
 from ptad.errors import DataError, MissingExtraError, SettingError
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ TITLES = {
     "auc_pr_at_1": "AUC-PR at a prevalence of 1 %",
     "auc_pr_at_5": "AUC-PR at a prevalence of 5 %",
 }
-#: Prevalences at which every cell is reported besides its own.
+#: Prevalences at which AUC-PR is reported besides that of the table.
 FIXED_PREVALENCES = (0.01, 0.05)
-#: Target false-alarm rates of :data:`ptad.benchmark.store.ALARM_COLUMNS`.
+#: Target false-alarm rates of :data:`ptad.benchmark.results.ALARM_COLUMNS`.
 RATES = (0.01, 0.05, 0.1)
 
 
 def evaluate(y: npt.NDArray[np.bool_], scores: FloatArray) -> dict[str, float]:
-    """All figures of one cell: ``auc_pr``, ``auc_roc``, ``auc_pr_at_1``, ``auc_pr_at_5``, ``prevalence``."""
+    """Return ``auc_pr``, ``auc_roc``, ``auc_pr_at_1``, ``auc_pr_at_5`` and ``prevalence`` of one cell."""
     from sklearn.metrics import average_precision_score, roc_auc_score
 
     labels = np.asarray(y, dtype=bool)
@@ -39,18 +39,18 @@ def evaluate(y: npt.NDArray[np.bool_], scores: FloatArray) -> dict[str, float]:
     if not np.isfinite(values).all():
         # A NaN turned into 0 would look like a very normal row.
         raise DataError(f"{int((~np.isfinite(values)).sum())} of {len(values)} scores are not finite.")
-    result = {
+    metrics = {
         "auc_pr": float(average_precision_score(labels, values)),
         "auc_roc": float(roc_auc_score(labels, values)),
         "prevalence": float(labels.mean()),
     }
     for prevalence in FIXED_PREVALENCES:
-        result[f"auc_pr_at_{prevalence * 100:g}"] = average_precision_at(labels, values, prevalence)
-    return result
+        metrics[f"auc_pr_at_{prevalence * 100:g}"] = average_precision_at(labels, values, prevalence)
+    return metrics
 
 
 def observed_false_alarms(y: npt.NDArray[np.bool_], p_values: FloatArray, n_train: int) -> dict[str, float | None]:
-    """The share of normal rows flagged at each target rate; None where fewer training rows than 1 / rate - 1."""
+    """Return the share of normal rows flagged at each target rate; None with fewer training rows than 1 / rate - 1."""
     normal = p_values[~np.asarray(y, dtype=bool)]
     return {
         name: float((normal <= rate).mean()) if n_train >= 1.0 / rate - 1.0 and len(normal) else None
@@ -59,11 +59,10 @@ def observed_false_alarms(y: npt.NDArray[np.bool_], p_values: FloatArray, n_trai
 
 
 def average_precision_at(y: npt.NDArray[np.bool_], scores: FloatArray, prevalence: float) -> float:
-    """Average precision that the same ranking has when anomalies are a share ``prevalence`` of all rows.
+    """Return the average precision that the same ranking would have at another share of anomalies.
 
     Recall and false-alarm rate do not depend on the prevalence; precision does, as
-    p * recall / (p * recall + (1 - p) * false-alarm rate). Weighting the rows is exact, where drawing rows would add
-    noise.
+    p * recall / (p * recall + (1 - p) * false-alarm rate). Weighting the rows is exact; resampling would add noise.
     """
     from sklearn.metrics import average_precision_score
 
@@ -75,7 +74,7 @@ def average_precision_at(y: npt.NDArray[np.bool_], scores: FloatArray, prevalenc
 
 
 def mean_ranks(values: FloatArray) -> FloatArray:
-    """Mean rank of every method, 1 is best; ties share their mean rank. (n_datasets, n_methods) -> (n_methods,)."""
+    """Return the mean rank of every method, 1 is best, ties averaged; (n_datasets, n_methods) -> (n_methods,)."""
     from scipy.stats import rankdata
 
     ranks: FloatArray = rankdata(-values, axis=1).mean(axis=0)
@@ -83,27 +82,32 @@ def mean_ranks(values: FloatArray) -> FloatArray:
 
 
 def bootstrap_interval(values: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-    """Interval of the mean over tables (the first axis), by drawing tables with replacement; the same draws always."""
-    low, high = np.quantile(_draws(len(values)) @ values, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    """Return the bootstrap interval of the mean over tables (the first axis), with a fixed seed."""
+    low, high = np.quantile(_bootstrap_weights(len(values)) @ values, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return low, high
 
 
 @cache
-def _draws(n_tables: int, n_draws: int = 2_000) -> FloatArray:
-    """How often each table is drawn, as shares: (n_draws, n_tables)."""
-    drawn = np.random.default_rng(0).integers(n_tables, size=(n_draws, n_tables))
-    return np.stack([np.bincount(places, minlength=n_tables) for places in drawn]) / n_tables
+def _bootstrap_weights(n_tables: int, n_samples: int = 2_000) -> FloatArray:
+    """Return the weight of each table in each sample, (n_samples, n_tables)."""
+    samples = np.random.default_rng(0).integers(n_tables, size=(n_samples, n_tables))
+    return np.stack([np.bincount(sample, minlength=n_tables) for sample in samples]) / n_tables
+
+
+def wins(gains: FloatArray) -> FloatArray:
+    """Return 1 for a gain, 0.5 for a tie and 0 for a loss."""
+    return np.heaviside(gains, 0.5)
 
 
 def win_rates(values: FloatArray) -> FloatArray:
-    """Share of tables and other methods that a method beats, ties half. (n_datasets, n_methods) -> (n_methods,)."""
+    """Return the share of tables and other methods that a method beats, ties half; shapes as :func:`mean_ranks`."""
     n_methods = values.shape[1]
     rates: FloatArray = (n_methods - mean_ranks(values)) / (n_methods - 1)
     return rates
 
 
 def elo_ratings(values: FloatArray, anchor: int = 0) -> FloatArray:
-    """Elo ratings of all methods, the anchor at 1000: 400 points are odds of ten to one.
+    """Return Elo ratings of all methods, the anchor at 1000: 400 points are odds of ten to one.
 
     A Bradley-Terry model of all pairs of methods on all tables, fitted as a logistic regression; ties count half.
     (n_datasets, n_methods) -> (n_methods,).
@@ -112,8 +116,7 @@ def elo_ratings(values: FloatArray, anchor: int = 0) -> FloatArray:
 
     first, second = np.triu_indices(values.shape[1], 1)
     pairs = np.eye(values.shape[1])[first] - np.eye(values.shape[1])[second]
-    gain = values[:, first] - values[:, second]
-    won = ((gain > 0) + 0.5 * (gain == 0)).sum(axis=0)
+    won = wins(values[:, first] - values[:, second]).sum(axis=0)
     # The weak penalty keeps a method that always wins finite.
     model = LogisticRegression(C=100.0, fit_intercept=False, max_iter=1_000)
     outcome = np.repeat([1, 0], len(pairs))
@@ -123,7 +126,7 @@ def elo_ratings(values: FloatArray, anchor: int = 0) -> FloatArray:
 
 
 def compare_methods(methods: Sequence[str], values: FloatArray) -> tuple[pd.Series, pd.DataFrame]:
-    """Mean ranks of methods, the best first, and p-values of all pairs, from values of shape (n_datasets, n_methods).
+    """Return mean ranks, best first, and p-values of all pairs, from values of shape (n_datasets, n_methods).
 
     The p-values are those of Wilcoxon signed-rank tests after Holm's correction over all pairs; 1 on the diagonal.
     """
@@ -134,8 +137,8 @@ def compare_methods(methods: Sequence[str], values: FloatArray) -> tuple[pd.Seri
         raise MissingExtraError("scikit-posthocs", "bench", "The comparison of methods") from error
     ranks = pd.Series(mean_ranks(values), index=methods).sort_values(kind="stable")
     ordered = pd.DataFrame(values, columns=methods)[ranks.index]
-    # zsplit: tables on which two methods are exactly equal count half for each, instead of failing when all are.
-    found = scikit_posthocs.posthoc_wilcoxon(list(ordered.to_numpy().T), p_adjust="holm", zero_method="zsplit")
-    p_values = np.array(found, dtype=np.float64)
+    # zsplit: tables on which two methods are equal count half for each; the default fails if all are.
+    table = scikit_posthocs.posthoc_wilcoxon(list(ordered.to_numpy().T), p_adjust="holm", zero_method="zsplit")
+    p_values = np.array(table, dtype=np.float64)
     np.fill_diagonal(p_values, 1.0)
     return ranks, pd.DataFrame(p_values, ranks.index, ranks.index)

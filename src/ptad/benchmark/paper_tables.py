@@ -1,4 +1,4 @@
-"""Tables of the page about the paper's comparison: its claims, what is still unmeasured, all rows, duplicate rows."""
+"""Tables of the page about the paper's comparison: claims, cells not yet measured, tables at full size, duplicates."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import csv
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
+from operator import itemgetter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptad.benchmark.collections import catalogue, dataset_title
 from ptad.benchmark.experiments import EXPERIMENTS, variant_order
+from ptad.benchmark.experiments.base import FOUR_TABLES
 from ptad.benchmark.experiments.paper_grid import smallest_tables
-from ptad.benchmark.experiments.variants import FOUR_TABLES
 from ptad.benchmark.markdown import Table
 from ptad.benchmark.peers import DEEP_PEERS
-from ptad.benchmark.store import MEASURED, Row
+from ptad.benchmark.results import MEASURED, Row
 from ptad.benchmark.summary import Summary, current, short_reason
 from ptad.benchmark.tables import published_average
 
@@ -24,34 +26,33 @@ _FEWEST_TABLES = 6
 
 
 def claims() -> list[list[str]]:
-    """What the paper claims: a sentence, the experiment, the variant that is said to be better, the other one."""
+    """Return the paper's claims: a sentence, the experiment, the variant claimed to be better, the other one."""
     text = files("ptad.benchmark").joinpath("claims.csv").read_text(encoding="utf-8")
     return list(csv.reader(text.splitlines()))[1:]
 
 
 def claim_table(rows: Sequence[Row]) -> Table:
-    """All claims with the paper's gain in AUC-PR, ours, the number of tables, p and a verdict.
+    """Return all claims with the paper's gain in AUC-PR, ours, the number of tables, p and a verdict.
 
     A claim holds when the mean over the tables that both were measured on has the same sign and a paired Wilcoxon
-    signed-rank test over those tables says p < 0.05; with the right sign and a larger p it is "not significant".
+    signed-rank test over those tables has p < 0.05; with the same sign and a larger p it is "not significant".
     """
-    values = cache(lambda name: Summary(row for row in rows if row["experiment"] == name).values("auc_pr"))
+    values_of = cache(lambda name: Summary(row for row in rows if row["experiment"] == name).values("auc_pr"))
     body = []
     for text, experiment, better, worse in claims():
         tables = EXPERIMENTS[experiment].datasets if experiment in EXPERIMENTS else ()
-        printed = [published_average(experiment, variant, tables) for variant in (better, worse)]
-        first, second = printed
-        gain = "" if first is None or second is None else f"{first[0] - second[0]:+.4f}"
-        found = values(experiment)
-        known = better in found and worse in found
-        gains = (found[better] - found[worse]).dropna().to_numpy() if known else np.empty(0)
-        body.append([text, experiment, gain, *_judged(gains)])
+        first, second = (published_average(experiment, variant, tables) for variant in (better, worse))
+        printed_gain = "" if first is None or second is None else f"{first[0] - second[0]:+.4f}"
+        values = values_of(experiment)
+        measured = better in values and worse in values
+        gains = (values[better] - values[worse]).dropna().to_numpy() if measured else np.empty(0)
+        body.append([text, experiment, printed_gain, *_test_gains(gains)])
     header = ["Claim", "Experiment", "Gain in the paper", "Gain here", "Tables", "Won", "p", "Verdict"]
     return Table("Claims of the paper, AUC-PR", header, body)
 
 
-def _judged(gains: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[object]:
-    """Mean gain, number of tables, tables won, p, verdict."""
+def _test_gains(gains: NDArray[np.float64]) -> list[object]:
+    """Return mean gain, number of tables, tables won, p, verdict."""
     from scipy.stats import wilcoxon
 
     if not len(gains):
@@ -69,7 +70,7 @@ def _judged(gains: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[object]
 
 
 def planned_cells() -> Iterator[tuple[str, Sequence[str], Sequence[str], Sequence[int]]]:
-    """Experiment, variants, tables and seeds of everything that is to be measured on the paper's tables."""
+    """Yield experiment, variants, tables and seeds of everything that is to be measured on the paper's tables."""
     every, small = tuple(catalogue()), smallest_tables()
     yield "main", DEEP_PEERS, every, (0, 1, 2)
     for name in ("ablation", "backbones"):
@@ -83,41 +84,38 @@ def planned_cells() -> Iterator[tuple[str, Sequence[str], Sequence[str], Sequenc
 
 
 def gap_table(rows: Sequence[Row]) -> Table:
-    """One row per experiment and table with planned cells that have no figure; a cell that was tried says why."""
-    found: dict[tuple[object, ...], Row] = {}
-    for row in current(rows):
-        key = (row["experiment"], row["variant"], row["dataset"], row["seed"])
-        if key not in found or row["status"] in MEASURED:
-            found[key] = row
+    """Return, per experiment and table, the planned cells without metrics, with the reason of those that were tried."""
+    row_of = {
+        (row["experiment"], row["variant"], row["dataset"], row["seed"]): row
+        for row in sorted(current(rows), key=lambda row: row["status"] in MEASURED)  # the last one counts
+    }
     gaps: dict[tuple[str, str], list[str]] = {}
-    total = empty = 0
+    n_cells = n_empty = 0
     for experiment, variants, tables, seeds in planned_cells():
         for table in tables:
             for variant in variants:
-                cells = {seed: found.get((experiment, variant, table, seed)) for seed in seeds}
-                lost = {seed: row for seed, row in cells.items() if row is None or row["status"] not in MEASURED}
-                total, empty = total + len(cells), empty + len(lost)
-                if lost:
-                    reasons = dict.fromkeys(short_reason(row) for row in lost.values() if row is not None)
-                    text = f"{variant} (seed {', '.join(map(str, lost))}{''.join(f'; {reason}' for reason in reasons)})"
-                    gaps.setdefault((experiment, table), []).append(text)
+                cells = {seed: row_of.get((experiment, variant, table, seed)) for seed in seeds}
+                empty = {seed: row for seed, row in cells.items() if row is None or row["status"] not in MEASURED}
+                n_cells, n_empty = n_cells + len(cells), n_empty + len(empty)
+                if empty:
+                    reasons = dict.fromkeys(short_reason(row) for row in empty.values() if row is not None)
+                    notes = "; ".join([f"seed {', '.join(map(str, empty))}", *reasons])
+                    gaps.setdefault((experiment, table), []).append(f"{variant} ({notes})")
     body = [(experiment, dataset_title(table), "; ".join(texts)) for (experiment, table), texts in gaps.items()]
-    title = f"Planned cells that are still empty: {empty:,} of {total:,}"
+    title = f"Planned cells that are still empty: {n_empty:,} of {n_cells:,}"
     return Table(title, ["Experiment", "Table", "Empty cells"], body)
 
 
 def full_size_table(capped: Sequence[Row], full: Sequence[Row]) -> Table:
-    """Cells measured on all rows beside the capped ones of the same seed and scaling."""
+    """Return cells measured on all rows beside the capped ones of the same seed and scaling."""
 
-    def cell(row: Row) -> tuple[object, ...]:
-        return tuple(row[name] for name in ("variant", "dataset", "seed", "scaling"))
-
-    small = {cell(row): row for row in current(capped) if row["experiment"] == "main"}
+    cell = itemgetter("variant", "dataset", "seed", "scaling")
+    capped_row = {cell(row): row for row in current(capped) if row["experiment"] == "main"}
     body = []
     for row in sorted(current(full), key=lambda r: (r["dataset"], r["variant"])):
         shape = [row[name] for name in ("variant", "scaling", "n_train", "n_test")]
         seconds = "" if row["fit_seconds"] is None else f"{row['fit_seconds']:.1f} / {row['score_seconds']:.1f}"
-        body.append([dataset_title(str(row["dataset"])), *shape, _pair(row), _pair(small.get(cell(row))), seconds])
+        body.append([dataset_title(str(row["dataset"])), *shape, _pair(row), _pair(capped_row.get(cell(row))), seconds])
     header = ["Data set", "Method", "Scaling", "training rows", "test rows", "all rows", "capped", "fit / score s"]
     return Table("All rows, AUC-PR / AUC-ROC, seed 0", header, body)
 
@@ -129,13 +127,13 @@ def _pair(row: Row | None) -> str:
 
 
 def duplicates_table(rows: Sequence[Row]) -> Table:
-    """Rows, prevalence and duplicate rows of every table."""
+    """Return rows, prevalence and duplicate rows of every table."""
     body = []
     for name in catalogue():
-        own = [row for row in rows if row["dataset"] == name and row["status"] in MEASURED]
-        if own:
-            shape = [own[0][column] for column in ("n_train", "n_test", "n_features")]
-            share = float(np.mean([row["duplicate_share"] for row in own]))
-            body.append([dataset_title(name), *shape, f"{own[0]['prevalence']:.4f}", f"{share:.3f}"])
+        cells = [row for row in rows if row["dataset"] == name and row["status"] in MEASURED]
+        if cells:
+            shape = [cells[0][column] for column in ("n_train", "n_test", "n_features")]
+            share = float(np.mean([row["duplicate_share"] for row in cells]))
+            body.append([dataset_title(name), *shape, f"{cells[0]['prevalence']:.4f}", f"{share:.3f}"])
     header = ["Data set", "training rows", "test rows", "columns", "prevalence"]
     return Table("The tables as they were used", [*header, "normal test rows with a duplicate in training"], body)

@@ -1,6 +1,6 @@
-"""What a run has to measure: the cells of a grid that the results do not hold yet, and how to go about them.
+"""The cells of a grid, and which of them are still to be measured.
 
-Methods, seeds and scalings are also understood as lists of words, as on the command line.
+Methods, seeds and scalings can also be given as comma-separated lists, as on the command line.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 from ptad.benchmark.collections import catalogue
 from ptad.benchmark.encoding import OWN, SCALINGS
 from ptad.benchmark.peers import CHEAP_PEERS, DEEP_PEERS, PAPER_PEERS, PEERS, make_peer
-from ptad.benchmark.store import MEASURED, ResultStore, Row, cell_key
+from ptad.benchmark.results import MEASURED, ResultsFile, Row, cell_key
 from ptad.errors import SettingError, UserError
 
-#: Words that stand for several methods.
+#: Names for several methods.
 METHOD_GROUPS = {
     "all": tuple(PEERS),
     "paper": (*PAPER_PEERS, "ptad", "ptad-paper"),
@@ -28,7 +28,7 @@ METHOD_GROUPS = {
 
 @dataclass(frozen=True)
 class Variant:
-    """A row of a comparison's table: a method with settings of its own."""
+    """A row of a table of results: a method with its settings."""
 
     name: str
     method: str
@@ -37,9 +37,9 @@ class Variant:
 
 @dataclass(frozen=True)
 class Cell:
-    """A method, its settings, a table, a seed and a scaling.
+    """A method with its settings, a table, a seed and a scaling.
 
-    ``experiment`` and ``variant`` tell the rows of different studies in one file apart; the main comparison is
+    ``experiment`` and ``variant`` identify the rows of several experiments in one file; the main comparison is the
     experiment ``main`` with the method's name as variant.
     """
 
@@ -53,37 +53,28 @@ class Cell:
 
     @property
     def group(self) -> tuple[str, int, str]:
-        """What cells with the same rows share."""
+        """The key that cells with the same prepared rows share."""
         return self.dataset, self.seed, self.scaling
-
-    @property
-    def label(self) -> str:
-        """For logs."""
-        return f"{self.variant or self.method} on {self.dataset}, seed {self.seed}, {self.scaling}"
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """How to run a grid; none of it changes a figure, save the row caps, which are recorded.
+    """How to run a grid.
 
-    ``budget`` ends the whole run after so many seconds: what is unfinished then stays unmeasured and is left to the
-    next run. ``large_first`` keeps one long cell from starting last; without it the order of the cells counts.
+    Only the row caps and the device affect the results; both are recorded in the rows. ``large_first`` sorts the cells
+    by the size of their table, so that no long one starts last.
     """
 
     device: str = "cpu"
     jobs: int = 1
-    threads: int = 1  # per worker; small nets are slower with more
     time_limit: float | None = None
     max_train: int | None = None
     max_test: int | None = None
-    cells_per_worker: int = 500
     retry: bool = False
-    budget: float | None = None
     large_first: bool = True
 
     def __post_init__(self) -> None:
-        lowest = {"jobs": 1, "threads": 1, "cells_per_worker": 1, "max_train": 4, "max_test": 2}
-        for name, low in (lowest | {"time_limit": 0, "budget": 0}).items():
+        for name, low in {"jobs": 1, "max_train": 4, "max_test": 2, "time_limit": 0}.items():
             value = getattr(self, name)
             if value is not None and (value < low or value == 0):
                 least = f"at least {low}" if low else "above 0 seconds"
@@ -97,14 +88,14 @@ def make_cells(
     scalings: Sequence[str] = SCALINGS,
     experiment: str = "main",
 ) -> list[Cell]:
-    """All cells of an experiment; a variant with its own scaling has one cell per table and seed, not two."""
-    ways = [(v, (OWN,) if make_peer(v.method, **v.settings).own_scaling else scalings) for v in variants]
+    """Return all cells of an experiment; a variant with its own scaling has one cell per table and seed, not two."""
+    with_scalings = [(v, (OWN,) if make_peer(v.method, **v.settings).own_scaling else scalings) for v in variants]
     return [
         Cell(variant.method, dataset, seed, scaling, dict(variant.settings), experiment, variant.name)
         for dataset in datasets
         for seed in seeds
-        for variant, own in ways
-        for scaling in own
+        for variant, variant_scalings in with_scalings
+        for scaling in variant_scalings
     ]
 
 
@@ -115,31 +106,31 @@ def make_grid(
     scalings: Sequence[str] = SCALINGS,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Cell]:
-    """All cells of the main comparison; ``settings`` of methods are those that a collection asks for."""
+    """Return all cells of the main comparison; ``settings`` are those of :attr:`Collection.settings`, by method."""
     variants = [Variant(method, method, (settings or {}).get(method, {})) for method in methods]
     return make_cells(variants, datasets, seeds, scalings)
 
 
 def config_hash(method: str, params: Mapping[str, Any], max_train: int | None, max_test: int | None) -> str:
-    """Twelve digits that stand for everything that decides a cell's figures besides table, seed and scaling."""
+    """Return twelve digits for everything that affects a cell's results besides table, seed and scaling."""
     content = json.dumps([method, dict(params), max_train, max_test], sort_keys=True, default=str)
     return hashlib.sha256(content.encode()).hexdigest()[:12]
 
 
-def plan_cells(cells: Iterable[Cell], store: ResultStore, settings: RunSettings) -> list[tuple[Cell, Row]]:
-    """The cells still to be measured with what is known of their rows, large tables first unless told otherwise."""
-    done = {cell_key(row) for row in store.read() if row["status"] in MEASURED or not settings.retry}
+def plan_cells(cells: Iterable[Cell], results: ResultsFile, settings: RunSettings) -> list[tuple[Cell, Row]]:
+    """Return the cells without a row in the results, each with the columns that are known before it is measured."""
+    done = {cell_key(row) for row in results.read() if row["status"] in MEASURED or not settings.retry}
     plan = []
-    known: dict[str, dict[str, Any]] = {}
+    params_by_setup: dict[str, dict[str, Any]] = {}  # thousands of cells share a few setups
     for cell in cells:
         setup = json.dumps([cell.method, dict(cell.settings)], sort_keys=True, default=str)
-        if setup not in known:  # thousands of cells share a few setups
+        if setup not in params_by_setup:
             try:
-                known[setup] = make_peer(cell.method, **cell.settings).params()
+                params_by_setup[setup] = make_peer(cell.method, **cell.settings).params()
             except UserError as error:
-                raise SettingError(f"{cell.label}: {error}") from error
-        params = known[setup]
-        base: Row = {
+                raise SettingError(f"{cell.variant or cell.method} on {cell.dataset}: {error}") from error
+        params = params_by_setup[setup]
+        row: Row = {
             "experiment": cell.experiment,
             "variant": cell.variant or cell.method,
             "method": cell.method,
@@ -152,51 +143,56 @@ def plan_cells(cells: Iterable[Cell], store: ResultStore, settings: RunSettings)
             "device": settings.device,
             "settings": json.dumps(params, sort_keys=True, default=str),
         }
-        if cell_key(base) not in done:
-            plan.append((cell, base))
+        if cell_key(row) not in done:
+            plan.append((cell, row))
     if settings.large_first:
         sizes = {name: info.rows * info.columns for name, info in catalogue().items()}
         plan.sort(key=lambda item: (-sizes.get(item[0].dataset, 0), *item[0].group))
     return plan
 
 
-def adopt_equal_cells(
-    plan: list[tuple[Cell, Row]], store: ResultStore, device: str
+def copy_equal_cells(
+    plan: list[tuple[Cell, Row]], results: ResultsFile, device: str
 ) -> tuple[list[tuple[Cell, Row]], list[Row]]:
-    """Write the rows of cells that another experiment has measured under another name; return what is left.
+    """Copy the rows of cells that another experiment has measured under another name.
 
-    The experiments overlap: the whole method is a row of four of them. A cell's scores are fixed by method, settings,
-    table, scaling, seed and kind of device, so the row of such a cell is its own.
+    The experiments overlap: the full method is a variant of four of them. Method, settings, table, scaling, seed and
+    kind of device determine the scores of a cell.
+
+    Returns
+    -------
+    tuple
+        The rest of the plan, and the copied rows.
     """
 
     def identity(row: Row, on_cpu: bool) -> tuple[Any, ...]:
         return (*(str(row[name]) for name in ("method", "config_hash", "dataset", "scaling", "seed")), on_cpu)
 
-    known = {identity(row, row["device"] == "cpu"): row for row in store.read() if row["status"] in MEASURED}
-    left, adopted = [], []
-    for cell, base in plan:
-        equal = known.get(identity(base, device == "cpu"))
+    measured = {identity(row, row["device"] == "cpu"): row for row in results.read() if row["status"] in MEASURED}
+    rest, copies = [], []
+    for cell, row in plan:
+        equal = measured.get(identity(row, device == "cpu"))
         if equal is None:
-            left.append((cell, base))
+            rest.append((cell, row))
         else:
-            adopted.append({**equal, "experiment": base["experiment"], "variant": base["variant"]})
-            store.append(adopted[-1])
-    return left, adopted
+            copies.append({**equal, "experiment": row["experiment"], "variant": row["variant"]})
+            results.append(copies[-1])
+    return rest, copies
 
 
 def parse_methods(text: str) -> list[str]:
-    """Names and words such as ``cheap``; unknown ones list the choices."""
-    found: list[str] = []
-    for word in _names(text, "method"):
-        # A detector of PyOD may be written in any case; its own spelling makes it one method.
-        found += METHOD_GROUPS[word] if word in METHOD_GROUPS else [make_peer(word).name]
-    return list(dict.fromkeys(found))
+    """Parse names of methods and of :data:`METHOD_GROUPS`; an unknown one lists the choices."""
+    methods: list[str] = []
+    for name in _split_list(text, "method"):
+        # PyOD detectors may be written in any case; their own spelling makes them one method.
+        methods += METHOD_GROUPS[name] if name in METHOD_GROUPS else [make_peer(name).name]
+    return list(dict.fromkeys(methods))
 
 
 def parse_seeds(text: str) -> list[int]:
-    """``3``, ``0-4`` or ``0,2,7``, in any mixture."""
+    """Parse seeds such as ``3``, ``0-4`` or ``0,2,7``, in any mixture."""
     seeds: list[int] = []
-    for part in _names(text, "seed"):
+    for part in _split_list(text, "seed"):
         first, dash, last = part.partition("-")
         try:
             low = int(first)
@@ -210,15 +206,15 @@ def parse_seeds(text: str) -> list[int]:
 
 
 def parse_scalings(text: str) -> list[str]:
-    """Names of scalings."""
-    names = _names(text, "scaling")
+    """Parse names of scalings."""
+    names = _split_list(text, "scaling")
     for name in names:
         if name not in SCALINGS:
             raise SettingError(f"There is no scaling {name!r}. Choose from: {', '.join(SCALINGS)}.")
     return names
 
 
-def _names(text: str, kind: str) -> list[str]:
+def _split_list(text: str, kind: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise SettingError(f"Name at least one {kind}.")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,42 +17,40 @@ from ptad.benchmark.encoding import scale_columns
 from ptad.benchmark.loading import Dataset, cap_split, duplicate_share
 from ptad.benchmark.measurement import Outcome, Task, versions
 from ptad.benchmark.metrics import evaluate, observed_false_alarms
-from ptad.benchmark.plan import Cell, RunSettings, adopt_equal_cells, plan_cells
-from ptad.benchmark.store import COST_COLUMNS, ResultStore, Row
+from ptad.benchmark.plan import Cell, RunSettings, copy_equal_cells, plan_cells
+from ptad.benchmark.results import COST_COLUMNS, ResultsFile, Row
 from ptad.benchmark.workers import Executor, run_tasks
 from ptad.devices import resolve_device
 from ptad.errors import DataError
 
-logger = logging.getLogger(__name__)
-
-#: Gives a table by its name and the seed of the cell; synthetic tables differ with the seed.
+#: ``(name, seed) -> Dataset``; synthetic tables depend on the seed.
 Loader = Callable[[str, int], Dataset]
 
 
 @dataclass(frozen=True)
 class PreparedRows:
-    """What all cells of one table, seed and scaling share: rows on the disk; labels, shape and caps on this side."""
+    """Rows that all cells of one table, seed and scaling share; workers read them from ``folder``, without labels."""
 
     folder: Path
     y_test: npt.NDArray[np.bool_]
     shape: Row
-    cut: str
+    capped: str  # which rows were left out; empty if none
 
 
-def prepare_rows(cell: Cell, loader: Loader, settings: RunSettings, folder: Path) -> PreparedRows:
-    """Load, split, cap and scale the rows of a cell, and save them in a new folder inside ``folder``."""
+def prepare_rows(cell: Cell, loader: Loader, settings: RunSettings, scratch: Path) -> PreparedRows:
+    """Load, split, cap and scale the rows of a cell, and save them in a new folder inside ``scratch``."""
     data = loader(cell.dataset, cell.seed)
-    whole = data.split(cell.seed)
-    split = cap_split(whole, data.y, cell.seed, settings.max_train, settings.max_test)
-    cut = [
-        f"{len(part)} of {len(full)} {kind} rows"
-        for part, full, kind in ((split.train, whole.train, "training"), (split.test, whole.test, "test"))
-        if len(part) < len(full)
+    full = data.split(cell.seed)
+    split = cap_split(full, data.y, cell.seed, settings.max_train, settings.max_test)
+    capped = [
+        f"{len(part)} of {len(full_part)} {kind} rows"
+        for part, full_part, kind in ((split.train, full.train, "training"), (split.test, full.test, "test"))
+        if len(part) < len(full_part)
     ]
     train, test = scale_columns(data.X[split.train], data.X[split.test], cell.scaling)
-    own = Path(tempfile.mkdtemp(dir=folder))
-    np.save(own / "train.npy", train)
-    np.save(own / "test.npy", test)
+    folder = Path(tempfile.mkdtemp(dir=scratch))
+    np.save(folder / "train.npy", train)
+    np.save(folder / "test.npy", test)
     y_test = data.y[split.test]
     shape: Row = {
         "n_train": len(train),
@@ -65,26 +59,25 @@ def prepare_rows(cell: Cell, loader: Loader, settings: RunSettings, folder: Path
         "n_anomalies": int(y_test.sum()),
         "duplicate_share": duplicate_share(data.X, data.y, split),
     }
-    return PreparedRows(own, y_test, shape, "; ".join(cut))
+    return PreparedRows(folder, y_test, shape, "; ".join(capped))
 
 
 def run_grid(
     cells: Iterable[Cell],
-    store: ResultStore,
+    results: ResultsFile,
     loader: Loader,
     settings: RunSettings | None = None,
     on_row: Callable[[Row], None] | None = None,
     execute: Executor = run_tasks,
-    adopt: bool = True,
 ) -> list[Row]:
-    """Measure every cell that the store does not hold yet; return the new rows.
+    """Measure every cell that the results do not hold yet; return the new rows.
 
     Parameters
     ----------
     cells : iterable of Cell
         What to measure.
-    store : ResultStore
-        Where rows go, one by one. Cells with a row are skipped; failed ones too unless ``settings.retry``.
+    results : ResultsFile
+        Where rows are appended, one by one. Cells with a row are skipped; failed ones too unless ``settings.retry``.
     loader : callable
         ``(name, seed) -> Dataset``.
     settings : RunSettings, optional
@@ -92,73 +85,58 @@ def run_grid(
     on_row : callable, optional
         Called with each row after it is written.
     execute : callable, optional
-        Who measures: processes of this machine, or :func:`ptad.benchmark.ray_workers.cluster_executor`.
-    adopt : bool
-        Take over what another experiment has measured under another name.
+        Runs the tasks: on this machine, or :func:`ptad.benchmark.ray_workers.cluster_executor`.
     """
     settings = settings or RunSettings()
-    stop_at = None if settings.budget is None else time.monotonic() + settings.budget
     # a cluster may have devices that this machine lacks
     device = resolve_device(settings.device) if execute is run_tasks else settings.device
-    plan, rows = plan_cells(cells, store, settings), list[Row]()
-    if adopt:
-        plan, rows = adopt_equal_cells(plan, store, device)
-    waiting = Counter(cell.group for cell, _ in plan)
-    prepared: dict[Any, PreparedRows] = {}
-    known = versions()
+    plan, rows = copy_equal_cells(plan_cells(cells, results, settings), results, device)
+    n_pending = Counter(cell.group for cell, _ in plan)
+    prepared: dict[tuple[str, int, str], PreparedRows] = {}
 
-    def write(base: Row, result: Row) -> None:
-        finished = datetime.now(UTC).isoformat(timespec="seconds")
-        row = {**base, **result, "versions": known, "finished_at": finished}
-        store.append(row)
-        rows.append(row)
+    def write(row: Row) -> None:
+        finished_at = datetime.now(UTC).isoformat(timespec="seconds")
+        rows.append({**row, "versions": versions(), "finished_at": finished_at})
+        results.append(rows[-1])
         if on_row is not None:
-            on_row(row)
+            on_row(rows[-1])
 
-    def source(scratch: Path, cell: Cell, base: Row) -> Task | None:
-        try:
+    def tasks(scratch: Path) -> Iterator[tuple[int, Task]]:
+        for number, (cell, row) in enumerate(plan):
             if cell.group not in prepared:
-                prepared[cell.group] = prepare_rows(cell, loader, settings, scratch)
-        except DataError as error:
-            write(base, {"status": "skipped", "reason": str(error)})
-            return None
-        paths = (prepared[cell.group].folder / name for name in ("train.npy", "test.npy"))
-        return Task(cell.method, dict(cell.settings), cell.seed, settings.device, *paths)
+                try:
+                    prepared[cell.group] = prepare_rows(cell, loader, settings, scratch)
+                except DataError as error:
+                    write({**row, "status": "skipped", "reason": str(error)})
+                    continue
+            paths = (prepared[cell.group].folder / name for name in ("train.npy", "test.npy"))
+            yield number, Task(cell.method, dict(cell.settings), cell.seed, settings.device, *paths)
 
-    def on_outcome(number: int, outcome: Outcome, status: str) -> None:
-        cell, base = plan[number]
-        found = _evaluated(outcome, status, prepared[cell.group])
-        write(base, {**prepared[cell.group].shape, **found})
-        logger.info("%s: %s %s", cell.label, found["status"], found["reason"])
-        waiting[cell.group] -= 1
-        if not waiting[cell.group]:  # no cell needs the rows any more
+    def on_outcome(number: int, outcome: Outcome) -> None:
+        cell, row = plan[number]
+        rows_of_cell = prepared[cell.group]
+        write({**row, **rows_of_cell.shape, **_evaluate_outcome(outcome, rows_of_cell)})
+        n_pending[cell.group] -= 1
+        if not n_pending[cell.group]:
             shutil.rmtree(prepared.pop(cell.group).folder, ignore_errors=True)
 
     if plan:
         with tempfile.TemporaryDirectory(prefix="ptad-benchmark-") as scratch:
-            execute(
-                ((number, partial(source, Path(scratch), *item)) for number, item in enumerate(plan)),
-                on_outcome,
-                n_workers=min(settings.jobs, len(plan)),
-                n_threads=settings.threads,
-                time_limit=settings.time_limit,
-                cells_per_worker=settings.cells_per_worker,
-                stop_at=stop_at,
-            )
+            n_workers = min(settings.jobs, len(plan))
+            execute(tasks(Path(scratch)), on_outcome, n_workers=n_workers, time_limit=settings.time_limit)
     return rows
 
 
-def _evaluated(outcome: Outcome, status: str, rows: PreparedRows) -> Row:
-    """Figures from the scores and the labels, which only this side has."""
-    if outcome.error or outcome.scores is None:
-        return {"status": status, "reason": outcome.error}
+def _evaluate_outcome(outcome: Outcome, rows: PreparedRows) -> Row:
+    """Compute the metrics here, since workers have no labels."""
+    if outcome.scores is None:
+        return {"status": outcome.status, "reason": outcome.reason}
     cost = {name: getattr(outcome, name) for name in (*COST_COLUMNS, "device")}
-    cost = {name: value for name, value in cost.items() if value is not None}
     try:
-        figures: Row = dict(evaluate(rows.y_test, outcome.scores))
+        metrics: Row = dict(evaluate(rows.y_test, outcome.scores))
     except DataError as error:
         return {"status": "failed", "reason": str(error), **cost}
     if outcome.p_values is not None:
-        figures |= observed_false_alarms(rows.y_test, outcome.p_values, rows.shape["n_train"])
-    capped = "; ".join(reason for reason in (rows.cut, outcome.capped) if reason)
-    return {"status": "capped" if capped else "ok", "reason": capped, **figures, **cost}
+        metrics |= observed_false_alarms(rows.y_test, outcome.p_values, rows.shape["n_train"])
+    reasons = "; ".join(reason for reason in (rows.capped, outcome.capped) if reason)
+    return {"status": "capped" if reasons else "ok", "reason": reasons, **metrics, **cost}

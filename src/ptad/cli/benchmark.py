@@ -24,24 +24,18 @@ DataOption = Annotated[
 ]
 CollectionOption = Annotated[str, typer.Option(help="paper, macro, or a folder of npz, CSV or Parquet files.")]
 LabelOption = Annotated[str, typer.Option(help="Label column of CSV and Parquet files in a folder.")]
-NormalOption = Annotated[list[str] | None, typer.Option(help="Label value of normal rows; 0 unless told otherwise.")]
+NormalOption = Annotated[list[str] | None, typer.Option(help="Label value of normal rows; 0 by default.")]
 DatasetsOption = Annotated[str, typer.Option(help="Tables or groups separated by commas, or 'all'.")]
-SampleOption = Annotated[
-    int | None, typer.Option(min=1, help="Only so many of the tables, drawn at random, the same everywhere.")
-]
+SampleOption = Annotated[int | None, typer.Option(min=1, help="Only so many of the tables, drawn with a fixed seed.")]
 OutOption = Annotated[
     Path | None,
     typer.Option("--out", help=f"Results file; an existing one is continued. [default: {RESULTS}/COLLECTION.csv]"),
 ]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 JobsOption = Annotated[int, typer.Option(help="Worker processes.")]
-ThreadsOption = Annotated[int, typer.Option(help="Threads per worker; small nets are slower with more than one.")]
 LimitOption = Annotated[float | None, typer.Option(help="Seconds per cell; a longer one is stopped and marked.")]
 MaxTrainOption = Annotated[int | None, typer.Option(help="At most this many training rows; recorded in the row.")]
 MaxTestOption = Annotated[int | None, typer.Option(help="At most this many test rows; recorded in the row.")]
-CellsOption = Annotated[
-    int, typer.Option(help="Cells per worker process; 1 starts a fresh process for each (exact memory figures).")
-]
 SeedsOption = Annotated[str | None, typer.Option(help="Seeds, such as 0-4 or 0,2,7. [default: 0 for macro, else 0-2]")]
 RetryOption = Annotated[bool, typer.Option("--retry", help="Measure failed and timed-out cells again.")]
 ResultsArgument = Annotated[Path, typer.Argument(help="Results file written by 'ptad benchmark run'.")]
@@ -61,13 +55,10 @@ def run(
     normal: NormalOption = None,
     device: DeviceOption = "cpu",
     jobs: JobsOption = 1,
-    threads: ThreadsOption = 1,
     time_limit: LimitOption = None,
     max_train: MaxTrainOption = None,
     max_test: MaxTestOption = None,
-    cells_per_worker: CellsOption = 500,
     retry: RetryOption = False,
-    budget: Annotated[float | None, typer.Option(help="Seconds for the whole run; the next one goes on.")] = None,
     engine: options.Engine = "local",
     address: options.Address = None,
     workers: options.Workers = None,
@@ -79,19 +70,23 @@ def run(
     from ptad.benchmark import plan
     from ptad.benchmark.collections import open_collection
     from ptad.benchmark.ray_workers import cluster_executor
+    from ptad.benchmark.results import ResultsFile
     from ptad.benchmark.runner import run_grid
-    from ptad.benchmark.store import ResultStore
     from ptad.benchmark.workers import run_tasks
     from ptad.cli.settings import on_cluster
 
     tables = open_collection(collection, data, label, normal or ())
     path = out or RESULTS / f"{tables.name}.csv"
-    settings = plan.RunSettings(device, jobs, threads, time_limit, max_train, max_test, cells_per_worker, retry, budget)
-    chosen, numbers = tables.select(datasets, sample), plan.parse_seeds(seeds or tables.seeds)
-    names, ways = plan.parse_methods(methods), plan.parse_scalings(scalings)
-    grid = plan.make_grid(names, chosen, numbers, ways, tables.settings)
+    settings = plan.RunSettings(device, jobs, time_limit, max_train, max_test, retry)
+    grid = plan.make_grid(
+        plan.parse_methods(methods),
+        tables.select(datasets, sample),
+        plan.parse_seeds(seeds or tables.seeds),
+        plan.parse_scalings(scalings),
+        tables.settings,
+    )
     execute = cluster_executor(address, workers) if on_cluster(engine, address, workers) else run_tasks
-    rows = run_grid(grid, ResultStore(path), tables.load, settings, _announce, execute)
+    rows = run_grid(grid, ResultsFile(path), tables.load, settings, _print_row, execute)
     counts = ", ".join(f"{n} {status}" for status, n in sorted(Counter(row["status"] for row in rows).items()))
     typer.echo(f"{len(rows)} new cells in {path}" + (f": {counts}" if rows else "; nothing was left to do"), err=True)
 
@@ -101,7 +96,7 @@ def leaderboard(
     results: ResultsArgument,
     out: Annotated[Path, typer.Option("--out", help="The page, Markdown; its diagram goes into 'images' beside it.")],
     collection: Annotated[
-        str | None, typer.Option(help="Name of the collection; that of the results file unless told otherwise.")
+        str | None, typer.Option(help="Name of the collection, by default that of the results file.")
     ] = None,
 ) -> None:
     """Write the leaderboard of a collection, from its results alone.
@@ -125,10 +120,10 @@ def tables(
     """
     from ptad.benchmark.experiments import variant_order
     from ptad.benchmark.markdown import to_markdown
-    from ptad.benchmark.store import ResultStore
+    from ptad.benchmark.results import ResultsFile
     from ptad.benchmark.tables import experiment_tables
 
-    rows = ResultStore(results).existing()
+    rows = ResultsFile(results).read_existing()
     typer.echo(to_markdown(*experiment_tables(rows, experiment, variant_order(experiment))))
 
 
@@ -138,7 +133,7 @@ def pages(
     docs: Annotated[Path, typer.Option(help="Folder of the documentation.")] = Path("docs"),
     readme: Annotated[Path, typer.Option(help="The README.")] = Path("README.md"),
 ) -> None:
-    """Write every figure of README and documentation anew from the results, tables and pictures alike.
+    """Write all tables and pictures of README and documentation anew from the results.
 
     Example: ptad benchmark pages
     """
@@ -153,14 +148,14 @@ def merge(
     into: Annotated[Path, typer.Argument(help="Results file that takes the rows.")],
     others: Annotated[list[Path], typer.Argument(help="Results files to take rows from, as of another machine.")],
 ) -> None:
-    """Take over the rows of other results files; of a cell that both have, the last measured row counts.
+    """Append the rows of other results files; of a cell that both have, the last measured row counts.
 
     Example: ptad benchmark merge results.csv results-gpu.csv
     """
-    from ptad.benchmark.store import ResultStore
+    from ptad.benchmark.results import ResultsFile
 
     for path in others:
-        typer.echo(f"{ResultStore(into).merge(ResultStore(path))} rows from {path}", err=True)
+        typer.echo(f"{ResultsFile(into).merge(ResultsFile(path))} rows from {path}", err=True)
 
 
 @app.command()
@@ -174,11 +169,9 @@ def experiment(
     out: OutOption = None,
     device: DeviceOption = "cpu",
     jobs: JobsOption = 1,
-    threads: ThreadsOption = 1,
     time_limit: LimitOption = None,
     max_train: MaxTrainOption = None,
     max_test: MaxTestOption = None,
-    cells_per_worker: CellsOption = 500,
     retry: RetryOption = False,
 ) -> None:
     """Run one of the paper's further experiments, or one of the default's, and print its table.
@@ -190,24 +183,24 @@ def experiment(
     from ptad.benchmark.markdown import to_markdown
     from ptad.benchmark.plan import RunSettings
 
-    found = open_collection(collection, data)
-    settings = RunSettings(device, jobs, threads, time_limit, max_train, max_test, cells_per_worker, retry)
-    path = out or RESULTS / f"{found.name}.csv"
-    made = run_experiment(name, found, path, settings, datasets=datasets, sample=sample, seeds=seeds, on_row=_announce)
-    typer.echo(to_markdown(*made))
+    tables = open_collection(collection, data)
+    settings = RunSettings(device, jobs, time_limit, max_train, max_test, retry)
+    path = out or RESULTS / f"{tables.name}.csv"
+    results = run_experiment(
+        name, tables, path, settings, datasets=datasets, sample=sample, seeds=seeds, on_row=_print_row
+    )
+    typer.echo(to_markdown(*results))
 
 
 @app.command()
 def data(
     directory: Annotated[Path | None, typer.Argument(help="Folder to look at.", envvar="PTAD_DATA")] = None,
-    collection: Annotated[
-        str | None, typer.Option(help="paper, macro, or a folder; the first two unless told otherwise.")
-    ] = None,
+    collection: Annotated[str | None, typer.Option(help="paper, macro, or a folder; by default the first two.")] = None,
     label: LabelOption = "label",
     normal: NormalOption = None,
     check: Annotated[bool, typer.Option("--check/--list", help="Read and verify, or only list the catalogue.")] = True,
 ) -> None:
-    """Say what is there of the collections, what is missing or damaged, and where it comes from.
+    """Check which tables of the collections are there, which are missing or damaged, and where to get them.
 
     Example: ptad benchmark data DIR
     """
@@ -225,11 +218,11 @@ def data(
         raise typer.Exit(2)
 
 
-def _announce(row: dict[str, Any]) -> None:
-    """Say on the standard error stream what became of a cell."""
-    figures = ""
+def _print_row(row: dict[str, Any]) -> None:
+    """Print a row of the results on standard error."""
+    metrics = ""
     if row.get("auc_pr") is not None:
         seconds = "" if row.get("fit_seconds") is None else f"  {row['fit_seconds']:.1f} s"
-        figures = f"AUC-PR {row['auc_pr']:.4f}  AUC-ROC {row['auc_roc']:.4f}{seconds}"
+        metrics = f"AUC-PR {row['auc_pr']:.4f}  AUC-ROC {row['auc_roc']:.4f}{seconds}"
     start = f"{row['variant']:22} {row['dataset']:18} {row['seed']:>3} {row['scaling']:9} {row['status']:8}"
-    typer.echo(f"{start} {figures} {row['reason']}".rstrip(), err=True)
+    typer.echo(f"{start} {metrics} {row['reason']}".rstrip(), err=True)

@@ -13,7 +13,7 @@ from ptad.benchmark.peers.goad import Goad, centre_score, triplet_centre_loss
 from ptad.benchmark.peers.icl import matching_loss, run_indices, run_length
 from ptad.benchmark.peers.mcm import MaskGenerators, Mcm, diversity_loss, reconstruction_error
 from ptad.benchmark.peers.neutralad import NeutralAD, contrastive_loss
-from ptad.benchmark.peers.nptad import masked_error
+from ptad.benchmark.peers.npt_ad import masked_error
 
 RNG = np.random.default_rng(0)
 

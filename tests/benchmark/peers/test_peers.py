@@ -10,13 +10,13 @@ import torch
 from torch import nn
 
 from ptad.benchmark.peers import CHEAP_PEERS, DEEP_PEERS, PAPER_PEERS, PEERS, make_peer
+from ptad.benchmark.peers.base import Peer
 from ptad.benchmark.peers.deep import TrainingSettings, mlp, train
 from ptad.benchmark.peers.dte import HalfDropout
 from ptad.benchmark.peers.mcm import diversity_loss
 from ptad.benchmark.peers.mcm_npt import McmNpt
 from ptad.benchmark.peers.neighbours import nearest_distances
-from ptad.benchmark.peers.nptad import NptAD, fit_batch
-from ptad.benchmark.peers.protocol import Peer
+from ptad.benchmark.peers.npt_ad import NptAD, fit_batch
 from ptad.benchmark.peers.pyod import PyodPeer
 from ptad.errors import DataError, SettingError, TrainingError
 from ptad.paper.attention import KeysValues
@@ -133,8 +133,8 @@ def test_the_last_batch_of_an_epoch_is_filled_up() -> None:
         return module(batch).sum()
 
     rows = torch.arange(5.0).unsqueeze(1)
-    record = train(module, loss, rows, TrainingSettings(epochs=2, batch_size=3), 0)
-    assert record.steps == 4 and [len(batch) for batch in seen] == [3, 3, 3, 3]
+    train(module, loss, rows, TrainingSettings(epochs=2, batch_size=3), 0)
+    assert [len(batch) for batch in seen] == [3, 3, 3, 3]
     for first, second in (seen[:2], seen[2:]):
         assert set(first + second) == {0.0, 1.0, 2.0, 3.0, 4.0} and second[-1] == first[0]
 

@@ -1,7 +1,7 @@
 """What methods cost on campaign: parameters, milliseconds per training step and per scored batch.
 
 A training step is timed as the difference between a longer and a shorter fit, so that reading, start-up and calibration
-cancel out; all methods use the same batch. Figures are medians of ten repetitions with the device synchronised.
+cancel out; all methods use the same batch size. Times are medians of ten repetitions with the device synchronised.
 """
 
 from __future__ import annotations
@@ -18,38 +18,36 @@ import numpy.typing as npt
 
 from ptad.benchmark.collections import load_dataset
 from ptad.benchmark.encoding import scale_columns
-from ptad.benchmark.experiments.variants import Measurement
+from ptad.benchmark.experiments.base import Measurement
 from ptad.benchmark.loading import half_split
 from ptad.benchmark.markdown import Table
 from ptad.benchmark.peers import Peer, make_peer
 from ptad.benchmark.plan import RunSettings
-from ptad.benchmark.store import Results
+from ptad.benchmark.results import ResultsFolder
 
 BATCH = 512
 REPEATS = 10
-#: Rows kept for timing: the cost of a step does not depend on more, the cost of reading them does.
+#: Training rows: the cost of a step does not depend on more, the cost of reading them does.
 _ROWS = 4 * BATCH
 
-#: ``(steps) -> settings`` of each method; None where there is no training step.
-METHODS: dict[str, Callable[[int], dict[str, Any]] | None] = {
-    "knn": None,
-    "mcm": lambda steps: {"training": {"steps": steps, "batch_size": BATCH}},
-    "npt-ad": lambda steps: {"training": {"steps": steps, "batch_size": BATCH}},
-    "ptad": None,
-    "ptad-paper": lambda steps: {"config": single_network(steps)},
-}
+
+METHODS = ("knn", "mcm", "npt-ad", "ptad", "ptad-paper")
 
 
-def single_network(steps: int) -> dict[str, Any]:
-    """The network of the paper preset, trained for so many steps and fitted once: the step of the method itself."""
-    network = {"n_steps": steps, "batch_size": BATCH, "warmup_epochs": 0}
-    return {"calibration.method": "none", **{f"network.{key}": value for key, value in network.items()}}
+def step_settings(method: str, steps: int) -> dict[str, Any]:
+    """Return the settings for so many training steps; none for a method without steps."""
+    if method in ("mcm", "npt-ad"):
+        return {"training": {"steps": steps, "batch_size": BATCH}}
+    if method == "ptad-paper":
+        network = {"network.n_steps": steps, "network.batch_size": BATCH, "network.warmup_epochs": 0}
+        return {"config": {"calibration.method": "none", **network}}
+    return {}
 
 
 def cost_rows(directory: Path, out: Path, settings: RunSettings) -> Iterator[dict[str, Any]]:
-    """Measure all methods on the device asked for (``auto``: both).
+    """Yield one row per method on the device of the settings (``auto``: both).
 
-    Rows of the other device that stand in the file are kept: the two are measured on different machines, perhaps.
+    Rows of the other device in an existing file come first: the two may be measured on different machines.
     """
     import torch
 
@@ -59,13 +57,13 @@ def cost_rows(directory: Path, out: Path, settings: RunSettings) -> Iterator[dic
     devices = [settings.device]
     if settings.device == "auto":
         devices = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
-    yield from (row for row in Results(out.parent).measurement("cost") if row["device"] not in devices)
+    yield from (row for row in ResultsFolder(out.parent).measurement("cost") if row["device"] not in devices)
     for device, name in product(devices, METHODS):
         yield measure_cost(name, device, train, test)
 
 
-def read_cost(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
-    """The rows of ``cost.csv`` as a table."""
+def format_cost(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """Return the rows as a table."""
     columns = {
         "Method": [f"{row['method']}, {row['device']}" for row in rows],
         "Parameters (M)": [f"{int(row['n_parameters']) / 1e6:.2f}" for row in rows],
@@ -79,20 +77,19 @@ def read_cost(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
 def measure_cost(
     method: str, device: str, train: npt.NDArray[np.float32], test: npt.NDArray[np.float32], repeats: int = REPEATS
 ) -> dict[str, Any]:
-    """One row: parameters, milliseconds per step, milliseconds per scored batch."""
-    # Graph capture needs its warm-up behind it in both fits, hence the longer fits on a GPU.
+    """Return one row: parameters, milliseconds per step, milliseconds per scored batch."""
+    # On a GPU both fits have to be long enough for the step to be captured as a graph.
     short, long = (2, 5) if device == "cpu" else (60, 160)
-    trained = METHODS[method] is not None
+    trained = bool(step_settings(method, short))
 
-    def fitted(steps: int) -> Peer:
-        settings = METHODS[method]
-        return make_peer(method, device=device, **({} if settings is None else settings(steps))).fit(train)
+    def fit(steps: int) -> Peer:
+        return make_peer(method, device=device, **step_settings(method, steps)).fit(train)
 
     def fit_ms(steps: int) -> float:
-        return timed_ms(lambda: fitted(steps), device)
+        return timed_ms(lambda: fit(steps), device)
 
-    peer = fitted(short)  # what is made once per process is not part of a step
-    peer.anomaly_score(test)
+    peer = fit(short)
+    peer.anomaly_score(test)  # not timed: the first call does work that is done once per process
     steps = [fit_ms(long) - fit_ms(short) for _ in range(repeats if trained else 0)]
     inference = [timed_ms(lambda: peer.anomaly_score(test), device) for _ in range(repeats)]
     return {
@@ -107,6 +104,7 @@ def measure_cost(
 
 
 def timed_ms(action: Callable[[], Any], device: str) -> float:
+    """Return how many milliseconds a call takes."""
     import torch
 
     synchronise: Callable[[], Any] = torch.cuda.synchronize if device != "cpu" else lambda: None
@@ -117,4 +115,4 @@ def timed_ms(action: Callable[[], Any], device: str) -> float:
     return 1000.0 * (time.perf_counter() - start)
 
 
-COST = Measurement("Cost", cost_rows, read_cost)
+COST = Measurement("Cost", cost_rows, format_cost)

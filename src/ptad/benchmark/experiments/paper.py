@@ -1,4 +1,4 @@
-"""The paper's further experiments as lists of variants, and what the paper preset is asked besides."""
+"""The paper's further experiments as lists of variants, and how far scores of the paper preset depend on the batch."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ptad.benchmark.collections import load_dataset
-from ptad.benchmark.contracts import batch_dependence
-from ptad.benchmark.experiments.variants import FOUR_TABLES, Experiment, Measurement, paper_variant
+from ptad.benchmark.experiments.base import FOUR_TABLES, Experiment, Measurement, paper_variant
 from ptad.benchmark.loading import Dataset, half_split
 from ptad.benchmark.peers import PEERS, make_peer
+from ptad.benchmark.peers.base import batch_dependence
 from ptad.benchmark.plan import RunSettings, Variant
 from ptad.benchmark.runner import Loader
 from ptad.synthetic import KINDS, drawn_table
@@ -21,11 +21,11 @@ from ptad.synthetic import KINDS, drawn_table
 _NOTHING = {"data_mask": False, "projection_mask": "none", "prototypes": False, "orthogonality": False}
 _DATA_MASK = {**_NOTHING, "data_mask": True}
 _WEIGHTS = (0.0, 0.001, 0.01, 0.1, 1.0, 10.0)
-MOVEMENT_TABLE, MOVEMENT_ROWS = "cardio", 400
+BATCH_TABLE, N_BATCH_ROWS = "cardio", 400
 
 
 def _backbones() -> Iterator[Variant]:
-    """Plain, with masks, with prototypes, with both; an MLP has no attention between columns, hence no prototypes."""
+    """Yield each backbone plain, with masks, with prototypes, with both; prototypes need attention between columns."""
     for backbone, masks, prototypes in product(("mlp", "transformer", "npt"), (False, True), (False, True)):
         if backbone != "mlp" or not prototypes:
             parts = [name for name, on in (("masks", masks), ("prototypes", prototypes)) if on]
@@ -40,7 +40,7 @@ def _backbones() -> Iterator[Variant]:
 
 
 def synthetic_loader(real: Loader) -> Loader:
-    """Understands ``TABLE:KIND``, such as ``cardiotocography:local``; a plain name is the real table.
+    """Return a loader of ``TABLE:KIND``, such as ``cardiotocography:local``; a plain name is the real table.
 
     A synthetic table has as many normal rows and anomalies as the real one.
     """
@@ -56,21 +56,21 @@ def synthetic_loader(real: Loader) -> Loader:
     return load
 
 
-def movement_rows(
+def batch_dependence_rows(
     directory: Path, out: Path, settings: RunSettings, config: Mapping[str, Any] | None = None
 ) -> Iterator[dict[str, str]]:
-    """How far scores move with the batch, as a share of their 10 % to 90 % spread; the AUC tells what that costs."""
-    data = load_dataset(directory, MOVEMENT_TABLE)
+    """Yield how far scores change with the batch, in units of their spread, for both contexts."""
+    data = load_dataset(directory, BATCH_TABLE)
     split = half_split(data.y, 0)
-    train, test = data.X[split.train], data.X[split.test[:MOVEMENT_ROWS]]
-    head = f"largest change of a score with the batch, share of the scores' spread ({MOVEMENT_TABLE})"
+    train, test = data.X[split.train], data.X[split.test[:N_BATCH_ROWS]]
+    head = f"largest change of a score with the batch, share of the scores' spread ({BATCH_TABLE})"
     for context in ("reference", "batch"):
         chosen = {"network.context": context, **(config or {})}
         peer = make_peer("ptad-paper", device=settings.device, config=chosen).fit(train)
         yield {"Variant": context, head: f"{batch_dependence(peer, test):.2g}"}
 
 
-MOVEMENT = Measurement("Movement with the batch", movement_rows)
+BATCH_DEPENDENCE = Measurement("Change of scores with the batch", batch_dependence_rows)
 
 PAPER_EXPERIMENTS = (
     Experiment(
@@ -132,11 +132,5 @@ PAPER_EXPERIMENTS = (
         "context",
         "Batch context against reference context",
         tuple(paper_variant(context, context=context) for context in ("reference", "batch")),
-    ),
-    # In the main comparison the paper preset is fitted once, without calibration, as the paper does.
-    Experiment(
-        "false-alarms",
-        "Observed false alarms of both presets",
-        (Variant("default", "ptad"), Variant("paper", "ptad-paper", {"config": {"calibration.method": "auto"}})),
     ),
 )

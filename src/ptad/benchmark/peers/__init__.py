@@ -1,4 +1,4 @@
-"""The compared methods: one file each, one small protocol, one explicit registry.
+"""The compared methods: one file each, one base class, one explicit registry.
 
 >>> from ptad.benchmark.peers import make_peer
 >>> make_peer("knn").fit(normal_rows).anomaly_score(rows)  # doctest: +SKIP
@@ -14,7 +14,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from ptad.benchmark.peers.protocol import Peer
+from ptad.benchmark.peers.base import Peer
 from ptad.errors import SettingError
 
 __all__ = ["CHEAP_PEERS", "DEEP_PEERS", "PAPER_PEERS", "PEERS", "Peer", "make_peer"]
@@ -23,7 +23,7 @@ Factory = Callable[..., Peer]
 
 
 def _lazy(place: str, **fixed: Any) -> Factory:
-    """A class of this package, imported when it is needed, with the settings of the benchmark."""
+    """Return a factory of a class of this package, which is imported when it is called; ``fixed`` are settings."""
 
     def make(**settings: Any) -> Peer:
         module, _, cls = place.partition(".")
@@ -40,7 +40,7 @@ def _pyod(detector: str, **fixed: Any) -> Factory:
     return _lazy("pyod.PyodPeer", detector=detector, **fixed)
 
 
-#: Every method by name. Explicit on purpose: what is compared should be readable in one place.
+#: Every method by name, with the settings of the benchmark.
 PEERS: dict[str, Factory] = {
     "knn": _neighbours(n_neighbors=5, summary="largest"),
     "iforest": _pyod("IForest"),
@@ -52,24 +52,24 @@ PEERS: dict[str, Factory] = {
     "neutralad": _lazy("neutralad.NeutralAD"),
     "icl": _lazy("icl.Icl"),
     "dte-c": _lazy("dte.DteC"),
-    "npt-ad": _lazy("nptad.NptAD"),
+    "npt-ad": _lazy("npt_ad.NptAD"),
     "mcm": _lazy("mcm.Mcm"),
     "mcm-npt": _lazy("mcm_npt.McmNpt"),
     "knn-minmax": _neighbours(n_neighbors=5, summary="largest", scaling="minmax"),
     "nn1-clipped": _neighbours(n_neighbors=1, summary="largest", scaling="minmax-clipped"),
-    # PTAD's default clips at 1.0: with this row the choice of the clip cannot pass for an advantage of the method.
+    # PTAD's default clips at 1.0 as well, so that no difference comes from the clipping.
     "nn1-clip1": _neighbours(n_neighbors=1, summary="largest", scaling="minmax-clipped", clip=1.0),
     "nn1": _neighbours(n_neighbors=1, summary="largest"),
     "dte-np": _neighbours(n_neighbors=5, summary="mean"),
     "autoencoder": _lazy("autoencoder.Autoencoder"),
-    "pca": _lazy("residual.PrincipalResidual"),
+    "pca": _lazy("pca.PrincipalResidual"),
     "ecod": _pyod("ECOD"),
     "copod": _pyod("COPOD"),
     "hbos": _pyod("HBOS"),
     "inne": _pyod("INNE"),
     "pyod-pca": _pyod("PCA"),
-    "ptad": _lazy("own.PtadPeer"),
-    "ptad-paper": _lazy("own.PtadPeer", preset="paper"),
+    "ptad": _lazy("ptad.PtadPeer"),
+    "ptad-paper": _lazy("ptad.PtadPeer", preset="paper"),
 }
 
 #: The thirteen methods that the paper compares with, in the order of its tables.

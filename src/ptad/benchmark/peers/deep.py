@@ -1,8 +1,7 @@
-"""The frame around every deep peer: layers, settings of the training, build, train, finish, score in chunks.
+"""The base class of the deep peers: layers, training settings, training, scoring in chunks.
 
-Everything is drawn from local generators: ``torch.nn.Linear`` fills itself from the global one when it is made; the
-layers here skip that and draw the same distribution from the generator at hand. The loop is the one that PTAD's own
-network is trained with.
+All random numbers come from local generators. ``torch.nn.Linear`` would draw its weights from the global one; the
+layers here draw the same distribution from a given generator. The training loop is that of PTAD's own network.
 """
 
 from __future__ import annotations
@@ -12,24 +11,24 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ptad.benchmark.peers.protocol import FloatArray, Peer
+from ptad.benchmark.peers.base import FloatArray, Peer
 from ptad.devices import resolve_device
 from ptad.paper.layers import Noise, uniform
 from ptad.paper.loop import Loop
 from ptad.paper.optimizer import Optimizer, learning_rates
 from ptad.settings import Settings, setting
 
-#: A loss of one minibatch. The generator is for noise inside the loss.
+#: ``(batch, generator) -> scalar``; the generator is for noise inside the loss.
 LossFunction = Callable[[Tensor, torch.Generator], Tensor]
 
-# Capturing a step costs about as much as this many plain ones.
-_GRAPH_WORTH = 50
+# Fewer steps are not captured as a CUDA graph: capturing costs about as much as so many steps.
+_MIN_STEPS_FOR_GRAPH = 50
 
 
 @dataclass(frozen=True)
@@ -39,21 +38,21 @@ class TrainingSettings(Settings):
     Attributes
     ----------
     epochs : int
-        Passes over the training rows; 0 leaves the random start as it is.
+        Passes over the training rows; 0 leaves the network at its random start.
     steps : int, optional
-        Steps whatever the number of rows, in place of ``epochs``.
+        Number of steps, in place of ``epochs``.
     batch_size : int
-        Rows per step; all rows where there are fewer. The last batch of an epoch is filled up with its first rows:
+        Rows per step; all rows if there are fewer. The last batch of an epoch is filled up with its first rows, since
         a captured step has one shape.
     learning_rate, weight_decay : float
         Of the optimiser.
     decay : float
         Factor on the learning rate of Adam after each epoch.
     max_steps : int
-        Ceiling on the steps, so that a table of 140,000 rows does not train a hundred times longer than one of 1,400.
-        A run that meets it is marked as capped.
+        Upper limit on the steps, so that a table of 140,000 rows does not train a hundred times longer than one of
+        1,400. A run that reaches it is marked as capped.
     graph : bool
-        Capture the step as a CUDA graph; without meaning on the CPU.
+        Capture the step as a CUDA graph; ignored on the CPU.
     log_every : int
         Steps between two entries of the history.
     """
@@ -71,16 +70,8 @@ class TrainingSettings(Settings):
     log_every: int = setting(50, low=1, high=1_000_000)
 
     def params(self) -> dict[str, Any]:
-        """The settings that decide the result; speed settings left out."""
+        """Return the settings that affect the result."""
         return {k: v for k, v in self.to_json().items() if k not in ("graph", "log_every")}
-
-
-class TrainingRecord(NamedTuple):
-    """What training did: the losses, the number of steps, and the reason if it was cut short."""
-
-    history: list[dict[str, float]]
-    steps: int
-    capped: str
 
 
 def train(
@@ -90,7 +81,7 @@ def train(
     settings: TrainingSettings,
     seed: int,
     optimizer: str = "adam",
-) -> TrainingRecord:
+) -> tuple[list[dict[str, float]], str]:
     """Minimise ``loss_function`` over minibatches of ``rows``; the module, on the same device, is changed in place.
 
     Parameters
@@ -100,15 +91,20 @@ def train(
     seed : int
         Of the permutations and the noise.
     optimizer : {"adam", "lamb"}
-        Adam with the settings' decay of the rate; or LAMB with Lookahead, gradients clamped to 1, cosine from the
-        start.
+        Adam with the settings' decay of the rate; or LAMB with Lookahead, gradients clamped to 1 and a cosine
+        schedule of the rate.
+
+    Returns
+    -------
+    tuple
+        The losses, and the reason if training was cut short.
     """
     device, batch_size = rows.device, min(settings.batch_size, len(rows))
     per_epoch = math.ceil(len(rows) / batch_size)
-    wanted = settings.epochs * per_epoch if settings.steps is None else settings.steps
-    n_steps = min(wanted, settings.max_steps)
+    planned = settings.epochs * per_epoch if settings.steps is None else settings.steps
+    n_steps = min(planned, settings.max_steps)
     if n_steps == 0:
-        return TrainingRecord([], 0, "")
+        return [], ""
     rate = settings.learning_rate
     if optimizer == "lamb":
         rates = learning_rates(rate, n_steps, 0)
@@ -138,24 +134,24 @@ def train(
         noise,
     )
     module.train()
-    if settings.graph and device.type == "cuda" and n_steps >= _GRAPH_WORTH:
+    if settings.graph and device.type == "cuda" and n_steps >= _MIN_STEPS_FOR_GRAPH:
         loop.capture()
     history = []
     for first in range(0, n_steps, settings.log_every):
         n = min(settings.log_every, n_steps - first)
         history.append({"step": float(first + n), **loop.run(first, n, fill)})
     module.eval()
-    return TrainingRecord(history, n_steps, f"trained {n_steps} of {wanted} steps" if n_steps < wanted else "")
+    return history, f"trained {n_steps} of {planned} steps" if n_steps < planned else ""
 
 
 @dataclass(eq=False, kw_only=True)
 class DeepPeer(Peer):
-    """Base of the deep peers. A child says what the net, the loss and the score are.
+    """Base class of the deep peers. A child implements the network, the loss and the score.
 
     Parameters
     ----------
     training : TrainingSettings or mapping, optional
-        The published settings of the method unless told otherwise; a mapping changes single numbers of them.
+        By default the published settings of the method; a mapping changes some of them.
     """
 
     training: TrainingSettings | Mapping[str, Any] | None = None
@@ -164,24 +160,24 @@ class DeepPeer(Peer):
     default_training: ClassVar[TrainingSettings] = TrainingSettings()
     #: "adam", or "lamb" as in NPT's training.
     optimizer: ClassVar[str] = "adam"
-    #: Rows scored at once; bounds the memory of scoring.
+    #: Rows scored at once, which limits the memory.
     chunk_rows = 1024
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        changes = self.training or {}
-        self.schedule = changes if isinstance(changes, TrainingSettings) else self.default_training.replace(changes)
+        given = self.training or {}
+        self.schedule = given if isinstance(given, TrainingSettings) else self.default_training.replace(given)
 
     def params(self) -> dict[str, Any]:
-        """Every setting that decides the scores."""
-        own = super().params()
-        del own["training"]
-        return {**own, **self.schedule.params()}
+        """Return every setting that affects the scores."""
+        params = super().params()
+        del params["training"]
+        return {**params, **self.schedule.params()}
 
     def _fit(self, rows: FloatArray) -> None:
         self._device = torch.device(resolve_device(self.device))
-        self._noise = Noise()  # of dropout layers; silent outside training
-        # Drawn on the CPU and moved: the start is the same on every device.
+        self._noise = Noise()  # of dropout layers; none outside training
+        # The weights are drawn on the CPU, so that the start is the same on every device.
         generator = torch.Generator().manual_seed(self.random_state)
         self._module = self._build(rows.shape[1], generator).to(self._device)
         self.n_parameters_ = sum(p.numel() for p in self._module.parameters() if p.requires_grad)
@@ -190,11 +186,12 @@ class DeepPeer(Peer):
         with torch.no_grad():
             self._before_training(tensor)
         settings, reason = self._training_for(*rows.shape)
-        record = train(self._module, self._noisy_loss, tensor, settings, self.random_state, self.optimizer)
+        self.history_, capped = train(
+            self._module, self._noisy_loss, tensor, settings, self.random_state, self.optimizer
+        )
         self._noise.generator = None
-        self.history_ = record.history
         self._add_cap(reason)
-        self._add_cap(record.capped)
+        self._add_cap(capped)
         self._module.eval()
         with torch.no_grad():
             self._after_training(tensor)
@@ -205,43 +202,40 @@ class DeepPeer(Peer):
 
     def _score(self, rows: FloatArray) -> FloatArray:
         with torch.no_grad():
-            parts = torch.as_tensor(rows, dtype=torch.float32).split(self.chunk_rows)
-            found = [self._score_batch(part.to(self._device)).double().cpu() for part in parts]
-        scores: FloatArray = torch.cat(found).numpy()
-        return scores
+            chunks = torch.as_tensor(rows, dtype=torch.float32).split(self.chunk_rows)
+            scores = [self._score_batch(chunk.to(self._device)).double().cpu() for chunk in chunks]
+        return np.asarray(torch.cat(scores))
 
     def _add_cap(self, reason: str) -> None:
-        """Note once that less was done than published."""
+        """Note a reason why less was done than published, once."""
         if reason and reason not in self.capped_:
             self.capped_ = f"{self.capped_}; {reason}" if self.capped_ else reason
 
-    # What a child fills in.
-
     @abstractmethod
     def _build(self, n_features: int, generator: torch.Generator) -> nn.Module:
-        """The untrained net."""
+        """Return the untrained network."""
 
     def _before_training(self, rows: Tensor) -> None:
-        """Called with the random start in place."""
+        """Called before the first step."""
 
     def _loss(self, batch: Tensor, generator: torch.Generator) -> Tensor:
-        """The loss of one minibatch; the mean score unless a method has another."""
+        """Return the loss of one minibatch, by default the mean score."""
         return self._score_batch(batch).mean()
 
     def _after_training(self, rows: Tensor) -> None:
-        """Called with the trained net; statistics of the training rows belong here, not into scoring."""
+        """Called after the last step; statistics of the training rows are computed here, never in scoring."""
 
     @abstractmethod
     def _score_batch(self, batch: Tensor) -> Tensor:
-        """The anomaly score of every row."""
+        """Return the anomaly score of every row."""
 
     def _training_for(self, n_rows: int, n_features: int) -> tuple[TrainingSettings, str]:
-        """The settings for a table of this shape, and the reason where they had to be cut."""
+        """Return the settings for a table of this shape, and the reason if they had to be reduced."""
         return self.schedule, ""
 
 
 def linear(n_in: int, n_out: int, generator: torch.Generator, bias: bool = False) -> nn.Linear:
-    """A linear layer with PyTorch's usual uniform(-1/sqrt(n_in), 1/sqrt(n_in)) start."""
+    """Return a linear layer with PyTorch's usual uniform(-1/sqrt(n_in), 1/sqrt(n_in)) weights."""
     layer: nn.Linear = nn.utils.skip_init(nn.Linear, n_in, n_out, bias=bias)
     bound = 1.0 / math.sqrt(max(n_in, 1))
     with torch.no_grad():
@@ -252,12 +246,12 @@ def linear(n_in: int, n_out: int, generator: torch.Generator, bias: bool = False
 
 
 def stacked_weight(n_stack: int, n_in: int, n_out: int, generator: torch.Generator) -> nn.Parameter:
-    """Weights of ``n_stack`` independent linear layers without bias, shape (n_stack, n_in, n_out)."""
+    """Return weights of ``n_stack`` independent linear layers without bias, shape (n_stack, n_in, n_out)."""
     return uniform(generator, (n_stack, n_in, n_out), 1.0 / math.sqrt(max(n_in, 1)))
 
 
 def mlp(widths: Sequence[int], generator: torch.Generator, activation: nn.Module, bias: bool = False) -> nn.Sequential:
-    """Linear layers of the given widths with ``activation`` between them, none after the last."""
+    """Return linear layers of the given widths with ``activation`` between them, none after the last."""
     layers: list[nn.Module] = []
     for n_in, n_out in pairwise(widths):
         layers += [linear(n_in, n_out, generator, bias), activation]

@@ -1,4 +1,4 @@
-"""DTE-C: guess how long a row must have diffused away from the normal rows.
+"""DTE-C: estimate for how long a row must have diffused away from the normal rows.
 
 References
 ----------
@@ -73,7 +73,7 @@ class DteC(DeepPeer):
 
 
 class HalfDropout(nn.Module):
-    """Dropout of one half, drawn from the noise of the training; silent outside it."""
+    """Dropout with probability 0.5, drawn from the noise of the training; the identity outside it."""
 
     def __init__(self, noise: Noise) -> None:
         super().__init__()
@@ -87,6 +87,6 @@ class HalfDropout(nn.Module):
 
 
 def noise_scale(n_times: int, first: float = 1e-4, last: float = 1e-2) -> Tensor:
-    """Standard deviation of the noise at each time: sqrt(1 - prod(1 - beta)), betas linear."""
+    """Return the standard deviation of the noise at each time: sqrt(1 - prod(1 - beta)), betas linear."""
     beta = torch.linspace(first, last, n_times, dtype=torch.float64)
     return (1.0 - torch.cumprod(1.0 - beta, 0)).sqrt().float()

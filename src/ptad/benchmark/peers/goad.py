@@ -1,4 +1,4 @@
-"""GOAD: tell random affine views of a row apart; an anomaly's views are mistaken for one another.
+"""GOAD: classify random affine views of a row; the views of an anomaly are confused with one another.
 
 References
 ----------
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from ptad.benchmark.peers.deep import DeepPeer, linear, mlp
 
-_OWN_MAP = 1e6  # pushes a view's own centre out of the search for the nearest other one
+_FAR = 1e6  # excludes a view's own centre from the search for the nearest other one
 
 
 @dataclass(eq=False, kw_only=True)
@@ -102,7 +102,7 @@ def triplet_centre_loss(views: Tensor, margin: float) -> Tensor:
     """Mean hinge of (own centre's distance + margin - nearest other centre's distance), centres of the batch."""
     distances = _square_distances(views, views.mean(0))
     own = torch.diagonal(distances, dim1=1, dim2=2)
-    other = (distances + _OWN_MAP * torch.eye(views.shape[1], device=views.device)).amin(-1)
+    other = (distances + _FAR * torch.eye(views.shape[1], device=views.device)).amin(-1)
     return torch.clamp(own + margin - other, min=0.0).mean()
 
 

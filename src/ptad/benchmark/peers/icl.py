@@ -24,8 +24,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from ptad.benchmark.peers.base import check_choice
 from ptad.benchmark.peers.deep import DeepPeer, linear
-from ptad.benchmark.peers.protocol import check_choice
 from ptad.errors import DataError
 
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from ptad.benchmark.peers.deep import TrainingSettings
 from ptad.benchmark.peers.mcm import MaskGenerators, Mcm, reconstruction_error
-from ptad.benchmark.peers.nptad import ATTENTION_CELLS, Npt, NptPeer
+from ptad.benchmark.peers.npt_ad import ATTENTION_CELLS, Npt, NptPeer
 from ptad.paper.attention import KeysValues
 from ptad.paper.layers import Noise
 from ptad.paper.settings import NetworkSettings

@@ -1,9 +1,8 @@
 """Nearest-neighbour peers: kNN, kNN on min-max columns, the first neighbour in clipped min-max space, DTE-NP.
 
-All are one exact search with different scaling and a different summary of the distances. The search is written
-here instead of taken from PyOD so that the largest tables run on a GPU; a test holds it equal to PyOD's ``KNN``. It is
-not PTAD's own search either: on tables full of duplicate rows the last digit of a distance decides the order of ties,
-and with it the published figures.
+All are one exact search with different scalings and summaries of the distances. It is written here so that the largest
+tables run on a GPU; a test compares it with PyOD's ``KNN``. PTAD's own search rounds differently, and on tables full of
+duplicate rows the last digit of a distance decides ties and with them the published results.
 
 References
 ----------
@@ -18,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ptad.benchmark.peers.protocol import FloatArray, Peer, check_choice
+from ptad.benchmark.peers.base import FloatArray, Peer, check_choice
 from ptad.devices import resolve_device
 from ptad.errors import SettingError
 
@@ -33,7 +32,7 @@ class NearestNeighbours(Peer):
     Parameters
     ----------
     n_neighbors : int
-        k. Taken down to the number of training rows where there are fewer.
+        k; the number of training rows if there are fewer.
     summary : {"largest", "mean"}
         The k-th distance, or the mean of the first k.
     scaling : {"none", "minmax", "minmax-clipped"}
@@ -59,9 +58,11 @@ class NearestNeighbours(Peer):
         self.own_scaling = self.scaling != "none"
 
     def params(self) -> dict[str, Any]:
-        """Every setting that decides the scores."""
-        found = super().params()
-        return found if self.scaling == "minmax-clipped" else {k: v for k, v in found.items() if k != "clip"}
+        """Return every setting that affects the scores."""
+        params = super().params()
+        if self.scaling != "minmax-clipped":
+            del params["clip"]
+        return params
 
     def _fit(self, rows: FloatArray) -> None:
         self._low = rows.min(axis=0)
@@ -85,24 +86,23 @@ class NearestNeighbours(Peer):
 
 
 def nearest_distances(train: FloatArray, rows: FloatArray, k: int, device: str) -> FloatArray:
-    """Exact Euclidean distances of ``rows`` to their ``k`` nearest rows of ``train``, nearest first.
+    """Return the Euclidean distances of ``rows`` to their ``k`` nearest rows of ``train``, nearest first.
 
-    (n_train, n_features), (n_rows, n_features) -> (n_rows, min(k, n_train)). The expanded square picks the neighbours;
-    their distances are then computed anew from differences, since the expanded form gives an exact duplicate a distance
-    of about 1e-7 instead of 0.
+    (n_train, n_features), (n_rows, n_features) -> (n_rows, min(k, n_train)). The expanded square finds the neighbours;
+    their distances are computed again from differences, since the expanded form gives an exact duplicate a distance of
+    about 1e-7 instead of 0.
     """
     import torch
 
     k = min(k, train.shape[0])
-    bank = torch.as_tensor(train, device=device)
-    bank_norm = bank.square().sum(1)
+    reference = torch.as_tensor(train, device=device)
+    reference_norm = reference.square().sum(1)
     block = max(1, _BLOCK // max(train.shape[0], k * train.shape[1]))
-    found = []
+    distances = []
     for part in torch.as_tensor(rows).split(block):
         query = part.to(device)
-        square = torch.addmm(bank_norm.unsqueeze(0), query, bank.T, alpha=-2.0)
+        square = torch.addmm(reference_norm.unsqueeze(0), query, reference.T, alpha=-2.0)
         index = square.topk(k, dim=1, largest=False).indices
-        exact = (query.unsqueeze(1) - bank[index]).norm(dim=2)
-        found.append(exact.sort(dim=1).values.cpu())
-    result: FloatArray = torch.cat(found).numpy()
-    return result
+        exact = (query.unsqueeze(1) - reference[index]).norm(dim=2)
+        distances.append(exact.sort(dim=1).values.cpu())
+    return np.asarray(torch.cat(distances))

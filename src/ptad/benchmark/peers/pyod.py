@@ -1,4 +1,4 @@
-"""Any detector of PyOD behind the peer protocol: IForest, LOF, OCSVM, GMM, and ``pyod:NAME`` for the rest."""
+"""Any detector of PyOD as a compared method: IForest, LOF, OCSVM, GMM, and ``pyod:NAME`` for the rest."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
-from ptad.benchmark.peers.protocol import FloatArray, Peer
+from ptad.benchmark.peers.base import FloatArray, Peer
 from ptad.errors import MissingExtraError, SettingError
 
 
@@ -23,20 +23,20 @@ from ptad.errors import MissingExtraError, SettingError
 class PyodPeer(Peer):
     """A PyOD detector, fitted on normal rows only.
 
-    PyOD's contamination only places its threshold and has no part in the scores used here. It draws from the global
-    generators in places; they are seeded for the call and put back afterwards.
+    PyOD's contamination only affects its threshold, not its scores. Some detectors draw from the global generators,
+    which are seeded for the call and restored afterwards.
 
     Parameters
     ----------
     detector : str
-        The class name in PyOD, such as ``"ECOD"``; upper and lower case are alike.
+        The class name in PyOD, such as ``"ECOD"``, in any case.
     options : dict
         Keyword arguments of that class. ``random_state`` is added where the class takes one.
     max_rows : int, optional
-        At most this many training rows, drawn at random with ``random_state``; for methods whose cost grows with the
-        square of the rows. A cut is reported in ``capped_``.
+        At most this many training rows, drawn at random with ``random_state``, for methods of quadratic cost. It is
+        reported in ``capped_``.
     name : str
-        The registry name; ``pyod:DETECTOR`` unless told otherwise.
+        The name in the registry, by default ``pyod:DETECTOR``.
     """
 
     detector: str
@@ -45,20 +45,20 @@ class PyodPeer(Peer):
 
     @classmethod
     def make(cls, **settings: Any) -> Self:
-        """An unfitted detector; what is no field of this class is an option of the detector's."""
-        known = {item.name: settings.pop(item.name) for item in fields(cls) if item.name in settings}
-        return cls(**{"options": settings, **known})
+        """Return an unfitted detector; settings that are not fields of this class are options of the detector."""
+        own = {item.name: settings.pop(item.name) for item in fields(cls) if item.name in settings}
+        return cls(**{"options": settings, **own})
 
     def __post_init__(self) -> None:
         self._factory = pyod_class(self.detector)
         self.detector = self._factory.__name__
         self.name = self.name or f"pyod:{self.detector}"
         super().__post_init__()
-        # These two rank a row among the rows scored with it; no other detector of PyOD looks sideways.
+        # These two rank a row among the rows scored with it, unlike all others.
         self.batch_dependent = self.detector in ("ECOD", "COPOD")
 
     def params(self) -> dict[str, Any]:
-        """Every setting that decides the scores."""
+        """Return every setting that affects the scores."""
         return {"detector": self.detector, **self.options, "max_rows": self.max_rows}
 
     def _fit(self, rows: FloatArray) -> None:
@@ -67,12 +67,12 @@ class PyodPeer(Peer):
             self.capped_ = f"fitted on {self.max_rows} of {len(rows)} training rows"
             rows = rows[np.sort(chosen)]
         self._model = self._make(len(rows))
-        with _borrowed_generators(self.random_state), warnings.catch_warnings():
+        with _seeded_global_generators(self.random_state), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self._model.fit(rows)
 
     def _score(self, rows: FloatArray) -> FloatArray:
-        with _borrowed_generators(self.random_state), warnings.catch_warnings():
+        with _seeded_global_generators(self.random_state), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return np.asarray(self._model.decision_function(rows), dtype=np.float64).ravel()
 
@@ -94,30 +94,29 @@ class PyodPeer(Peer):
 
 @cache
 def pyod_class(detector: str) -> Callable[..., Any]:
-    """Find a PyOD detector class by its name, in any case."""
+    """Return a PyOD detector class by its name, in any case."""
     try:
         models = importlib.import_module("pyod.models")
         base = importlib.import_module("pyod.models.base").BaseDetector
     except ImportError as error:
         raise MissingExtraError("pyod", "bench", f"The detector 'pyod:{detector}'") from error
-    wanted = detector.lower().replace("_", "")
+    name_lower = detector.lower().replace("_", "")
     modules = [m.name for m in pkgutil.iter_modules(models.__path__) if not m.name.startswith("_")]
-    matches = [m for m in modules if m.replace("_", "") == wanted]
+    matches = [m for m in modules if m.replace("_", "") == name_lower]
     for module in matches:
         try:
             loaded = importlib.import_module(f"pyod.models.{module}")
         except ImportError as error:
             raise SettingError(f"'pyod:{detector}' cannot be loaded: {error}.") from error
         for name, member in inspect.getmembers(loaded, inspect.isclass):
-            if name.lower() == wanted and issubclass(member, base):
-                found: Callable[..., Any] = member
-                return found
+            if name.lower() == name_lower and issubclass(member, base):
+                return cast("Callable[..., Any]", member)
     raise SettingError(f"PyOD has no detector {detector!r}. Its modules: {', '.join(modules)}.")
 
 
 @contextmanager
-def _borrowed_generators(seed: int) -> Iterator[None]:
-    """Seed the global generators of numpy and, where it is in use, torch; put their state back at the end."""
+def _seeded_global_generators(seed: int) -> Iterator[None]:
+    """Seed the global generators of numpy and, if imported, torch; restore their state at the end."""
     torch: Any = sys.modules.get("torch")
     numpy_state = np.random.get_state()  # noqa: NPY002 - third-party code draws from it
     torch_state = None if torch is None else torch.get_rng_state()

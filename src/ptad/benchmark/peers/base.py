@@ -1,7 +1,7 @@
-"""What every compared method looks like from outside: fit on normal rows, give one number per row.
+"""The interface of a compared method: fit on normal rows, return one score per row.
 
-A peer is deliberately smaller than an estimator. It receives a finite float matrix that somebody else has scaled,
-except where ``own_scaling`` says that the method brings a scaling of its own.
+A peer is smaller than an estimator: it gets a finite float matrix whose columns are already scaled, unless it declares
+a scaling of its own (``own_scaling``).
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(eq=False, kw_only=True)
 class Peer(ABC):
-    """A detector as the benchmark sees it; its settings are the fields of a dataclass.
+    """Base class of the compared methods; the settings are the fields of a dataclass.
 
-    A child says how to fit and score a checked matrix.
+    A child implements ``_fit`` and ``_score`` for matrices that have been checked.
 
     Parameters
     ----------
     random_state : int
-        Seed; no global generator is touched. Methods without chance ignore it.
+        Seed; the global generators are not touched. Deterministic methods ignore it.
     device : str
-        ``"auto"``, ``"cpu"`` or ``"cuda"``; methods that know only the CPU ignore it.
+        ``"auto"``, ``"cpu"`` or ``"cuda"``; methods that only run on the CPU ignore it.
     name : str
-        The name in the registry and in every table.
+        The name in the registry and in all tables of results.
 
     Attributes
     ----------
     batch_dependent : bool
         Whether the score of a row may change with the rows scored beside it.
     own_scaling : bool
-        Whether the method scales its columns itself; such a method is run on unscaled columns, once.
+        Whether the method scales its columns itself; such a method is run once, on unscaled columns.
     n_parameters_ : int
-        Trained numbers, 0 where the notion makes no sense. Known after ``fit``.
+        Number of trained parameters, 0 for methods that have none. Set by ``fit``.
     capped_ : str
-        Why less was done than the published method asks for; empty when nothing was cut. Known after scoring.
+        How the run was cut below what the publication asks for; empty if it was not. Complete after scoring.
     history_ : list of dict
         Training losses, oldest first; empty for methods without training steps.
     """
@@ -63,11 +63,11 @@ class Peer(ABC):
 
     @classmethod
     def make(cls, **settings: Any) -> Self:
-        """An unfitted method with these settings."""
+        """Return an unfitted method with these settings."""
         return cls(**settings)
 
     def params(self) -> dict[str, Any]:
-        """Every setting that decides the scores, as JSON-ready values."""
+        """Return every setting that affects the scores, as JSON-ready values."""
         common = {field.name for field in fields(Peer)}
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in common}
 
@@ -80,13 +80,13 @@ class Peer(ABC):
         return self
 
     def anomaly_score(self, X: npt.ArrayLike) -> FloatArray:
-        """One number per row; higher is more anomalous."""
+        """Return one score per row; higher is more anomalous."""
         if self._n_features is None:
             raise DataError(f"{self.name} has not been fitted: call fit first.")
         return np.asarray(self._score(check_matrix(X, self.name, self._n_features)), dtype=np.float64)
 
     def p_value(self, scores: FloatArray) -> FloatArray | None:
-        """How often a normal row has at least these scores; None for a method without a calibrated threshold."""
+        """Return the p-values of scores; None for a method without a calibrated threshold."""
         return None
 
     @abstractmethod
@@ -97,9 +97,9 @@ class Peer(ABC):
 
 
 def check_matrix(X: npt.ArrayLike, method: str, n_features: int | None = None) -> FloatArray:
-    """Return ``X`` as a finite float64 matrix, or say what is wrong with it; ``n_features`` are those seen in ``fit``.
+    """Return a copy of ``X`` as a finite float64 matrix, or raise; ``n_features`` is the number seen in ``fit``.
 
-    It is a copy, so that no method can change the caller's array.
+    The copy keeps methods from changing the caller's array.
     """
     matrix = np.array(X, dtype=np.float64, order="C", copy=True)
     if matrix.ndim != 2:
@@ -119,7 +119,24 @@ def check_matrix(X: npt.ArrayLike, method: str, n_features: int | None = None) -
 
 
 def check_choice(value: str, choices: tuple[str, ...], parameter: str, owner: str) -> None:
-    """Refuse a value outside ``choices``, in the wording used everywhere."""
+    """Refuse a value that is not among ``choices``."""
     if value not in choices:
         options = ", ".join(repr(c) for c in choices)
         raise SettingError(f"The '{parameter}' parameter of {owner} must be one of {options}. Got {value!r} instead.")
+
+
+def batch_dependence(peer: Peer, X: npt.ArrayLike) -> float:
+    """Return how far scores change with the batch: the largest change over several batchings, relative to their spread.
+
+    The spread is that between the 10 % and the 90 % quantile.
+    """
+    rows = np.asarray(X, dtype=np.float64)
+    together = peer.anomaly_score(rows)
+    halves = np.array_split(np.random.default_rng(0).permutation(len(rows)), 2)
+    apart = np.empty_like(together)
+    for half in halves:
+        apart[half] = peer.anomaly_score(rows[half])
+    alone = np.array([peer.anomaly_score(rows[i : i + 1])[0] for i in range(min(5, len(rows)))])
+    change = max(np.abs(together - apart).max(), np.abs(together[: len(alone)] - alone).max())
+    spread = float(np.quantile(together, 0.9) - np.quantile(together, 0.1))
+    return float(change / spread) if spread > 0 else float(change)

@@ -1,7 +1,7 @@
-"""What every detector owes: checks as library code, to be run over peers, PTAD and detectors of one's own.
+"""Checks that every compared method has to pass, few and cheap.
 
-Each check takes a factory ``(random_state) -> Peer`` and raises :class:`ContractError` with the figure that broke it.
-They are few and cheap on purpose; a method that was never trained, or answers with one constant, fails them.
+Each check takes a factory ``(random_state) -> Peer`` and raises :class:`ContractError` with the value that broke it. A
+method that was never trained, or that returns a constant, fails them.
 """
 
 from __future__ import annotations
@@ -11,19 +11,18 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from ptad.benchmark.peers.protocol import FloatArray, Peer
-from ptad.errors import PtadError
+from ptad.benchmark.peers.base import FloatArray, Peer, batch_dependence
 
 PeerFactory = Callable[[int], Peer]
 #: The score of a row may move by this share of the scores' spread and still count as independent of the batch.
 BATCH_TOLERANCE = 1e-4
 
 
-class ContractError(PtadError, AssertionError):
-    """A detector broke one of the checks."""
+class ContractError(AssertionError):
+    """A method failed a check."""
 
 
-def planted(
+def planted_anomalies(
     n_train: int = 200, n_test: int = 120, n_features: int = 6, seed: int = 0
 ) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
     """Easy data: normal rows near a plane, anomalies far off it and spread out; (train, test, is_anomaly)."""
@@ -42,12 +41,12 @@ def planted(
     return (train - mean) / deviation, (test - mean) / deviation, labels
 
 
-def mixed_up(seed: int = 0) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
+def recombined_anomalies(seed: int = 0) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
     """The same normal rows; anomalies hold half of one normal row and half of another.
 
     Each of their cells is ordinary, so distance from the centre, all that a random net sees, does not give them away.
     """
-    train, test, labels = planted(seed=seed)
+    train, test, labels = planted_anomalies(seed=seed)
     rng = np.random.default_rng([seed, 1])
     first, second = (train[rng.integers(len(train), size=int(labels.sum()))] for _ in range(2))
     n_features = train.shape[1]
@@ -58,7 +57,7 @@ def mixed_up(seed: int = 0) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool
 
 def check_scores_usable(make: PeerFactory) -> None:
     """Finite, one per row, not constant."""
-    train, test, _ = planted()
+    train, test, _ = planted_anomalies()
     scores = make(0).fit(train).anomaly_score(test)
     _require(scores.shape == (len(test),), f"scores have shape {scores.shape} for {len(test)} rows")
     _require(scores.dtype == np.float64, f"scores are {scores.dtype}, not float64")
@@ -68,13 +67,13 @@ def check_scores_usable(make: PeerFactory) -> None:
 
 def check_finds_planted(make: PeerFactory, at_least: float = 0.8) -> None:
     """AUC-ROC above 0.8 on easy planted anomalies."""
-    auc = _auc(make(0), *planted())
+    auc = _auc(make(0), *planted_anomalies())
     _require(auc > at_least, f"AUC-ROC {auc:.3f} on easy planted anomalies, at least {at_least} is expected")
 
 
 def check_loss_fell(make: PeerFactory, trained: bool = False) -> None:
     """The training loss went down; a method without losses passes, unless it is said to be ``trained``."""
-    train, _, _ = planted()
+    train, _, _ = planted_anomalies()
     history = [entry["loss"] for entry in make(0).fit(train).history_]
     _require(len(history) != 1, "one entry in the history: nothing to compare it with")
     _require(bool(history) or not trained, "a trained method keeps its losses in history_, and there are none")
@@ -85,7 +84,8 @@ def check_loss_fell(make: PeerFactory, trained: bool = False) -> None:
 def check_better_than_start(make: PeerFactory, make_untrained: PeerFactory) -> None:
     """Better than the same method at its random start, mean over three seeds; on rows that a random net cannot tell."""
     trained, untrained = (
-        float(np.mean([_auc(factory(seed), *mixed_up()) for seed in range(3)])) for factory in (make, make_untrained)
+        float(np.mean([_auc(factory(seed), *recombined_anomalies()) for seed in range(3)]))
+        for factory in (make, make_untrained)
     )
     _require(trained > untrained, f"AUC-ROC {trained:.3f} after training, {untrained:.3f} at the random start")
 
@@ -94,7 +94,7 @@ def check_same_seed_same_scores(make: PeerFactory) -> None:
     """The same seed gives the same scores, and the global generators stay where they were."""
     import torch
 
-    train, test, _ = planted()
+    train, test, _ = planted_anomalies()
     before = (_numpy_state(), torch.get_rng_state())
     first = make(3).fit(train).anomaly_score(test)
     after = (_numpy_state(), torch.get_rng_state())
@@ -106,7 +106,7 @@ def check_same_seed_same_scores(make: PeerFactory) -> None:
 
 def check_input_untouched(make: PeerFactory) -> None:
     """Neither fit nor scoring writes into the caller's rows."""
-    train, test, _ = planted()
+    train, test, _ = planted_anomalies()
     train_copy, test_copy = train.copy(), test.copy()
     make(0).fit(train).anomaly_score(test)
     _require(np.array_equal(train, train_copy), "fit changed the training rows")
@@ -115,7 +115,7 @@ def check_input_untouched(make: PeerFactory) -> None:
 
 def check_batch_dependence_declared(make: PeerFactory) -> None:
     """Whether a score depends on the rows beside it is measured and must be what the method declares."""
-    train, test, _ = planted()
+    train, test, _ = planted_anomalies()
     peer = make(0).fit(train)
     moved = batch_dependence(peer, test)
     measured = moved > BATCH_TOLERANCE
@@ -123,21 +123,6 @@ def check_batch_dependence_declared(make: PeerFactory) -> None:
         measured == peer.batch_dependent,
         f"scores move by {moved:.3g} of their spread with the batch, but batch_dependent is {peer.batch_dependent}",
     )
-
-
-def batch_dependence(peer: Peer, X: npt.ArrayLike) -> float:
-    """How far scores move with the batch: the largest change over several batchings, as a share of their spread."""
-    rows = np.asarray(X, dtype=np.float64)
-    together = peer.anomaly_score(rows)
-    order = np.random.default_rng(0).permutation(len(rows))
-    halves = np.array_split(order, 2)
-    apart = np.empty_like(together)
-    for half in halves:
-        apart[half] = peer.anomaly_score(rows[half])
-    alone = np.array([peer.anomaly_score(rows[i : i + 1])[0] for i in range(min(5, len(rows)))])
-    change = max(np.abs(together - apart).max(), np.abs(together[: len(alone)] - alone).max())
-    spread = float(np.quantile(together, 0.9) - np.quantile(together, 0.1))
-    return float(change / spread) if spread > 0 else float(change)
 
 
 #: Checks that need only the method itself, by name.

@@ -1,4 +1,4 @@
-"""PTAD itself behind the peer protocol, so that it runs under the same rules as everybody else."""
+"""PTAD itself as a compared method, so that it runs under the same rules as the others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ptad.benchmark.peers.protocol import FloatArray, Peer
+from ptad.benchmark.peers.base import FloatArray, Peer
 from ptad.config import make_config
 from ptad.errors import SettingError
 from ptad.paper.settings import NetworkSettings
@@ -25,7 +25,7 @@ class PtadPeer(Peer):
     config : mapping
         Settings that differ from the preset, such as ``{"network.context": "batch"}``.
     without : sequence of str
-        Terms of the preset that are taken away.
+        Terms of the preset that are removed.
     """
 
     preset: str = "default"
@@ -36,31 +36,31 @@ class PtadPeer(Peer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # The paper has no threshold: like every other method it is fitted on all training rows, and only once.
-        fixed = {"calibration.method": "none"} if self.preset == "paper" else {}
-        self.whole = make_config(self.preset, {**fixed, **self.config})
-        terms = tuple(term for term in self.whole.terms if term.title() not in self.without)
-        if not terms or len(terms) + len(self.without) != len(self.whole.terms):
-            known = ", ".join(term.title() for term in self.whole.terms)
-            gone = ", ".join(map(repr, self.without))
-            raise SettingError(f"The preset {self.preset!r} cannot do without {gone}. Its terms: {known}.")
-        self.whole = replace(self.whole, terms=terms)
+        # The paper has no threshold: like the other methods it is fitted once, on all training rows.
+        defaults = {"calibration.method": "none"} if self.preset == "paper" else {}
+        config = make_config(self.preset, {**defaults, **self.config})
+        terms = tuple(term for term in config.terms if term.title() not in self.without)
+        if not terms or len(terms) + len(self.without) != len(config.terms):
+            names = ", ".join(term.title() for term in config.terms)
+            removed = ", ".join(map(repr, self.without))
+            raise SettingError(f"The preset {self.preset!r} cannot do without {removed}. Its terms: {names}.")
+        self.full_config = replace(config, terms=terms)
         # In the batch context a row attends to the rows beside it, by definition.
         self.batch_dependent = any(isinstance(term, NetworkSettings) and term.context == "batch" for term in terms)
 
     def params(self) -> dict[str, Any]:
-        """Every setting that decides the scores: the whole configuration, not only what differs from the preset."""
-        found = {"preset": self.preset, **self.whole.to_json()}
-        if self.whole.calibration.method == "none":  # the rest of the group has no say then
-            found["calibration"] = {"method": "none"}
-        return found
+        """Return every setting that affects the scores: the full configuration, not only the changes to the preset."""
+        params = {"preset": self.preset, **self.full_config.to_json()}
+        if self.full_config.calibration.method == "none":  # then the rest of the group has no effect
+            params["calibration"] = {"method": "none"}
+        return params
 
     def _fit(self, rows: FloatArray) -> None:
         from ptad.estimator import PTAD
 
         self.n_parameters_ = 0
         self._model = PTAD(
-            preset=self.preset, config=self.whole, random_state=self.random_state, device=self.device, verbose=0
+            preset=self.preset, config=self.full_config, random_state=self.random_state, device=self.device, verbose=0
         ).fit(rows)
         self.history_ = [{**entry, "loss": entry["total"]} for entry in self._model.history_]
         for term in self._model.detector_.pipeline.terms:
@@ -68,8 +68,8 @@ class PtadPeer(Peer):
                 self._describe(term, rows.shape[1])
 
     def _describe(self, term: Any, n_features: int) -> None:
-        """Say how large the network is, and where it is narrower than the table asks for."""
-        from ptad.benchmark.peers.nptad import row_attention_cap
+        """Note the size of the network, and whether its attention is narrower than the table needs."""
+        from ptad.benchmark.peers.npt_ad import row_attention_cap
 
         self.n_parameters_ += term.scorer.network.n_parameters
         if term.settings.backbone == "npt":
@@ -79,6 +79,6 @@ class PtadPeer(Peer):
         return np.asarray(self._model.anomaly_score(rows))
 
     def p_value(self, scores: FloatArray) -> FloatArray | None:
-        """How often a normal row has at least these scores; None if the model was fitted without calibration."""
+        """Return the p-values of scores; None if the model was fitted without calibration."""
         calibration = self._model.detector_.calibration
         return None if calibration is None else calibration.p_value(scores)

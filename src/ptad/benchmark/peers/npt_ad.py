@@ -1,4 +1,4 @@
-"""NPT-AD: hide a column and ask how well the row's other columns and the training rows restore it.
+"""NPT-AD: hide a column and measure how well the row's other columns and the training rows reconstruct it.
 
 References
 ----------
@@ -39,7 +39,7 @@ ATTENTION_CELLS = 200_000_000
 
 @dataclass(eq=False, kw_only=True)
 class NptPeer(DeepPeer):
-    """Base of the methods that are built of NPT layers and trained like NPT.
+    """Base class of the methods that consist of NPT layers and are trained like NPT.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Npt(nn.Module):
     def forward(
         self, x: Tensor, hidden: Tensor, references: Sequence[KeysValues | None] | None = None
     ) -> tuple[Tensor, list[KeysValues | None]]:
-        """Return the restored rows and what other rows may look at in each layer."""
+        """Return the restored rows, and keys and values of each layer for other rows to attend to."""
         cells = self.embedding(x, hidden)
         cells = cells.unsqueeze(0) if x.ndim == 2 else cells
         seen: list[KeysValues | None] = []
@@ -148,7 +148,7 @@ def masked_error(x: Tensor, restored: Tensor, hidden: Tensor) -> Tensor:
 
 
 def row_attention_cap(n_features: int, settings: NetworkSettings) -> str:
-    """The reason where the attention between rows is narrower than the table asks for; empty where it is not."""
+    """Return the reason if the attention between rows is narrower than the table needs, else an empty text."""
     full = n_features * settings.embedding_dim
     if settings.abd_width is not None or full <= max(settings.abd_full_limit, FALLBACK_ABD_WIDTH):
         return ""
@@ -156,9 +156,9 @@ def row_attention_cap(n_features: int, settings: NetworkSettings) -> str:
 
 
 def fit_batch(settings: TrainingSettings, n_rows: int, n_features: int, n_copies: int) -> tuple[TrainingSettings, str]:
-    """Shorten the batch where the attention between columns would not fit; say so."""
-    wanted = min(settings.batch_size, n_rows)
-    room = max(2, ATTENTION_CELLS // (n_copies * n_features * n_features))
-    if room >= wanted:
+    """Reduce the batch size if the attention between columns would not fit in memory; return settings and reason."""
+    batch_size = min(settings.batch_size, n_rows)
+    largest = max(2, ATTENTION_CELLS // (n_copies * n_features * n_features))
+    if largest >= batch_size:
         return settings, ""
-    return replace(settings, batch_size=room), f"batches of {room} instead of {wanted} rows"
+    return replace(settings, batch_size=largest), f"batches of {largest} instead of {batch_size} rows"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptad.benchmark.peers.protocol import FloatArray, Peer
+from ptad.benchmark.peers.base import FloatArray, Peer
 from ptad.errors import SettingError
 
 
@@ -17,7 +17,7 @@ class PrincipalResidual(Peer):
     Parameters
     ----------
     variance : float
-        The share of the training variance that the subspace holds, in (0, 1). At least one direction is always left
+        The share of the training variance explained by the subspace, in (0, 1). At least one direction is always left
         out, or every residual would be 0.
     """
 
@@ -36,10 +36,10 @@ class PrincipalResidual(Peer):
         values, vectors = np.linalg.eigh(centred.T @ centred / rows.shape[0])
         values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
         total = values.sum()
-        held = np.cumsum(values) / total if total > 0 else np.ones_like(values)
-        # The slack keeps a share that is met exactly (0.9 of 0.9) from asking for one direction more.
-        n_kept = min(int(np.searchsorted(held, self.variance - 1e-12)) + 1, len(values) - 1)
-        self._directions = vectors[:, :n_kept]
+        explained = np.cumsum(values) / total if total > 0 else np.ones_like(values)
+        # With the tolerance, a share that is reached exactly needs no further direction.
+        n_components = min(int(np.searchsorted(explained, self.variance - 1e-12)) + 1, len(values) - 1)
+        self._directions = vectors[:, :n_components]
         self.n_parameters_ = int(self._directions.size + self._mean.size)
 
     def _score(self, rows: FloatArray) -> FloatArray:
