@@ -30,6 +30,7 @@ KINDS = ("local", "global", "dependency", "clustered")
 VARIANCE_FACTOR, RANGE_FACTOR = 5.0, 1.1
 N_GROUPS, CLUSTER_SHIFT, CLUSTER_SPREAD = 3, 3.0, 0.3
 MODEL_SHIFT, MOST_COMPONENTS = 5.0, 5
+LARGE = 1e100  # of a number: its square is still far from the largest one
 
 
 def disturbed_rows(kind: str, rows: Matrix, schema: Schema, rng: np.random.Generator) -> Matrix | None:
@@ -38,7 +39,10 @@ def disturbed_rows(kind: str, rows: Matrix, schema: Schema, rng: np.random.Gener
     if (kind == "dependency" and len(columns) < 2) or (kind in ("local", "clustered") and not len(numeric)):
         return None
     disturb = {"local": _local, "global": _global, "dependency": _dependency, "clustered": _clustered}[kind]
-    return _round_whole_numbers(disturb(rows, numeric, columns, rng), schema)
+    largest = np.fmax.reduce(np.abs(rows), initial=0.0)
+    scale = np.where(largest > LARGE, largest, 1.0)  # so that no square and no sum becomes infinite
+    most = np.finfo(np.float64).max / scale
+    return _round_whole_numbers(np.clip(disturb(rows / scale, numeric, columns, rng), -most, most) * scale, schema)
 
 
 def drawn_table(kind: str, real: Matrix, n_anomalies: int, seed: int) -> tuple[Matrix, NDArray[np.bool_]]:

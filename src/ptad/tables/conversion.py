@@ -22,6 +22,7 @@ from ptad.errors import DataError
 from ptad.tables.names import listed, repeated
 from ptad.tables.values import numbers, unusable_type
 
+MAX_INT64 = 2**63 - 1
 # Types that a single cell must not have.
 _CONTAINERS = (list, tuple, dict, set, frozenset, bytes, bytearray, np.ndarray, complex)
 
@@ -173,6 +174,7 @@ def _columns_of_array(names: Sequence[str], array: np.ndarray, typed: bool) -> l
         return [convert(name, array[:, j].astype(object)) for j, name in enumerate(names)]
     if array.dtype.kind == "b" or (array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8)):
         array = array.astype(np.float64)
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)  # Arrow has no other byte order than the machine's
     return [pa.array(array[:, j], from_pandas=True) for j in range(len(names))]
 
 
@@ -284,5 +286,9 @@ def _with_index(result: Any, frame: nw.DataFrame[Any]) -> Any:
 def _builtin_types(values: Any) -> Any:
     # polars makes a column of opaque Python objects of an object array; of a list it infers the types
     if isinstance(values, np.ndarray) and values.dtype.kind in "OUSM":
-        return values.tolist() if values.dtype.kind != "M" else values.astype("datetime64[us]")
+        values = values.tolist() if values.dtype.kind != "M" else values.astype("datetime64[us]")
+    if isinstance(values, list) and any(isinstance(v, int) and v > MAX_INT64 for v in values):
+        # of a list, libraries infer 64 bits with a sign; unsigned numbers are never missing in an array of numpy
+        whole = all(isinstance(v, int) and v >= 0 for v in values)
+        return np.array(values, dtype=np.uint64) if whole else [None if v is None else float(v) for v in values]
     return values

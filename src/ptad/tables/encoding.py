@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ptad.tables.bad_cells import BadCells, UnreadableCells
 from ptad.tables.column_types import Column
-from ptad.tables.datetime_column import DatetimeColumn, parse_moments
+from ptad.tables.datetime_column import DAY, FIRST_SECOND, LAST_SECOND, DatetimeColumn, parse_moments
 from ptad.tables.numeric_column import NumericColumn
 from ptad.tables.places import RowError
 from ptad.tables.text_columns import TextColumn
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ptad.tables.schema import Schema
 
 Result = TypeVar("Result")
+FIRST_DAY, LAST_DAY = FIRST_SECOND // DAY, LAST_SECOND // DAY
 
 
 def read_cells(
@@ -104,6 +105,10 @@ def _to_int(text: str) -> int:
 
 
 def _to_pylist(array: pa.Array) -> list[Any]:
+    if pa.types.is_date(array.type):  # beyond Python's range, the nearest day that it has
+        days = array.cast(pa.date32(), safe=False).cast(pa.int32())
+        days = pc.min_element_wise(pc.max_element_wise(days, FIRST_DAY, skip_nulls=False), LAST_DAY, skip_nulls=False)
+        return list(days.cast(pa.int32()).cast(pa.date32()).to_pylist())
     if not (pa.types.is_timestamp(array.type) or pa.types.is_duration(array.type)):
         return list(array.to_pylist())
     zone = "UTC" if pa.types.is_timestamp(array.type) and array.type.tz else None  # as decoded values

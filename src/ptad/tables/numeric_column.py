@@ -68,10 +68,11 @@ class NumericColumn:
             return np.asarray(np.rint(seconds * 1e6).astype("timedelta64[us]"))
         if not self.integer:
             return np.asarray(values + self.origin)
-        rounded = np.rint(np.clip(np.nan_to_num(values), -(2.0**62), 2.0**62)).astype(np.int64)
+        rounded = np.rint(np.nan_to_num(values))
         if not self.origin:
-            return np.asarray(rounded)
-        return np.asarray(rounded.astype(object) + self.origin)  # Python integers: the sum may leave 64 bits
+            return np.asarray(np.clip(rounded, -(2.0**62), 2.0**62).astype(np.int64))
+        exact = np.frompyfunc(int, 1, 1)(rounded) + self.origin  # Python integers: the sum may leave 64 bits
+        return np.asarray(np.clip(exact, -(2**63), 2**64 - 1), dtype=object)
 
     def to_json(self) -> dict[str, Any]:
         if self.type != "numeric":

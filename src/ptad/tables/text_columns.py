@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ptad.layout import MOST_ROWS, Integer, ListOf, MappingOf, Record, Text
+from ptad.layout import MOST_ROWS, Integer, ListOf, MappingOf, Record, Text, damaged
 from ptad.tables.values import strings
 
 MOST_VALUES = 1000  # repeated values that the schema keeps
@@ -149,7 +149,10 @@ class TextColumn:
 
     @classmethod
     def from_json(cls, name: str, type: str, state: dict[str, Any]) -> TextColumn:
-        return cls(name, {str(k): int(v) for k, v in state["counts"].items()}, int(state["n_rows"]), type)
+        counts, n_rows = {str(k): int(v) for k, v in state["counts"].items()}, int(state["n_rows"])
+        if sum(counts.values()) > n_rows:
+            raise damaged("the counts of a text column", f"those of at most {n_rows:,} rows")
+        return cls(name, counts, n_rows, type)
 
     def _encode(self, text: pa.Array) -> np.ndarray:
         # Only look-ups and + - * / on cells: vectorised logarithms may differ in the last bit between batches.

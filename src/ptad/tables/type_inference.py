@@ -109,7 +109,7 @@ class TypeInference:
         if known == kind or pa.types.is_null(kind):
             return known
         if pa.types.is_null(known):
-            return kind
+            return TEXT if pa.types.is_string_view(kind) else kind  # few functions of Arrow know views
         parts = [pa.schema([(name, _unpacked(k))]) for k in (known, kind)]
         try:
             return pa.unify_schemas(parts, promote_options="permissive").field(0).type
@@ -146,4 +146,4 @@ def _holds(array: pa.Array, kind: pa.DataType) -> bool:
 
 def _unpacked(kind: pa.DataType) -> pa.DataType:
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return TEXT if pa.types.is_string(kind) else kind
+    return TEXT if pa.types.is_string(kind) or pa.types.is_string_view(kind) else kind
