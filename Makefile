@@ -82,7 +82,7 @@ audit: $(VENV)/.release
 	  --output build/audit.txt || { cat build/audit.txt 2>/dev/null || \
 	  echo "make audit: NOTHING WAS AUDITED: the vulnerability database could not be read, see above." >&2; exit 1; }
 
-# Bills of materials of the core and of each extra as CycloneDX, in dist/sbom.
+# Bills of materials (CycloneDX) of the core and of each extra, in dist/sbom: gigabytes are installed.
 sbom: $(VENV)/.release
 	$(BIN)/python tools/sbom.py
 

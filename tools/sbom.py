@@ -1,7 +1,7 @@
 """Write a bill of materials (CycloneDX) of the core and of every extra into dist/sbom: ``make sbom``.
 
-pip resolves the packages with the pins of constraints.txt, without installing them; cyclonedx-py describes them. The
-JavaScript libraries in ``report/vendor`` are part of every installation, so they are in every bill.
+Each set of packages is installed into an empty environment, which cyclonedx-py describes. The JavaScript libraries in
+``report/vendor`` are part of every installation, so they are in every bill.
 """
 
 from __future__ import annotations
@@ -15,18 +15,14 @@ from typing import Any
 
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
-from environments import CONSTRAINTS, ROOT, USER_EXTRAS, run
+from distribution import build
+from environments import ROOT, USER_EXTRAS, Environment, run
+from packaging.utils import canonicalize_name
 
 VENDOR = ROOT / "src" / "ptad" / "report" / "vendor"
 OUT = ROOT / "dist" / "sbom"
-
-
-def resolve(extra: str) -> list[dict[str, Any]]:
-    """Return the packages that pip would install for ptad with an extra ("" for the core), with metadata."""
-    options = ["--dry-run", "--ignore-installed", "--no-build-isolation", "--constraint", str(CONSTRAINTS)]
-    pip = [sys.executable, "-m", "pip", "install", "-qq", *options, "--report", "-"]
-    packages: list[dict[str, Any]] = json.loads(run(*pip, f".[{extra}]" if extra else "."))["install"]
-    return [package for package in packages if package["metadata"]["name"] != "ptad"]
+CYCLONEDX = [str(Path(sys.executable).with_name("cyclonedx-py")), "environment", "--output-reproducible"]
+CYCLONEDX += ["--pyproject", "pyproject.toml", "--mc-type", "library"]
 
 
 def vendored() -> list[dict[str, Any]]:
@@ -56,37 +52,33 @@ def vendored() -> list[dict[str, Any]]:
     return components
 
 
-def licence_of(metadata: dict[str, Any]) -> str:
-    """Return the licence of a package, "" if its metadata names none."""
-    name = metadata.get("license_expression") or metadata.get("license")
-    classifiers = [line for line in metadata.get("classifier", ()) if line.startswith("License ::")]
-    text = name or ", ".join(line.rpartition(" :: ")[2] for line in classifiers)
-    return text.strip().partition("\n")[0]  # an old field may hold the whole text, which begins with the name
-
-
-def bill_of_materials(packages: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what cyclonedx-py says about these packages, with their licences and the vendored libraries."""
-    lines, licences = [], {}
-    for package in packages:
-        metadata = package["metadata"]
-        digest = package["download_info"].get("archive_info", {}).get("hashes", {}).get("sha256")
-        lines.append(f"{metadata['name']}=={metadata['version']}" + (f" --hash=sha256:{digest}" if digest else ""))
-        licences[metadata["name"]] = licence_of(metadata)
-    program = str(Path(sys.executable).with_name("cyclonedx-py"))
-    options = ["--pyproject", "pyproject.toml", "--mc-type", "library", "--output-reproducible"]
-    bill: dict[str, Any] = json.loads(run(program, "requirements", *options, "-", stdin="\n".join(lines)))
-    for component in bill["components"]:
-        if licence := licences.get(component["name"]):
-            component["licenses"] = [{"license": {"name": licence}}]
-    bill["components"] += vendored()
+def bill_of_materials(extra: str, wheel: Path) -> dict[str, Any]:
+    """Install ptad with an extra ("" for the core); return the bill, checked for completeness."""
+    with Environment() as environment:
+        environment.install(f"ptad[{extra}] @ {wheel.as_uri()}")
+        installed = environment.installed()
+        bill: dict[str, Any] = json.loads(run(*CYCLONEDX, str(environment.bin / "python")))
+    version = installed.pop("ptad")
+    if missing := set(installed) - {canonicalize_name(component["name"]) for component in bill["components"]}:
+        raise SystemExit(f"installed, but not in the bill: {', '.join(sorted(missing))}")
+    if nameless := [component["name"] for component in bill["components"] if not component.get("licenses")]:
+        print(f"no licence in the metadata of: {', '.join(nameless)}")
+    root = bill["metadata"]["component"]
+    root["version"] = version  # dynamic in pyproject.toml
+    libraries = vendored()
+    bill["components"] += libraries
+    (dependencies,) = (entry for entry in bill["dependencies"] if entry["ref"] == root["bom-ref"])
+    dependencies["dependsOn"] += [library["bom-ref"] for library in libraries]
+    bill["dependencies"] += [{"ref": library["bom-ref"]} for library in libraries]
     return bill
 
 
 def main() -> None:
     """Write and validate one bill per set of packages."""
-    OUT.mkdir(parents=True, exist_ok=True)
+    wheel = build()
+    OUT.mkdir()
     for extra in ("", *USER_EXTRAS):
-        bill = bill_of_materials(resolve(extra))
+        bill = bill_of_materials(extra, wheel)
         text = json.dumps(bill, indent=2)
         if error := JsonStrictValidator(SchemaVersion.V1_6).validate_str(text):
             raise SystemExit(f"not valid CycloneDX: {error}")
