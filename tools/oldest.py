@@ -17,9 +17,8 @@ from packaging.utils import canonicalize_name
 
 #: Extras that pull torch.
 EXCLUDED = ("torch", "bench", "onnx")
-#: What the tests need besides; at the versions of constraints.txt.
+#: What these tests need besides; at the versions of constraints.txt.
 TOOLS = ["pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "httpx", "polars", "pandas", "numpydoc", "psutil"]
-TOOLS += ["schemathesis"]
 #: Tests that cannot be collected without torch, or that look at the project and not at its libraries.
 IGNORED = ["paper", "benchmark", "export", "cluster", "contracts", "typing", "test_arrays_on_torch.py", "test_pyod.py"]
 OPTIONS = ["-q", "--tb=native", "-p", "no:cacheprovider", "-p", "without_torch", "-n", "2", "--dist", "loadfile"]
