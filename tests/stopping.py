@@ -35,6 +35,23 @@ def wait_until(condition: Callable[[], Any], why_not: Callable[[], str] = lambda
     return found
 
 
+def in_child(action: Callable[[], object]) -> int:
+    """Fork a process that does something and ends, with 1 if it raised; return its number."""
+    child = os.fork()
+    if child == 0:
+        try:
+            action()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    return child
+
+
+def exit_code(child: int) -> int:
+    """Wait for a child process to end."""
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 class Stop:
     """One place where one process stops: the first that comes there."""
 

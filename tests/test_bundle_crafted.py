@@ -116,6 +116,18 @@ def twice(folder: Path) -> None:
     (folder / "manifest.json").write_text(text.replace("{", '{"ptad_version": "9", ', 1))
 
 
+def array_twice(folder: Path) -> None:
+    """The header of the arrays names the first one twice; its length and the checksum are right."""
+    blob = (folder / "tensors.safetensors").read_bytes()
+    length = int.from_bytes(blob[:8], "little")
+    header = blob[8 : 8 + length].rstrip()
+    name = json.dumps(next(name for name in json.loads(header) if name != "__metadata__")).encode()
+    start = header.index(name + b":")
+    header = header[:-1] + b"," + header[start : header.index(b"}", start) + 1] + b"}"
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    write(folder, manifest, len(header).to_bytes(8, "little") + header + blob[8 + length :])
+
+
 CRAFTED: dict[str, tuple[Any, str]] = {
     "infinite reference rows": (
         lambda f: change_array(f, "reference", lambda a: np.where(np.isnan(a), a, np.inf)),
@@ -157,6 +169,7 @@ CRAFTED: dict[str, tuple[Any, str]] = {
     "unknown entry": (lambda f: change_manifest(f, "magic", value=1), "unknown entry 'magic'"),
     "nesting": (deep, "not valid JSON"),
     "a name twice": (twice, "a name stands in it twice"),
+    "an array twice": (array_twice, "truncated or damaged"),
     "100,000 columns": (lambda f: columns(f, 100_000), "'reference' is float64 of shape"),
     "many entries": (
         lambda f: change_manifest(f, "history", value=[{}] * 3_000_000),

@@ -12,6 +12,7 @@ import pytest
 from ptad.errors import BusyError, DataError
 from ptad.files import NotRegularFileError, OutputLock, open_regular, write_atomic, write_error
 from ptad.folders import exchange
+from stopping import exit_code, in_child
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
@@ -27,12 +28,14 @@ def test_a_second_writer_is_an_error_with_the_process_of_the_first(tmp_path: Pat
 
 def test_no_lock_outlives_its_process(tmp_path: Path) -> None:
     ready, tell = os.pipe()
-    child = os.fork()
-    if child == 0:
-        held = OutputLock(tmp_path / "p.csv")
+
+    def hold() -> None:
+        lock = OutputLock(tmp_path / "p.csv")
         os.write(tell, b"x")
         signal.pause()
-        held.release()
+        lock.release()
+
+    child = in_child(hold)
     os.read(ready, 1)
     try:
         with pytest.raises(BusyError, match=rf"process {child}"):
@@ -63,17 +66,7 @@ def test_many_writers_take_turns_and_never_two_at_once(tmp_path: Path) -> None:
             except BusyError:
                 continue
 
-    children = []
-    for _ in range(3):
-        child = os.fork()
-        if child == 0:
-            try:
-                work()
-            except BaseException:
-                os._exit(1)
-            os._exit(0)
-        children.append(child)
-    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0, 0]
+    assert [exit_code(child) for child in [in_child(work) for _ in range(3)]] == [0, 0, 0]
 
 
 def test_only_regular_files_are_opened(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is published: dependencies and their reasons, the core without torch, versions, the container file."""
+"""What is published: dependencies and their reasons, the core without torch, versions, workflow, container file."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ptad import __version__
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
+WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text("utf-8"))
 
 
 def normal(name: str) -> str:
@@ -71,6 +72,19 @@ def test_versions_of_test_and_release_tools_are_pinned() -> None:
     pinned = {normal(line.partition("==")[0]) for line in (ROOT / "constraints.txt").read_text("utf-8").split()}
     named = {normal(Requirement(line).name) for lines in (PROJECT["dependencies"], *EXTRAS.values()) for line in lines}
     assert named - {"ptad"} <= pinned
+
+
+def test_documented_and_automated_make_targets_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    for page in ("README.md", "CONTRIBUTING.md"):
+        assert set(re.findall(r"(?:^|`)make ([a-z-]+)", (ROOT / page).read_text("utf-8"), re.MULTILINE)) <= targets
+    (job,) = WORKFLOW["jobs"].values()
+    assert set(job["strategy"]["matrix"]["target"]) <= targets
+
+
+def test_actions_of_the_workflow_are_pinned_by_commit() -> None:
+    actions = [step["uses"] for job in WORKFLOW["jobs"].values() for step in job["steps"] if "uses" in step]
+    assert actions and all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action) for action in actions)
 
 
 def test_citation_is_of_this_version() -> None:

@@ -18,6 +18,7 @@ import ptad.folders
 from ptad import PTAD, BundleError
 from ptad.folders import staging_folders
 from ptad.model import Model
+from stopping import exit_code, in_child
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
@@ -38,22 +39,6 @@ def target(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     if request.param == "two renames":
         monkeypatch.setattr(ptad.folders, "exchange", lambda *_: False)
     return tmp_path / "home" / "model"
-
-
-def in_child(action: Save) -> int:
-    """Start a process that does something and ends."""
-    child = os.fork()
-    if child == 0:
-        try:
-            action()
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
-    return child
-
-
-def ended(child: int) -> int:
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def kill_at(step: int, folder: Path) -> None:
@@ -80,7 +65,7 @@ def killed_savers(new: PTAD, target: Path) -> Iterator[int]:
             kill_at(step, target.parent)
             new.save(target)
 
-        code = ended(in_child(save))
+        code = exit_code(in_child(save))
         assert code in (0, -signal.SIGKILL)
         yield step
         if code == 0:
@@ -161,7 +146,7 @@ def test_several_save_at_the_same_time(models: tuple[PTAD, PTAD], rows: Rows, ta
         for i in range(8):
             models[i % 2].save(target)
 
-    assert [ended(child) for child in [in_child(save) for _ in range(3)]] == [0, 0, 0]
+    assert [exit_code(child) for child in [in_child(save) for _ in range(3)]] == [0, 0, 0]
     scores = Model.load(target).anomaly_score(rows)
     assert any(np.array_equal(scores, model.anomaly_score(rows)) for model in models)
     assert [p.name for p in target.parent.iterdir()] == ["model"]

@@ -11,19 +11,11 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
+from hidden_factors import draw
 from ptad import PTAD, DataError
 
 Array = NDArray[np.float64]
 Make = Callable[..., PTAD]
-MIXING = np.random.default_rng(5).normal(size=(2, 6))
-
-
-def draw(n: int, seed: int, shift: float = 0.0) -> Array:
-    """Rows of two hidden factors; a shift moves half of the columns."""
-    rng = np.random.default_rng(seed)
-    rows = rng.normal(size=(n, 2)) @ MIXING + 0.1 * rng.normal(size=(n, 6))
-    rows[:, :3] += shift
-    return rows
 
 
 @pytest.fixture(scope="module", params=["default", "paper"])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
 import subprocess
 import sys
 import time
+import urllib.parse
 import urllib.request
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +17,9 @@ from pyarrow import csv, parquet
 
 from ptad import PTAD
 
-SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+TESTS = Path(__file__).parents[1] / "tests"
+#: What a page or a module refers to: a script, a style, another module.
+REFERENCE = re.compile(r'(?:src|href)="([^"]+)"|^(?:import|export) [^;]*?[\'"](\./[^\'"]+)[\'"];', re.MULTILINE)
 
 
 def ptad(*command: str) -> str:
@@ -30,13 +29,13 @@ def ptad(*command: str) -> str:
 
 
 def make_rows(n: int = 300) -> pa.Table:
-    """Two columns that belong together."""
+    """Return a table of two columns, one twice the other."""
     a = np.random.default_rng(0).normal(size=n)
     return pa.table({"a": a, "b": 2 * a})
 
 
 def model() -> PTAD:
-    """A model of the default preset, also as a folder, with its rows beside it."""
+    """Fit the default preset; save the model, and its rows as CSV and Parquet."""
     csv.write_csv(make_rows(), "rows.csv")
     parquet.write_table(make_rows(), "rows.parquet")
     fitted = PTAD(verbose=0).fit(make_rows())
@@ -45,7 +44,7 @@ def model() -> PTAD:
 
 
 def torch() -> str:
-    """The paper's network, tiny."""
+    """The ``paper`` preset with a tiny network."""
     sizes = {"embedding_dim": 4, "n_heads": 1, "abd_width": 8, "n_steps": 100, "interval": 5, "batch_size": 64}
     config = {f"network.{name}": value for name, value in sizes.items()} | {"calibration.folds": 2}
     config["calibration.most_folds"] = 2
@@ -71,46 +70,52 @@ def pyod() -> str:
 
 
 def excel() -> str:
-    """A workbook written by hand: one sheet, two columns of numbers."""
-    lines = [("a", "b"), *zip(*make_rows().to_pydict().values(), strict=True)]
-    cell = "<c><v>{}</v></c>".format
-    head = "".join(f'<c t="inlineStr"><is><t>{name}</t></is></c>' for name in lines[0])
-    rows = f"<row>{head}</row>" + "".join(f"<row>{''.join(map(cell, line))}</row>" for line in lines[1:])
-    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml"
-    files = {
-        "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types"><Default Extension="rels" ContentType='
-        '"application/vnd.openxmlformats-package.relationships+xml"/><Override PartName="/xl/workbook.xml" ContentType='
-        f'"{kind}.sheet.main+xml"/><Override PartName="/xl/sheet.xml" ContentType="{kind}.worksheet+xml"/></Types>',
-        "_rels/.rels": f'<Relationships xmlns="{PACKAGE}/relationships"><Relationship Id="r" Type='
-        f'"{OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
-        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{PACKAGE}/relationships"><Relationship Id="s" Type='
-        f'"{OFFICE}/worksheet" Target="sheet.xml"/></Relationships>',
-        "xl/workbook.xml": f'<workbook xmlns="{SHEET}" xmlns:r="{OFFICE}"><sheets><sheet name="rows" sheetId="1" '
-        'r:id="s"/></sheets></workbook>',
-        "xl/sheet.xml": f'<worksheet xmlns="{SHEET}"><sheetData>{rows}</sheetData></worksheet>',
-    }
-    with zipfile.ZipFile("rows.xlsx", "w") as workbook:
-        for name, text in files.items():
-            workbook.writestr(name, text)
+    """A workbook, with the scores of the same table in Arrow."""
+    sys.path.append(str(TESTS))
+    from workbooks import write_xlsx
+
+    table = make_rows().to_pydict()
+    write_xlsx(Path("rows.xlsx"), {"rows": [list(table), *zip(*table.values(), strict=True)]})
     ptad("fit", "rows.xlsx", "--out", "model", "--quiet")
     assert np.array_equal(PTAD.load("model").anomaly_score(make_rows()), model().anomaly_score(make_rows()))
     return "workbook fitted, with the scores of the table"
 
 
+def crawl(address: str) -> dict[str, int]:
+    """Fetch the pages and every file that they refer to, from file to file; return their sizes by path."""
+    sizes: dict[str, int] = {}
+    waiting = ["/", "/docs", "/health", "/openapi.json"]
+    while waiting:
+        path = waiting.pop()
+        if path in sizes:
+            continue
+        with urllib.request.urlopen(address + path) as response:  # raises for an HTTP error
+            text = response.read().decode()
+        sizes[path] = len(text)
+        if path.endswith((".json", "health")):
+            continue
+        for reference in REFERENCE.finditer(text):
+            target = urllib.parse.urljoin(path, reference[1] or reference[2])
+            if target.endswith((".js", ".css")):
+                waiting.append(target)
+    return sizes
+
+
 def serve() -> str:
-    """The service answers."""
-    program = [str(Path(sys.executable).with_name("ptad")), "serve", "--port", "0"]
+    """The service, its pages and every file that they refer to."""
+    program = [str(Path(sys.executable).with_name("ptad")), "serve", "--port", "0", "--store", "store"]
     with Path("log").open("w") as log:
         process = subprocess.Popen(program, stderr=log)
     try:
-        while "ready:" not in (said := Path("log").read_text()):
-            assert process.poll() is None, said
+        while "ready:" not in (messages := Path("log").read_text()):
+            assert process.poll() is None, messages
             time.sleep(0.1)
-        with urllib.request.urlopen(re.findall(r"http://\S+", said)[0].rstrip("/") + "/health") as answer:
-            return f"GET /health: {json.load(answer)}"
+        sizes = crawl(re.findall(r"http://\S+", messages)[0].rstrip("/"))
     finally:
         process.terminate()
         process.wait(60)
+    assert all(sizes.values()), sizes
+    return f"{len(sizes)} addresses answered, {sum(path.startswith('/page/') for path in sizes)} files of the page"
 
 
 def bench() -> str:
@@ -133,29 +138,29 @@ def sql() -> str:
     ptad("score", "model", "rows.csv", "--db", "sqlite:///shop.db", "--into", "scored", "--quiet")
     (count,) = sqlite3.connect("shop.db").execute("SELECT count(score) FROM scored").fetchone()
     assert count == 300
-    import adbc_driver_postgresql.dbapi  # a server is not at hand: only that the driver is there  # noqa: F401
+    import adbc_driver_postgresql.dbapi  # without a server, its import only  # noqa: F401
 
     return f"fitted from DuckDB, {count} scores in SQLite; the driver of PostgreSQL can be imported"
 
 
 def ray() -> str:
-    """A table scored on a cluster of this machine."""
+    """A table scored on a local cluster."""
     scores = model().anomaly_score(make_rows())
     ptad("score", "model", "rows.parquet", "--engine", "ray", "--out", "scored", "--quiet")
-    found = pa.concat_tables(parquet.read_table(part) for part in sorted(Path("scored").glob("part-*")))
-    assert np.array_equal(found["score"].to_numpy(), scores)
-    return f"{found.num_rows} rows, with the scores of one process"
+    scored = pa.concat_tables(parquet.read_table(part) for part in sorted(Path("scored").glob("part-*")))
+    assert np.array_equal(scored["score"].to_numpy(), scores)
+    return f"{scored.num_rows} rows, with the scores of one process"
 
 
 def onnx() -> str:
-    """Export a model, run the file."""
+    """A model exported, and the file run."""
     from ptad.export.runner import Runner
 
     scores = model().anomaly_score(make_rows())
     ptad("export", "model", "--out", "model.onnx", "--quiet")
-    found = Runner("model.onnx").score(make_rows()).score
-    assert np.allclose(found, scores, rtol=1e-6)
-    return f"exported and run: {len(found)} scores equal to 1e-6"
+    exported = Runner("model.onnx").score(make_rows()).score
+    assert np.allclose(exported, scores, rtol=1e-6)
+    return f"exported and run: {len(exported)} scores equal to 1e-6"
 
 
 USES = {use.__name__: use for use in (torch, plot, pyod, excel, serve, bench, sql, ray, onnx)}

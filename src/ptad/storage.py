@@ -76,7 +76,7 @@ class Bundle:
         if length > MOST_HEADER:
             raise _truncated()
         try:
-            entries = json.loads(self._tensors.read(length))
+            entries = json.loads(self._tensors.read(length), object_pairs_hook=_unique_names)
             entries.pop("__metadata__", None)
             header = {name: (np.dtype(DTYPES[e["dtype"]]), _shape(e["shape"])) for name, e in entries.items()}
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

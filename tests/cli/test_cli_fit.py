@@ -1,5 +1,6 @@
 """``ptad fit``: rows, columns and settings from files and options."""
 
+import importlib.util
 import json
 
 import numpy as np
@@ -9,6 +10,8 @@ from ptad import PTAD
 from ptad.cli.settings import gather_settings, parse_value
 from ptad.errors import SettingError
 from ptad.tables import write_table
+
+NEEDS_TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 
 
 def test_learns_from_normal_rows_without_the_label(folder, model):
@@ -76,7 +79,7 @@ def test_says_what_it_did_and_removes_the_checkpoint(ptad, tmp_path, table, tiny
         (["--type", "a=date"], "Column 'a' cannot be of type 'date': none of its values ("),
         (["more.csv"], "Several files are one TABLE: a folder, or a glob in quotes. See 'ptad fit --help'."),
         (["--false-alarm-rate", "2"], "--false-alarm-rate must be 'auto' or a number between 0 and 1"),
-        (["--device", "abacus"], "'abacus', which cannot be used"),
+        pytest.param(["--device", "abacus"], "'abacus', which cannot be used", marks=NEEDS_TORCH),
         (["--drop", "nothing"], "Correct the name in --drop."),
         (["--only", "nothing"], "Correct the name in --only."),
         (["--label", "status"], "belong together. Give --label and --normal, or none"),

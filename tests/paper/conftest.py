@@ -1,4 +1,4 @@
-"""What the tests of the paper's network share: a tiny table, tiny settings, a network and a fitted term."""
+"""What the tests of the paper's network share: a mixed table, tiny settings, a network and a fitted term."""
 
 from __future__ import annotations
 
@@ -21,31 +21,11 @@ from ptad.terms.network import NetworkTerm
 # The tensors of these tests are so small that starting threads costs more than it saves.
 torch.set_num_threads(1)
 
-TINY: dict[str, Any] = {
-    "embedding_dim": 4,
-    "n_heads": 1,
-    "abd_width": 8,
-    "n_steps": 20,
-    "interval": 5,
-    "batch_size": 64,
-    "n_reference": 32,
-    "sinkhorn_iterations": 5,
-}
-
 
 @pytest.fixture(scope="session")
-def tiny() -> dict[str, Any]:
-    """Settings with which a fit takes a fraction of a second."""
-    return dict(TINY)
-
-
-@pytest.fixture(scope="session")
-def rows() -> NDArray[np.float64]:
-    """100 normal rows of 4 columns; the last column follows from the first two."""
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(100, 4))
-    x[:, 3] = x[:, 0] + 0.1 * x[:, 1]
-    return x
+def tiny(tiny: dict[str, Any]) -> dict[str, Any]:
+    """The tiny settings of the network, without the name of their group."""
+    return {name.removeprefix("network."): value for name, value in tiny.items() if name.startswith("network.")}
 
 
 @pytest.fixture(scope="session")
@@ -59,18 +39,18 @@ def mixed() -> tuple[NDArray[np.float64], Features]:
 
 
 @pytest.fixture(scope="session")
-def make_network() -> Callable[..., Network]:
+def make_network(tiny: dict[str, Any]) -> Callable[..., Network]:
     """Return a maker of untrained double-precision networks: ``make_network(n_features, seed, field=value)``."""
 
     def make(n_features: int = 4, seed: int = 0, **fields: Any) -> Network:
-        settings = NetworkSettings(**{**TINY, "n_heads": 2, **fields})
+        settings = NetworkSettings(**{**tiny, "n_heads": 2, **fields})
         return Network(torch.Generator().manual_seed(seed), n_features, settings).double()
 
     return make
 
 
 @pytest.fixture(scope="session")
-def fit_term() -> Callable[..., NetworkTerm]:
+def fit_term(tiny: dict[str, Any]) -> Callable[..., NetworkTerm]:
     """Return a maker of fitted tiny terms: ``fit_term(rows, field=value)``."""
 
     def fit(
@@ -84,7 +64,7 @@ def fit_term() -> Callable[..., NetworkTerm]:
         **fields: Any,
     ) -> NetworkTerm:
         context = FitContext(np.random.default_rng(seed), len(rows), device, progress, checkpoint)
-        settings = NetworkSettings(**{**TINY, **fields})
+        settings = NetworkSettings(**{**tiny, **fields})
         features = features or Features.numeric(rows.shape[1])
         reference = Reference(rows, features, ReferenceSettings(), device)
         return NetworkTerm.fit(rows, reference, settings, context)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hidden_factors import draw
 from ptad.errors import SettingError
 from ptad.paper.training import Trainer
 from ptad.reference import Reference, ReferenceSettings
@@ -19,15 +20,6 @@ from ptad.terms.network import NetworkTerm
 Fit = Callable[..., NetworkTerm]
 Same = Callable[[NetworkTerm, NetworkTerm], bool]
 Rows = NDArray[np.float64]
-MIXING = np.random.default_rng(5).normal(size=(2, 6))
-
-
-def draw(n: int, seed: int, shift: float = 0.0) -> Rows:
-    """Rows of two hidden factors; a shift moves half of the columns."""
-    rng = np.random.default_rng(seed)
-    rows = rng.normal(size=(n, 2)) @ MIXING + 0.1 * rng.normal(size=(n, 6))
-    rows[:, :3] += shift
-    return rows
 
 
 def context(seed: int = 0, checkpoint: Path | None = None) -> FitContext:

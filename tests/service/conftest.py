@@ -22,19 +22,6 @@ from ptad import PTAD
 from ptad.tables import write_table
 from stopping import HANG, Stops, wait_until
 
-# the paper's preset, trained in no time: for jobs that take some steps and leave checkpoints
-TINY = {
-    "network.embedding_dim": 4,
-    "network.n_heads": 1,
-    "network.abd_width": 8,
-    "network.n_steps": 20,
-    "network.interval": 5,
-    "network.batch_size": 64,
-    "network.n_reference": 32,
-    "calibration.folds": 2,
-    "calibration.most_folds": 2,
-}
-
 
 class Service:
     """A running ``ptad serve``."""
@@ -140,7 +127,7 @@ def json_rows(rows: pa.Table) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="session")
-def tiny() -> dict[str, Any]:
-    """The wish for a tiny model of the paper's preset."""
+def tiny(tiny: dict[str, Any]) -> dict[str, Any]:
+    """A request for a tiny model of the paper's preset: its jobs take some steps and leave checkpoints."""
     pytest.importorskip("torch")
-    return {"preset": "paper", "config": dict(TINY)}
+    return {"preset": "paper", "config": tiny}

@@ -20,7 +20,7 @@ from ptad.explanation import Explanation, make_explanation
 from ptad.jobs.sampling import Reservoir
 from ptad.jobs.training_table import row_hashes
 from ptad.model import Model
-from ptad.tables import BadCells, Schema
+from ptad.tables import BadCells, Schema, same_kind
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -98,7 +98,10 @@ class CrossFit(RowScorer):
         order = np.argsort(np.concatenate([index for index, _, _ in folds]))
 
         def tables(name: str) -> Any:
-            return pa.concat_tables([getattr(part, name) for part in parts], promote_options="permissive").take(order)
+            # from Python objects: a column of large integers may have another type in each part
+            named = [getattr(part, name) for part in parts]
+            columns = {c: [v for table in named for v in table[c].to_pylist()] for c in named[0].column_names}
+            return same_kind(rows, columns).take(order)
 
         return Explanation(
             score=np.concatenate([part.score for part in parts])[order],

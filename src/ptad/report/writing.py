@@ -170,10 +170,7 @@ def _open_table(table: Any, model: Model, encoding: str) -> tuple[Iterable[pa.Re
             f"A report needs a file or a pandas, polars or Arrow table; got {type(table).__name__}. Give its columns "
             "names, such as with pandas.DataFrame(X)."
         )
-    try:
-        rows = frame.to_arrow()
-    except pa.ArrowException:  # numbers and text in one column
-        rows = pa.Table.from_batches([as_frame(table)])
+    rows = pa.Table.from_batches([as_frame(table)])
     return rows.to_batches(max_chunksize=rows_per_batch(model)), "a table in memory"
 
 

@@ -72,7 +72,8 @@ class NumericColumn:
         if not self.origin:
             return np.asarray(np.clip(rounded, -(2.0**62), 2.0**62).astype(np.int64))
         exact = np.frompyfunc(int, 1, 1)(rounded) + self.origin  # Python integers: the sum may leave 64 bits
-        return np.asarray(np.clip(exact, -(2**63), 2**64 - 1), dtype=object)
+        low, high = (-(2**63), 2**63 - 1) if self.origin < 0 else (0, 2**64 - 1)
+        return np.asarray(np.clip(exact, low, high), dtype=object)
 
     def to_json(self) -> dict[str, Any]:
         if self.type != "numeric":
