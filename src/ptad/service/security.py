@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
+from http import HTTPMethod
 from typing import Any
 
 from ptad.service.logs import audit
@@ -36,7 +37,7 @@ SECURITY_HEADERS = [
 ]
 TABLE_PATHS = ("/v1/tables", "/score")  # ends of addresses that take whole files
 ROW_PATHS = ("/score", "/explain")  # ends of addresses that take rows as JSON
-METHODS = ("GET", "POST", "PATCH", "DELETE", "HEAD", "OPTIONS")  # any other is logged and counted as "other"
+METHODS = frozenset(HTTPMethod)  # any other is logged and counted as "other"
 CLOSE = {"Connection": "close"}  # the rest of the body is not read
 PAUSE_SECONDS, LINGER_SECONDS = 5.0, 30.0  # for the rest of a refused body: between two parts, and in all
 
