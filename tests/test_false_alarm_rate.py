@@ -51,6 +51,18 @@ def duplicates(rng: np.random.Generator, n: int) -> Array:
     return np.where(rng.random((n, 1)) < 0.9, known[rng.integers(60, size=n)], rng.normal(size=(n, 5)))
 
 
+def one_row(rng: np.random.Generator, n: int) -> pd.DataFrame:
+    """97 of 100 rows are the same one: its score under the final model must not lie a hair above the threshold."""
+    other = rng.random(n) < 0.03
+    return pd.DataFrame(
+        {
+            "size": np.where(other, rng.normal(5.0, 2.0, n), 1.0),
+            "count": np.where(other, rng.integers(9, size=n), 3),
+            "kind": np.where(other, rng.choice(list("xyz"), n), "q"),
+        }
+    )
+
+
 def one_hot(rng: np.random.Generator, n: int) -> Array:
     """Three categories as columns of zeros and ones; the third follows the first."""
     first, second = np.minimum(rng.geometric(0.4, size=n) - 1, 5), rng.integers(3, size=n)
@@ -95,6 +107,7 @@ CASES: dict[str, Draw] = {
     "counts": counts,
     "zipf": zipf,
     "duplicates": duplicates,
+    "one_row": one_row,
     "one_hot": one_hot,
     "mixed": mixed,
     "text_and_dates": text_and_dates,

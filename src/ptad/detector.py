@@ -171,8 +171,12 @@ class Detector:
         if plan.final is not None:
             pipeline = fit_pipeline(rows, plan.final, "final")
         calibration_rows = np.concatenate([*plan.folds, np.empty(0, dtype=np.int64)])
+        values, groups = values[calibration_rows], groups[calibration_rows]
+        final_values = values
+        if plan.final is not None and len(calibration_rows):
+            final_values = pipeline.values(rows[calibration_rows])
         return cls._calibrated(
-            config, features, pipeline, len(rows), calibration_rows, values[calibration_rows], groups[calibration_rows]
+            config, features, pipeline, len(rows), calibration_rows, values, groups, final_values=final_values
         )
 
     @classmethod
@@ -185,13 +189,21 @@ class Detector:
         calibration_rows: Indices,
         values: Matrix,
         groups: Indices,
+        final_values: Matrix,
     ) -> Detector:
-        """Put together a detector from a pipeline and the values of rows that it was not fitted on."""
+        """Put together a detector from a pipeline and values of calibration rows.
+
+        ``values`` are by pipelines that were fitted without the row, ``final_values`` by the one that scores new rows.
+        A calibration row counts with the larger of its two scores. The second one is smaller as a rule, since the row
+        finds itself, but many equal rows have nearly the same score in both, and a new row that equals them has exactly
+        the second one: if the threshold were a hair below it, all such rows would be flagged.
+        """
         standardised = np.array([term.standardised for term in pipeline.terms])
         scores = np.full(n_rows, np.nan)
         if len(calibration_rows):
             scores[calibration_rows], units = held_out_scores(values, groups, standardised, config.weights)
-            calibration: Calibration | None = Calibration(scores[calibration_rows])
+            final_scores = add_up(units(final_values), config.weights)
+            calibration: Calibration | None = Calibration(np.maximum(scores[calibration_rows], final_scores))
         else:  # without calibration, units come from the reference rows themselves
             units = Units.of(pipeline.values(pipeline.reference.rows[:1024]), standardised)
             calibration = None
@@ -217,7 +229,9 @@ class Detector:
         groups = np.arange(len(calibration_rows)) % UNIT_GROUPS
         done = rows_reported(progress, "calibration", len(calibration_rows))
         values = pipeline.values(rows[calibration_rows], done)
-        return self._calibrated(self.config, self.features, pipeline, len(rows), calibration_rows, values, groups)
+        return self._calibrated(
+            self.config, self.features, pipeline, len(rows), calibration_rows, values, groups, final_values=values
+        )
 
     @property
     def reference(self) -> Matrix:
