@@ -108,7 +108,7 @@ def test_from_an_empty_start_to_explained_rows_and_files(browser, empty, csv_byt
     page.set_input_files("#second-file", tmp_path / "other.csv")
     page.locator("#news", has_text="has no columns").wait_for()
     assert "other.csv has no columns 'b', 'colour'" in opened.text("#news")  # at once, not as a failed job
-    assert "It has 'a', 'x'" in opened.text("#news")
+    assert "Its columns are: 'a', 'x'" in opened.text("#news")
     (tmp_path / "second.csv").write_bytes(csv_bytes)
     page.set_input_files("#second-file", tmp_path / "second.csv")
     page.wait_for_selector("#threshold")
