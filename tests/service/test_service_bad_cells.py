@@ -110,6 +110,26 @@ def test_jobs_count_and_list_them(service, csv_bytes, tmp_path):
     assert strict["state"] == "failed" and "'a', row 202 (the header is row 1): 'x' is not" in strict["error"]
 
 
+@pytest.mark.parametrize("kind", ["updates", "recalibrations"])
+def test_updates_and_recalibrations_list_them_too(service, kind):
+    lines = [f"{i % 7},{(i * i) % 11},{i % 5},{'red' if i % 2 else 'blue'},ok" for i in range(200)]
+    content = "\n".join(["a,b,n,colour,state", *lines, "x,1,2,red,ok"]).encode()
+    table = service.upload(content).json()["id"]
+    body = {"table": table, "model": "tiny-model"}
+    job = service.wait(service.http.post(f"/v1/{kind}", json=body).json()["id"])
+    assert job["state"] == "done" and job["summary"]["bad_cells"] == 1
+    assert service.http.get(f"/v1/jobs/{job['id']}/bad-cells").text.splitlines()[1].startswith('"202","a","x"')
+
+
+def test_a_job_that_failed_has_no_such_list(service, csv_bytes):
+    table = service.upload(csv_bytes + b"x,1,2,red,ok\n").json()["id"]
+    body = {"table": table, "model": "tiny-model", "strict": True}
+    job = service.wait(service.http.post("/v1/scorings", json=body).json()["id"])
+    listed = service.http.get(f"/v1/jobs/{job['id']}/bad-cells")
+    assert job["state"] == "failed" and listed.status_code == 409
+    assert listed.json()["detail"].startswith("This job has no list of unreadable cells.")
+
+
 def test_rows_of_a_workbook_are_numbered_as_in_its_sheet(service, json_rows, tmp_path):
     pytest.importorskip("python_calamine")
     names = list(json_rows[0])

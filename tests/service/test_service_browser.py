@@ -106,9 +106,9 @@ def test_from_an_empty_start_to_explained_rows_and_files(browser, empty, csv_byt
     assert "target false-alarm rate is now 20" in opened.text("#news")
     (tmp_path / "other.csv").write_bytes(b"a,x\n1,2\n")
     page.set_input_files("#second-file", tmp_path / "other.csv")
-    page.locator("#news", has_text="lacks").wait_for()
-    assert "other.csv lacks 'b', 'colour'" in opened.text("#news")  # at once, not as a failed job
-    assert "It has 'a', 'x'" in opened.text("#news")
+    page.locator("#news", has_text="has no columns").wait_for()
+    assert "other.csv has no columns 'b', 'colour'" in opened.text("#news")  # at once, not as a failed job
+    assert "Its columns are: 'a', 'x'" in opened.text("#news")
     (tmp_path / "second.csv").write_bytes(csv_bytes)
     page.set_input_files("#second-file", tmp_path / "second.csv")
     page.wait_for_selector("#threshold")

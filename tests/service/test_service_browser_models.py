@@ -79,7 +79,7 @@ def test_a_model_gets_versions_that_are_compared_and_followed_over_time(browser,
     page.wait_for_selector("#renew")
     page.select_option("#label", "state")
     page.click("#renew")
-    page.get_by_role("link", name="Compare with the version before").click()
+    page.get_by_role("link", name="Compare with the previous version").click()
     page.wait_for_selector("#details")
     assert "rows, version 2" in opened.text("#details") and "update" in opened.text("#details")
     assert "All settings are the same" in opened.text("main")

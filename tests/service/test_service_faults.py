@@ -144,7 +144,7 @@ worker.main()
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     error = json.loads((tmp_path / "result.json").read_text())["error"]
-    assert "not enough memory" in error and "1.0 GiB (limit worker_memory)" in error
+    assert "not enough memory" in error and "1.0 GiB. Use fewer rows or columns, or ask the operator" in error
     assert worker_memory(5, 3) == 5 and worker_memory(0, 1) >= 2 * worker_memory(0, 64)
     assert describe_exit(1) == "ended with code 1" and "SIGSEGV" in describe_exit(-11)
 

@@ -140,7 +140,7 @@ def test_killed_and_stopped_services_resume_a_fit(start, csv_bytes, tiny):
     held = service.stops.add(CHECKPOINT, 5, how="hold")
     service = start("--grace", 0, store=service.store)
     held.wait(service.log.read_text)
-    assert b"goes on from its checkpoint" in progress.read_bytes()
+    assert b"resumes from its checkpoint" in progress.read_bytes()
     assert service.stop(signal.SIGTERM) == 0  # in the middle of the fit: stops at the checkpoint
     assert json.loads((progress.parent / "job.json").read_bytes())["state"] == "waiting"
     assert list((service.store / "models").iterdir()) == []

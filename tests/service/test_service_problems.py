@@ -120,7 +120,7 @@ def test_rate_is_changed_without_a_fit_and_a_rate_without_support_is_refused(ser
     refused = service.http.patch(url, json={"false_alarm_rate": 1e-6})
     assert "calibration rows" in detail(refused, 400)
     assert service.http.patch(url, json={"false_alarm_rate": "auto"}).json()["threshold"] == before["threshold"]
-    assert "named when the service was started" in detail(service.http.delete(url), 409)
+    assert "given at start-up" in detail(service.http.delete(url), 409)
 
 
 def test_operation(service):

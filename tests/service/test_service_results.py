@@ -135,7 +135,11 @@ def test_wrong_updates_are_refused_or_end_in_words(service, fitted, table):
         wanted = {"table": few, "model": fitted["model"]}
         refused(service.http.post(path, json={**wanted, "table": "t-none"}), 404, "no table")
         refused(service.http.post(path, json={**wanted, "model": "m-none"}), 404, "no model")
-        refused(service.http.post(path, json={**wanted, "table": other}), 400, "other.csv lacks 'a'")
+        refused(
+            service.http.post(path, json={**wanted, "table": other}),
+            400,
+            "other.csv has no column 'a', which the model",
+        )
         refused(service.http.post(path, json={**wanted, "label": "state"}), 400, "belong together")
         refused(service.http.post(path, json={**wanted, "label": "zzz", "normal": ["ok"]}), 400, "no column 'zzz'")
         refused(service.http.post(path, json={**wanted, "false_alarm_rate": 2}), 422, "false_alarm_rate")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ptad.service.formats import ANSWER_FORMATS
 from stopping import HANG
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
@@ -31,6 +32,12 @@ def test_no_fuzzed_request_is_an_error_of_the_service(service, tmp_path):
     operations = sum(len(methods) for methods in service.http.get("/openapi.json").json()["paths"].values())
     assert f"Tested: {operations}" in done.stdout
     assert "unexpected" not in service.log.read_text()
+
+
+def test_scores_can_be_downloaded_in_every_format_of_answers(service):
+    parameters = service.http.get("/openapi.json").json()["paths"]["/v1/jobs/{job}/scores"]["get"]["parameters"]
+    formats = next(parameter["schema"]["enum"] for parameter in parameters if parameter["name"] == "format")
+    assert sorted(formats) == sorted(ANSWER_FORMATS)
 
 
 def test_the_description_names_every_problem(service):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ptad.errors import DataError, Message, Option
+from ptad.errors import DataError, Message, MissingExtraError, Option
 from ptad.service.api_types import FitRequest, RenewalRequest, ScoringRequest
-from ptad.service.error_messages import REQUEST_FIELDS, spell_for_http
+from ptad.service.error_messages import REQUEST_FIELDS, spell_for_http, user_message
 from ptad.service.sandbox_tasks import display_text
 
 
@@ -34,6 +34,12 @@ def test_a_remedy_that_no_request_has_is_not_said():
         Message("A sample was taken.", "Raise {}.", (Option("max_rows"),)).phrase(spell_for_http)
         == "A sample was taken."
     )
+
+
+def test_a_caller_is_not_told_to_install_a_package():
+    message = user_message(MissingExtraError("torch", "torch", "The preset 'paper'"))
+    assert message is not None and message.startswith("The preset 'paper' needs the package 'torch'.")
+    assert "not installed on the service" in message and "operator" in message and "pip" not in message
 
 
 def test_members_are_those_of_the_requests(service):

@@ -6,6 +6,7 @@ import io
 
 import pyarrow.parquet as pq
 import pytest
+from service_tables import csv_of
 
 from ptad.errors import DataError
 from ptad.files import read_json
@@ -84,7 +85,7 @@ def test_a_killed_scoring_goes_on_where_it_stood(task, scored_batches, tmp_path)
     scored_batches.clear()
     resumed, notes = run(tmp_path / "job", task)
     assert scored_batches == [30, 30, 20]
-    assert notes == ["It goes on after the 120 rows that were scored before."]
+    assert notes == ["Scoring resumes after 120 rows."]
     assert resumed == whole and result(tmp_path / "job") == result(tmp_path / "whole")
     assert sorted(path.name for path in (tmp_path / "job").iterdir()) == [BAD_CELLS, CONTENT, SCORED]
 
@@ -160,7 +161,26 @@ def test_a_killed_worker_does_not_score_again(service, rows, model, tmp_path):
     done = service.wait(job)
     assert stop.pid is not None
     assert (done["state"], done["attempts"]) == ("done", 2)
-    assert f'"It goes on after the {2 * table_scores.MOST_ROWS:,} rows' in (folder / "progress.jsonl").read_text()
+    assert f'"Scoring resumes after {2 * table_scores.MOST_ROWS:,} rows' in (folder / "progress.jsonl").read_text()
     blob = service.http.get(f"/v1/jobs/{job}/scores", params={"format": "parquet"}).content
     assert pq.read_table(io.BytesIO(blob))["score"].to_pylist() == model.anomaly_score(rows).tolist() * 60
     assert not list(service.store.glob("jobs/*/.*"))
+
+
+def test_columns_that_have_the_names_of_added_ones_are_named(service, rows):
+    taken = rows.append_column("score", rows["a"]).append_column("ptad_anomaly", rows["a"])
+    content = csv_of(taken)
+    table = service.upload(content, "taken.csv").json()["id"]
+    job = service.wait(service.http.post("/v1/scorings", json={"table": table, "model": "tiny-model"}).json()["id"])
+    assert job["error"] == "taken.csv already has a column 'ptad_anomaly'. Rename it."
+    for append, status in ((True, 400), (False, 200)):
+        answer = service.http.post(
+            "/v1/models/tiny-model/score",
+            params={"append": append, "name": "taken.csv"},
+            content=content,
+            headers={"Content-Type": "text/csv"},
+        )
+        assert answer.status_code == status
+        if append:
+            says = "taken.csv already has a column 'score'. Send the request without 'append', or rename it."
+            assert answer.json()["detail"] == says

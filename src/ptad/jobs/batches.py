@@ -18,7 +18,7 @@ from ptad.jobs.bad_cell_list import bad_cell_list
 from ptad.jobs.resume import PartStore
 from ptad.jobs.scored_batch import ScoredBatch, score_batch
 from ptad.model import Model, no_threshold
-from ptad.tables import Query, scan_table
+from ptad.tables import Query, Schema, scan_table
 from ptad.tables.places import located
 from ptad.tables.reading import TableSource, as_source
 
@@ -70,7 +70,7 @@ class TableJob:
         self.model = load_model(model_folder, self.source, options)
         self.batch_rows = options.batch_rows or rows_per_batch(self.model)
         self.scan = scan_table(source, batch_rows=self.batch_rows, encoding=options.encoding, schema=self.model.schema_)
-        self.known_names, ignored = known_columns(self.model, self.scan.schema.names, label)
+        self.known_names, ignored = known_columns(self.model.schema_, self.scan.schema.names, label)
         warn_of_ignored(ignored)
         self._warned = {label}  # columns that need no further warning
 
@@ -143,12 +143,11 @@ def rows_per_batch(model: Model) -> int:
     return n_rows if batch_size is None else -(-n_rows // batch_size) * batch_size
 
 
-def known_columns(model: Model, names: Sequence[str], label: str | None) -> tuple[list[str], list[str]]:
+def known_columns(schema: Schema, names: Sequence[str], label: str | None) -> tuple[list[str], list[str]]:
     """Return the columns of a table that the model uses, and those that it does not know; the label is neither.
 
     A column that the model uses and the table does not have is an error.
     """
-    schema = model.schema_
     if schema.from_array:  # columns are known by their position: all but the label, unless it was a column in training
         is_input = len(names) == len(schema.inputs)
         return [name for name in names if is_input or name != label], []

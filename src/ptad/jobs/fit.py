@@ -159,7 +159,7 @@ def renew_table(
     sample = _read(
         source, reading, bad_cells, label=label, missing=reading_schema.missing, schema=reading_schema, **rows
     )
-    columns, ignored = known_columns(detector, sample.table.column_names, None if label in schema.names else label)
+    columns, ignored = known_columns(schema, sample.table.column_names, None if label in schema.names else label)
     warn_of_ignored(ignored)
     table = sample.table.select(columns)
     with _located(sample.places):

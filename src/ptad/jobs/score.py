@@ -75,14 +75,8 @@ class ScoreJob(TableJob):
             )
         super().__init__(model_folder, source, options)
         self.options, self.added = options, added_schema(options.explain, options.prefix)
-        duplicates = [n for n in self.added.names if n in self.scan.schema.names] if options.append else []
-        if duplicates:
-            raise DataError(
-                f"{self.scan.label} already has a column {', '.join(map(repr, duplicates))}.",
-                "Give the added columns other names with {}, or leave the table's own columns out with {}.",
-                (Option("prefix"), Option("append", False)),
-            )
-        self.schema = pa.schema([*(self.scan.schema if options.append else ()), *self.added])
+        table_schema = self.scan.schema if options.append else pa.schema([])
+        self.schema = output_schema(self.scan.label, table_schema, self.added)
 
     def belongs_to(self) -> dict[str, Any]:
         """Return everything that the scores depend on, as plain JSON."""
@@ -143,6 +137,23 @@ def added_schema(explain: int, prefix: str = "") -> pa.Schema:
     fields = [("score", pa.float64()), ("p_value", pa.float64()), ("anomaly", pa.bool_())]
     fields += [field for k in range(1, explain + 1) for field in why_fields(k)]
     return pa.schema([(prefix + name, type_) for name, type_ in fields])
+
+
+def output_schema(table: str, table_schema: pa.Schema, added: pa.Schema, otherwise: str = "Rename it.") -> pa.Schema:
+    """Return the columns of a table followed by the added ones; a name that both have is refused.
+
+    ``otherwise`` is the remedy for interfaces without the options ``prefix`` and ``append``.
+    """
+    present = set(table_schema.names)
+    duplicates = [name for name in added.names if name in present]
+    if duplicates:
+        raise DataError(
+            f"{table} already has a column {', '.join(map(repr, duplicates))}.",
+            "Give the added columns other names with {}, or leave the table's own columns out with {}.",
+            (Option("prefix"), Option("append", False)),
+            otherwise,
+        )
+    return pa.schema([*table_schema, *added])
 
 
 @contextmanager

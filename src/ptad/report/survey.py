@@ -187,7 +187,7 @@ class Survey:
     def known(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns that the model uses; a missing one is an error."""
         label = None if self.label is None else self.label.column
-        known, self.ignored = known_columns(self.model, batch.schema.names, label)
+        known, self.ignored = known_columns(self.model.schema_, batch.schema.names, label)
         return batch.select(known)
 
     def _contributions(

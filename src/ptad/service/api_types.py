@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from ptad.tables.column_types import TYPES
 
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
+ModelIdentifier = Annotated[Identifier, Path(alias="model")]  # where "model" is the name of the loaded model
 # a name is shown, never used as a path; NUL and half surrogates cannot be stored as JSON text everywhere
 Name = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f]+$")]
 Column = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
@@ -79,7 +81,7 @@ class ScoringRequest(ModelRequest):
 
     top: int = Field(default=50, ge=1, le=1000)
     missing: list[Marker] = Field(
-        default=[], max_length=100, description="Text that means missing, beside that of the model"
+        default=[], max_length=100, description="Text that means missing, in addition to that of the model"
     )
     strict: bool = Field(default=False, description="Refuse a cell that cannot be read; otherwise it counts as missing")
 

@@ -95,7 +95,7 @@ async def ready(request: Request) -> dict[str, str]:
     """Whether the service takes work: not before it has started and not while it stops."""
     context: Context | None = request.app.state.context
     if context is None or context.jobs.stopping.is_set():
-        raise Problem(503, "The service is stopping. Ask another one, or try again later.")
+        raise Problem(503, "The service is starting or stopping. Try again in a moment.")
     return {"status": "ready"}
 
 
@@ -103,8 +103,8 @@ _TEXT: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"sche
 
 
 @router.get("/metrics", response_class=Response, responses=_TEXT)
-async def figures(context: ServiceContext) -> Response:
-    """Figures for Prometheus."""
+async def prometheus_metrics(context: ServiceContext) -> Response:
+    """Metrics in the text format of Prometheus."""
     context.metrics.models.set(len(context.models.entries))
     return Response(context.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 

@@ -53,11 +53,11 @@ class _Call:
 @dataclass(frozen=True, eq=False)
 class _Chunk:
     function: Callable[[], Any]
-    pace: Pace | None
+    chunk_size: ChunkSize | None
     result: asyncio.Future[Any]
 
 
-class Pace:
+class ChunkSize:
     """The number of rows that takes about ``CHUNK_SECONDS``, adapted after every chunk."""
 
     def __init__(self) -> None:
@@ -104,18 +104,18 @@ class Batcher:
 
     async def score_many(self, model: PTAD, x: Array) -> Array:
         """Return the scores of encoded rows, chunk by chunk."""
-        pace, parts, start = Pace(), [], 0
+        chunk_size, parts, start = ChunkSize(), [], 0
         while start < len(x):
             # a model with a batch size scores rows together: they cannot be divided
-            n_rows = len(x) if model.detector_.batch_size is not None else pace.rows
-            parts.append(await self.run(partial(model.detector_.scores, x[start : start + n_rows]), pace))
+            n_rows = len(x) if model.detector_.batch_size is not None else chunk_size.rows
+            parts.append(await self.run(partial(model.detector_.scores, x[start : start + n_rows]), chunk_size))
             start += n_rows
         self._metrics.rows.labels("large").inc(len(x))
         return np.concatenate(parts)
 
-    async def run(self, function: Callable[[], Any], pace: Pace | None = None) -> Any:
-        """Run a chunk of large work, and adapt its pace to the time that it takes."""
-        chunk = _Chunk(function, pace, asyncio.get_running_loop().create_future())
+    async def run(self, function: Callable[[], Any], chunk_size: ChunkSize | None = None) -> Any:
+        """Run a chunk of large work, and adapt the chunk size to the time that it takes."""
+        chunk = _Chunk(function, chunk_size, asyncio.get_running_loop().create_future())
         with self._wake:
             self._chunks.append(chunk)
             self._wake.notify()
@@ -193,8 +193,8 @@ def _run_chunk(chunk: _Chunk) -> Any:
     except Exception as error:
         return error
     finally:
-        if chunk.pace is not None:
-            chunk.pace.adapt(time.perf_counter() - started)
+        if chunk.chunk_size is not None:
+            chunk.chunk_size.adapt(time.perf_counter() - started)
 
 
 def _set_results(futures: list[asyncio.Future[Any]], outcomes: list[Any]) -> None:

@@ -6,7 +6,7 @@ import json
 import traceback
 from typing import Any
 
-from ptad.errors import Option, PtadError
+from ptad.errors import MissingExtraError, Option, PtadError
 from ptad.files import is_full
 
 DISK_FULL = "The disk of the service is full. Make room on it, or delete tables, jobs or models; then try again."
@@ -40,6 +40,8 @@ def user_message(error: BaseException) -> str | None:
     """Return the text of an error that the caller or the operator can correct; None for any other."""
     if is_disk_full(error):
         return DISK_FULL
+    if isinstance(error, MissingExtraError):  # the caller cannot install it
+        return f"{error.message.problem} It is not installed on the service: ask its operator for it."
     return error.message.phrase(spell_for_http) if isinstance(error, PtadError) else None
 
 

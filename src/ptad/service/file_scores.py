@@ -12,12 +12,11 @@ import pyarrow as pa
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ptad.errors import DataError
 from ptad.estimator import PTAD
-from ptad.jobs.score import added_schema
+from ptad.jobs.score import added_schema, output_schema
 from ptad.jobs.scored_batch import score_batch
 from ptad.service import sandbox_tasks
-from ptad.service.batching import Pace
+from ptad.service.batching import ChunkSize
 from ptad.service.context import Context
 from ptad.service.formats import ANSWER_FORMATS, Encoder
 
@@ -57,24 +56,21 @@ async def score_file(
         checked = await context.sandbox.run(sandbox_tasks.table_rows, path=path, **arguments)
         with pa.OSFile(str(rows_file)) as file:
             table_schema = pa.ipc.open_file(file).schema if append else pa.schema([])
-        added = added_schema(explain)
-        clashes = [column for column in added.names if column in table_schema.names]
-        if clashes:
-            raise DataError(f"{name} already has a column {clashes[0]!r}. Ask without append, or rename it.")
-        encoder = Encoder(media_type, pa.schema([*table_schema, *added]))
+        remedy = "Send the request without 'append', or rename it."
+        encoder = Encoder(media_type, output_schema(name, table_schema, added_schema(explain), remedy))
         cleanup = stack.pop_all()  # the file is needed until the last byte of the answer
 
     async def stream() -> AsyncIterator[bytes]:
         """Yield the answer chunk by chunk; chunks are scored between the small calls of others."""
-        pace = Pace()
+        chunk_size = ChunkSize()
         with pa.OSFile(str(rows_file)) as file:
             reader = pa.ipc.open_file(file)
             for i in range(reader.num_record_batches):
                 batch, start = await asyncio.to_thread(reader.get_batch, i), 0
                 while start < batch.num_rows:
-                    chunk = batch.slice(start, model.detector_.batch_size or pace.rows)
+                    chunk = batch.slice(start, model.detector_.batch_size or chunk_size.rows)
                     score = partial(score_batch, model, chunk.select(checked["inputs"]), explain)
-                    scored = await context.batcher.run(score, pace)
+                    scored = await context.batcher.run(score, chunk_size)
                     start += chunk.num_rows
                     context.metrics.rows.labels("large").inc(chunk.num_rows)
                     columns = [*(chunk.columns if append else ()), *scored.columns.values()]

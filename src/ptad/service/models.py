@@ -101,7 +101,7 @@ class Models:
         """Return the entry of a model; raise a problem if there is none."""
         entry = self.entries.get(identifier)
         if entry is None:
-            raise Problem(404, "There is no model of that name. GET /v1/models lists those there are.")
+            raise Problem(404, "There is no model with this identifier. GET /v1/models lists all models.")
         return entry
 
     async def load(self, identifier: str) -> PTAD:
@@ -152,7 +152,9 @@ class Models:
         """Delete a model of the store."""
         entry = self.get(identifier)
         if entry.fixed:
-            raise Problem(409, "This model was named when the service was started. Stop serving it there.")
+            raise Problem(
+                409, "This model was given at start-up and cannot be deleted. Restart the service without it."
+            )
         del self.entries[identifier]
         self._loaded.pop(identifier, None)
         self._descriptions.pop(identifier, None)

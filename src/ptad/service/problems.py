@@ -21,7 +21,7 @@ logger = logging.getLogger("ptad.service")
 MEDIA_TYPE = "application/problem+json"
 _DETAILS = {  # in place of the texts of the framework
     "Not Found": "Nothing is at this address. The addresses are listed in /openapi.json.",
-    "Method Not Allowed": "This method is not possible here. What is possible is listed in /openapi.json.",
+    "Method Not Allowed": "This address does not support this method. The methods are listed in /openapi.json.",
     "There was an error parsing the body": "The body is not JSON in UTF-8. See /openapi.json for the right form.",
 }
 

@@ -86,12 +86,12 @@ class Sandbox:
             try:
                 if not receiver.poll(seconds):
                     process.kill()
-                    return {"error": f"Reading {name} takes longer than {seconds:g} s. Send less."}
+                    return {"error": f"Reading {name} takes longer than {seconds:g} s. Send a smaller table."}
                 outcome: dict[str, Any] = json.loads(receiver.recv_bytes(MOST_RESULT_BYTES))
                 return outcome
             except EOFError:
-                why = "It is damaged, or needs more memory or time than this service gives to one upload"
-                return {"error": f"{name} ended the process that was reading it. {why}: check it, or send less."}
+                why = "it is damaged, or needs more memory or time than one upload may use"
+                return {"error": f"{name} could not be read: {why}. Check it, or send a smaller one."}
             finally:
                 process.join(EXIT_SECONDS)
                 if process.is_alive():

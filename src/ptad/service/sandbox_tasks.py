@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import DataError
+from ptad.jobs.batches import known_columns
 from ptad.service.json_rows import (
     MOST_LISTED,
     bad_cell_fields,
@@ -71,9 +72,7 @@ def table_rows(
     fitted, counts = Schema.from_json(schema), Counter[str]()
     scan = _open_table(limits, path, name, fitted, fitted.missing)
     columns = scan.schema
-    fitted.check_columns(columns.names)
-    known = set(fitted.inputs)
-    inputs = columns.names if fitted.from_array else [column for column in columns.names if column in known]
+    inputs, _ = known_columns(fitted, columns.names, None)
     written = columns.names if append else inputs
     n_rows = 0
     out_schema = pa.schema([columns.field(column) for column in written])

@@ -195,8 +195,8 @@ async def _drain(receive: Receive) -> None:
 
 
 def _too_large(most: int) -> Problem:
-    message = f"The body is larger than {most:,} bytes, the limit of this service. Send less, or raise the limit."
-    return Problem(413, message, headers=CLOSE)
+    message = f"The body is larger than {most:,} bytes, the limit of this service."
+    return Problem(413, f"{message} Send less, or ask its operator to raise the limit.", headers=CLOSE)
 
 
 def _is_cross_site(method: str, headers: Headers) -> bool:

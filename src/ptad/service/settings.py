@@ -33,7 +33,7 @@ class Limits(Settings):
     json_rows, explain_rows : int
         Rows of one JSON call.
     tables, jobs_kept, jobs_waiting, jobs_running : int
-        Uploads kept, jobs kept with their results, jobs in the queue, jobs at work at a time.
+        Uploads kept, jobs kept with their results, jobs in the queue, jobs that run at the same time.
     uploads_running, small_uploads_running, small_upload_bytes : int
         Uploads that are received or answered at a time; those of at most ``small_upload_bytes`` have places of their
         own, which they take once they have arrived.
@@ -127,7 +127,7 @@ class ServiceSettings:
     device : str
         The device that models run on.
     grace_seconds : float
-        How long running jobs may go on after SIGTERM; later they stop at their checkpoint and go on at the next start.
+        How long running jobs may go on after SIGTERM; later they stop at their checkpoint and resume at the next start.
     """
 
     store: Path

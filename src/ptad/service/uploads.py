@@ -41,7 +41,10 @@ class Uploads:
     def get(self, identifier: str) -> dict[str, Any]:
         """Return the metadata of a table; raise a problem if there is none."""
         if identifier not in self.entries:
-            raise Problem(404, "There is no table of that name. Upload it with POST /v1/tables.")
+            raise Problem(
+                404,
+                "There is no table with this identifier. GET /v1/tables lists all tables; POST /v1/tables uploads one.",
+            )
         return self.entries[identifier]
 
     def path(self, identifier: str) -> Path:

@@ -48,7 +48,7 @@ class Attempt:
             self._publish(read_json(self.folder / RESULT) or {})  # killed after the model was published
             return
         if job["attempts"] >= MOST_ATTEMPTS and not made_progress(self.folder):
-            times = f"The worker ended without a result {job['attempts']} times, perhaps for want of memory."
+            times = f"The worker ended without a result {job['attempts']} times, possibly because memory ran out."
             self._fail(f"{times} Use fewer rows or columns.")
             return
         jobs.update(job, state="running", started=job["started"] or time.time(), attempts=job["attempts"] + 1)

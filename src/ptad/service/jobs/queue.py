@@ -46,7 +46,7 @@ class Jobs:
                 continue
             self.entries[folder.name] = job
             if job["state"] == "running":
-                logger.info("job %s was under way when the service stopped: it goes on", folder.name)
+                logger.info("job %s was running when the service stopped and is resumed", folder.name)
                 self.update(job, state="waiting")
             elif job["state"] in FINAL:
                 remove_intermediate_files(folder)
@@ -57,15 +57,15 @@ class Jobs:
     def get(self, identifier: str) -> dict[str, Any]:
         """Return a job; raise a problem if there is none."""
         if identifier not in self.entries:
-            raise Problem(404, "There is no job of that name. GET /v1/jobs lists those there are.")
+            raise Problem(404, "There is no job with this identifier. GET /v1/jobs lists all jobs.")
         return self.entries[identifier]
 
     def add(self, kind: str, spec: dict[str, Any], title: str) -> dict[str, Any]:
         """Add a job to the queue."""
         limits = self.settings.limits
-        waiting = sum(job["state"] in WAITING_OR_RUNNING for job in self.entries.values())
-        if waiting >= limits.jobs_waiting:
-            raise Problem(429, f"{waiting} jobs are waiting already. Wait for one to end, or cancel it.")
+        unfinished = sum(job["state"] in WAITING_OR_RUNNING for job in self.entries.values())
+        if unfinished >= limits.jobs_waiting:
+            raise Problem(429, f"{unfinished} jobs are waiting or running. Wait for one to end, or cancel it.")
         if len(self.entries) >= limits.jobs_kept:
             raise Problem(429, f"This service keeps {len(self.entries)} jobs with their results. Delete one first.")
         identifier = new_id("j")

@@ -21,7 +21,7 @@ from ptad.jobs.bad_cell_list import bad_cell_list
 from ptad.jobs.batches import JobOptions, load_model, rows_per_batch
 from ptad.jobs.reasons import why_columns
 from ptad.jobs.resume import PartStore
-from ptad.jobs.score import added_schema
+from ptad.jobs.score import added_schema, output_schema
 from ptad.jobs.scored_batch import decisions
 from ptad.model import Model
 from ptad.report.content import ReportSettings, make_content
@@ -119,7 +119,7 @@ def _score_batches(
         stored = store.get(start, batch.num_rows)
         if stored is None:
             if resumed:
-                progress.note(f"It goes on after the {resumed:,} rows that were scored before.")
+                progress.note(f"Scoring resumes after {resumed:,} rows.")
                 resumed = 0
             stored = _with_reasons(survey, batch, survey.score(batch, start), start)
             store.put(start, stored)
@@ -173,12 +173,10 @@ def _scorer(task: dict[str, Any], model: Model, scan: TableScan) -> RowScorer:
 
 def _output_schema(scan: TableScan) -> pa.Schema:
     """Return the columns of the table and the added ones, with a prefix if the table has columns of their names."""
-    for prefix in ("", PREFIX):
-        added = added_schema(N_REASONS, prefix)
-        clashes = sorted({*scan.schema.names} & {*added.names})
-        if not clashes:
-            return pa.schema([*scan.schema, *added])
-    raise DataError(f"The table already has a column {clashes[0]!r}. Rename it.")
+    try:
+        return output_schema(scan.label, scan.schema, added_schema(N_REASONS))
+    except DataError:
+        return output_schema(scan.label, scan.schema, added_schema(N_REASONS, PREFIX))
 
 
 def _fingerprint(task: dict[str, Any], model: Model, scan: TableScan, rows: int) -> dict[str, Any]:

@@ -65,8 +65,11 @@ def _message(error: Exception, task: dict[str, Any]) -> str | None:
         return message
     if isinstance(error, MemoryError) or "allocate memory" in str(error):  # torch has no class for it
         most = task.get("memory", 0)
-        limit = f" A job may use {most / 2**30:.1f} GiB (limit worker_memory)." if most else ""
-        return f"There was not enough memory for this table.{limit} Use fewer rows or columns."
+        problem = "There was not enough memory for this table."
+        if not most:
+            return f"{problem} Use fewer rows or columns."
+        remedy = "Use fewer rows or columns, or ask the operator of the service to raise worker_memory."
+        return f"{problem} A job may use {most / 2**30:.1f} GiB. {remedy}"
     return None
 
 
@@ -75,7 +78,7 @@ def _fit(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str
     summary: dict[str, Any] | None = read_json(folder / FITTED)
     if summary is None:
         if any((folder / CHECKPOINT).rglob("*.safetensors")):
-            progress.note("It goes on from its checkpoint.")
+            progress.note("The fit resumes from its checkpoint.")
         (folder / MODEL).mkdir(exist_ok=True)
         fit_summary = fit_table(
             TableSource(task["source"], label=task["source_name"]),
@@ -122,6 +125,7 @@ def _renew(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[s
         normal=task["normal"],
         false_alarm_rate=task["false_alarm_rate"],
         device=task["device"],
+        bad_cells=folder / table_scores.BAD_CELLS,
         reading=progress.reading,
     )
     return summary_for_http(summary)

@@ -30,7 +30,7 @@ async function request(path, options = {}) {
     response = await fetch(path, { ...options, headers: withToken(options.headers) });
   } catch {
     throw new ServiceError(
-      'The service cannot be reached. It may have been stopped; what was under way goes on when it is started again.',
+      'The service cannot be reached. It may have been stopped; running jobs resume when it is started again.',
       0,
     );
   }

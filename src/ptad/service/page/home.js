@@ -7,7 +7,7 @@ import { navigate } from './shell.js';
 import { Upload } from './upload.js';
 import { html } from './vendor/preact.js';
 
-const LEAD = 'Give the service a table of mostly normal rows. It fits a model to them, then tells which rows are ' +
+const LEAD = 'Give the service a table of normal rows. It fits a model to them, then tells which rows are ' +
   'anomalies, which cells make them so, and what was expected there.';
 const STEPS = [
   ['Drop a file', 'See its columns, their types, and their problems.'],
@@ -33,9 +33,9 @@ export async function homeView() {
       </ol>
       <p class="quiet small">${SAFE}</p>
     `}
-    <${ListSheet} title="Under way" lines=${unfinished.map(line)} />
+    <${ListSheet} title="Unfinished jobs" lines=${unfinished.map(line)} />
     <${ListSheet} title="Models" lines=${models.slice(0, 5).map((model) => html`<${ModelItem} model=${model} />`)} />
     <${ListSheet} title="Scored tables" lines=${scored.map(line)} />
   `;
-  return { title: 'Find the rows that do not belong', body };
+  return { title: 'Find anomalous rows', body };
 }

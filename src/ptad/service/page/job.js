@@ -78,7 +78,7 @@ function Job({ first }) {
         ${isUnfinished(job)
           ? html`
             <button id="cancel" class="anomaly" type="button" onClick=${cancel}>Cancel</button>
-            <span class="quiet small">The job goes on when you leave this page.</span>
+            <span class="quiet small">The job continues when you leave this page.</span>
           `
           : html`<${Next} job=${job} />`}
       </div>
@@ -94,13 +94,12 @@ function Job({ first }) {
 
 function Ended({ job }) {
   if (job.state === 'failed') return html`<p class="lead" role="alert">${job.error}</p>`;
-  if (job.state === 'cancelled') return html`<p class="lead">Cancelled. Nothing of it is kept.</p>`;
+  if (job.state === 'cancelled') return html`<p class="lead">Cancelled. No result was kept.</p>`;
   const rows = plural(job.summary.training_rows, 'row');
   const texts = {
     fit: `The model is ready. It was fitted on ${rows}.`,
-    update: `The updated model is ready. It took in ${rows}; the version before is still there.`,
-    recalibrate:
-      `The recalibrated model is ready. Its threshold comes from ${rows}; the version before is still there.`,
+    update: `The updated model is ready. It was updated with ${rows}; the previous version is kept.`,
+    recalibrate: `The recalibrated model is ready. Its threshold comes from ${rows}; the previous version is kept.`,
   };
   const failed = job.summary.scores_error;
   return html`
@@ -119,7 +118,7 @@ function Next({ job }) {
     return html`
       <${LinkButton} href=${`#/models/${job.model}`} main=${true}>Look at the model<//>
       ${job.parent && html`
-        <${LinkButton} href=${`#/models/${job.parent}/compare/${job.model}`}>Compare with the version before<//>
+        <${LinkButton} href=${`#/models/${job.parent}/compare/${job.model}`}>Compare with the previous version<//>
       `}
     `;
   }

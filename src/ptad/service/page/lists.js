@@ -10,7 +10,7 @@ import { html } from './vendor/preact.js';
 // Text and colour of a state.
 const STATES = {
   waiting: ['waiting', 'warn'],
-  running: ['under way', 'act'],
+  running: ['running', 'act'],
   done: ['done', 'good'],
   failed: ['failed', 'anomaly'],
   cancelled: ['cancelled', 'warn'],
@@ -53,7 +53,7 @@ export function ModelItem({ model, children }) {
   const name = versionName(model);
   return html`
     <${ListItem} href=${href} title=${name} about=${origin(model)}>
-      ${model.fixed && html`<span class="tag quiet">given at the start</span>`}
+      ${model.fixed && html`<span class="tag quiet">given at start-up</span>`}
       ${children ?? html`<${LinkButton} href=${href} label=${`Score a table with ${name}`}>Score a table<//>`}
     <//>
   `;

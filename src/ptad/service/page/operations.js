@@ -6,7 +6,7 @@ import { html } from './vendor/preact.js';
 
 const METHODS = { get: 'act', post: 'good', patch: 'warn', delete: 'anomaly' }; // and their colours
 const TITLES = {
-  ask: 'Score and explain rows',
+  scores: 'Score and explain rows',
   models: 'Models',
   tables: 'Tables',
   jobs: 'Jobs',

@@ -47,7 +47,7 @@ function Renewal({ model, table }) {
             note="Rows with other values are not used." />
           <${Field} text="Target false-alarm rate">
             <${Select} id="rate" value=${rate} onChange=${setRate} options=${[
-              ['', `as it is: ${current}`],
+              ['', `unchanged: ${current}`],
               ...RATES,
             ]} />
             <//>

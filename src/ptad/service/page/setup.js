@@ -34,7 +34,7 @@ export async function setupView(id) {
   const body = html`
     <p class="lead">
       ${isTooSmall
-        ? `1 row and ${columns}: it can be scored with a model that is there. To fit a model, at least 2 rows are ` +
+        ? `1 row and ${columns}: it can be scored with an existing model. To fit a model, at least 2 rows are ` +
           'needed, better some hundred.'
         : `${plural(table.rows, 'row')}, ${columns}.`}
     </p>

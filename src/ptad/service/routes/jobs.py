@@ -26,7 +26,7 @@ from ptad.service.api_types import (
 from ptad.service.context import Context, ServiceContext, get_context
 from ptad.service.jobs import FINAL
 from ptad.service.jobs.progress import Events
-from ptad.tables.names import did_you_mean, listed, no_column
+from ptad.tables.names import no_column
 
 router = APIRouter(tags=["jobs"])
 
@@ -120,9 +120,11 @@ async def _check_columns(context: Context, body: ModelRequest) -> tuple[str, str
     known = set(names)
     missing = [] if schema.from_array else [name for name in schema.names if name not in known]
     if missing:
+        unknown = [name for name in names if name not in schema.inputs]  # as in Schema.check_columns
+        why = f", which the model {entry.metadata['name']!r} was trained with"
         raise DataError(
-            f"{table['name']} lacks {listed(missing)}, which the model {entry.metadata['name']!r} was trained with."
-            f"{did_you_mean(missing, names)} It has {listed(names)}. Add or rename columns, or choose another model."
+            no_column(table["name"], missing, names, why=why, candidates=unknown),
+            "Add or rename columns, or choose another model.",
         )
     return table["name"], entry.display_name, entry.metadata.get("false_alarm_rate")
 

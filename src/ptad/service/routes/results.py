@@ -92,7 +92,7 @@ async def job_bad_cells(context: ServiceContext, job: Identifier) -> Response:
     """The cells of the table that could not be read, as CSV: row (the header is row 1), column, value, reason."""
     path = context.jobs.folder(context.jobs.get(job)["id"]) / BAD_CELLS
     if not path.is_file():
-        raise Problem(409, "Only a finished job has a list of cells that could not be read. Wait for its end.")
+        raise Problem(409, "This job has no list of unreadable cells. GET /v1/jobs/ID says whether it has finished.")
     headers = {"Content-Disposition": f'attachment; filename="{BAD_CELLS}"'}
     return StreamingResponse(_convert_bad_cells(path), media_type=CSV, headers=headers)
 

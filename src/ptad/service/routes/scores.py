@@ -19,8 +19,8 @@ from starlette.responses import Response
 from ptad.estimator import PTAD
 from ptad.jobs.explain import explained_rows
 from ptad.service import sandbox_tasks
-from ptad.service.api_types import ExplainAnswer, Identifier, Marker, ScoreAnswer, binary, problems
-from ptad.service.batching import BATCH_ROWS, Pace
+from ptad.service.api_types import ExplainAnswer, Marker, ModelIdentifier, ScoreAnswer, binary, problems
+from ptad.service.batching import BATCH_ROWS, ChunkSize
 from ptad.service.context import Context, get_context
 from ptad.service.file_scores import score_file
 from ptad.service.formats import ANSWER_FORMATS, JSON, UPLOAD_FORMATS, json_response, media_type, negotiate
@@ -51,16 +51,16 @@ class RowRoute(APIRoute):
         handle_with_parameters = super().get_route_handler()
 
         async def handle(request: Request) -> Response:
-            model = request.path_params["model"]
-            if request.scope["query_string"] or model not in get_context(request).models.entries:
+            identifier = request.path_params["model"]
+            if request.scope["query_string"] or identifier not in get_context(request).models.entries:
                 return await handle_with_parameters(request)
-            answer: Response = await self.endpoint(request, model)
+            answer: Response = await self.endpoint(request, identifier)
             return answer
 
         return handle
 
 
-router = APIRouter(tags=["ask"], route_class=RowRoute)
+router = APIRouter(tags=["scores"], route_class=RowRoute)
 
 _ROWS = {
     "type": "object",
@@ -82,7 +82,7 @@ Missing = Annotated[
 )
 async def score(
     request: Request,
-    model: Identifier,
+    identifier: ModelIdentifier,
     explain: Annotated[int, Query(ge=0, le=20, description="Files: name this many strongest columns")] = 0,
     append: Annotated[bool, Query(description="Files: answer with the table's own columns too")] = False,
     name: Annotated[str, Query(max_length=200, description="Files: what errors call the table")] = "the table",
@@ -97,14 +97,14 @@ async def score(
     context = get_context(request)
     sent = media_type(request)
     if sent == JSON:
-        return await _score_json(request, context, model, strict, missing)
+        return await _score_json(request, context, identifier, strict, missing)
     if sent not in UPLOAD_FORMATS:
         raise Problem(415, f"The header Content-Type must be {JSON} or one of: {', '.join(UPLOAD_FORMATS)}.")
-    detector = _with_missing(await context.models.load(model), missing)
+    model = _with_missing(await context.models.load(identifier), missing)
     accepted = negotiate(request.headers.get("accept"), sent)
     body = request.stream()
     return await score_file(
-        context, detector, body, display_name(name), accepted, explain=explain, append=append, strict=strict
+        context, model, body, display_name(name), accepted, explain=explain, append=append, strict=strict
     )
 
 
@@ -116,7 +116,7 @@ async def score(
 )
 async def explain(
     request: Request,
-    model: Identifier,
+    identifier: ModelIdentifier,
     columns: Annotated[int, Query(ge=1, le=5000, description="Strongest columns to name per row")] = 5,
     strict: Strict = False,
     missing: Missing = [],  # noqa: B006 - FastAPI copies it
@@ -125,30 +125,28 @@ async def explain(
     context = get_context(request)
     if media_type(request) != JSON:
         raise Problem(415, f"The header Content-Type must be {JSON}.")
-    limits, detector = context.settings.limits, await context.models.load(model)
+    limits, model = context.settings.limits, await context.models.load(identifier)
     body = request.stream()
     start, is_complete = await read_start(body, INLINE_BYTES)
     if is_complete:
         rows = parse_rows(start, limits.explain_rows, limits.columns)
-        ignored = ignored_columns(detector.schema_, rows)
+        ignored = ignored_columns(model.schema_, rows)
     else:
         async with _received(context, start, body) as path:
-            arguments = {"name": BODY, "most": limits.explain_rows, "schema": detector.schema_.to_json()}
+            arguments = {"name": BODY, "most": limits.explain_rows, "schema": model.schema_.to_json()}
             parsed = await context.sandbox.run(sandbox_tasks.json_rows, path=path, **arguments)
         rows, ignored = parsed["rows"], parsed["ignored"]
-    answer = await _explain_rows(context, _with_missing(detector, missing), rows, columns, strict)
-    return json_response({"model": model, "ignored": ignored, **answer})
+    answer = await _explain_rows(context, _with_missing(model, missing), rows, columns, strict)
+    return json_response({"model": identifier, "ignored": ignored, **answer})
 
 
-async def _explain_rows(
-    context: Context, detector: PTAD, rows: list[Row], columns: int, strict: bool
-) -> dict[str, Any]:
-    bad, pace, start = BadCells(strict=strict), Pace(), 0
+async def _explain_rows(context: Context, model: PTAD, rows: list[Row], columns: int, strict: bool) -> dict[str, Any]:
+    bad, chunk_size, start = BadCells(strict=strict), ChunkSize(), 0
     results: list[dict[str, Any]] = []
     async with _time_limit(context):
         while start < len(rows):
-            part = rows[start : start + pace.rows]
-            results += await context.batcher.run(partial(_explain_chunk, detector, part, start, columns, bad), pace)
+            part = rows[start : start + chunk_size.rows]
+            results += await context.batcher.run(partial(_explain_chunk, model, part, start, columns, bad), chunk_size)
             start += len(part)
     context.metrics.rows.labels("explained").inc(len(rows))
     ((n_bad, first_bad),) = await asyncio.to_thread(bad.split, [len(rows)], MOST_LISTED)
@@ -213,6 +211,7 @@ async def _score_json(
     else:
         async with _received(context, start, body) as path:
             scores, fields = await _score_large(context, model, path, strict, missing)
+    # not scored_batch.decisions: its Arrow arrays would cost some percent of the time of a call with one row
     calibration = model.detector_.calibration
     p_values: Sequence[float | None] = [None] * len(scores)
     flags: Sequence[bool | None] = [None] * len(scores)
