@@ -107,7 +107,6 @@ CASES: dict[str, Draw] = {
     "counts": counts,
     "zipf": zipf,
     "duplicates": duplicates,
-    "one_row": one_row,
     "one_hot": one_hot,
     "mixed": mixed,
     "text_and_dates": text_and_dates,
@@ -162,6 +161,17 @@ def run(case: str, n: int, fits: int, first: int = 0) -> list[Array]:
 @pytest.mark.parametrize("case", CASES)
 def test_rate_of_small_tables(case: str, n: int, fits: int) -> None:
     check(run(case, n, fits), n)
+
+
+@pytest.mark.parametrize("method", ["folds", "split"])
+def test_rate_where_most_rows_are_the_same(method: str) -> None:
+    """At most 3 % of the rows can be flagged without flagging the common one, so there is no lower bound."""
+    shares = []
+    for seed in range(20):
+        rng = np.random.default_rng([seed, 17])
+        model = PTAD(config={"calibration.method": method}, false_alarm_rate=0.1, random_state=seed, verbose=0)
+        shares.append(observed(model.fit(one_row(rng, 120)).p_value(one_row(rng, NEW_ROWS))))
+    check(shares, 0)
 
 
 @pytest.mark.slow
