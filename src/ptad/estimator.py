@@ -233,7 +233,7 @@ class PTAD(SklearnDetector):
         Parameters
         ----------
         folder : path
-            Where to write it. A model that is there is replaced; anything else there is left alone and refused.
+            Where to write it. An existing model is replaced; any other existing folder is an error.
         """
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)

@@ -101,7 +101,7 @@ class Model:
 
     @classmethod
     def _from_saved(cls, saved: SavedModel, device: str) -> Self:
-        """Return a model with everything but what a fit gives."""
+        """Return a model with its saved parameters, without the fitted attributes."""
         model = cls()
         model.manifest = saved.manifest
         parameters = saved.manifest["parameters"]

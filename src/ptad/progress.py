@@ -73,7 +73,7 @@ def shown_progress(verbose: int, opening: str | None = None) -> Iterator[Reporte
 
 
 def on_terminal() -> bool:
-    """Whether stderr is a terminal that can move its cursor."""
+    """Return whether stderr is a terminal that can move its cursor."""
     return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 

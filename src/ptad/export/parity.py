@@ -49,7 +49,7 @@ def check_parity(detector: Detector, path: str | PathLike[str]) -> dict[int, flo
     """
     rows, runner = probe_rows(detector), Runner(path)
     score, terms, parts = attribute_rows(rows, detector)
-    contributions = final_contributions(parts.contributions, parts.unchanged, score)
+    contributions = final_contributions(parts.contributions, parts.as_expected, score)
     scale = np.maximum(np.abs(score), np.median(np.abs(score)) + 1e-12)[:, None]
     result = {}
     for n in BATCHES:
