@@ -46,7 +46,7 @@ def attribute(rows: Array, term_values: list[TermValues], by_term: Array, featur
     expected = _expected(rows, term_values, leading, features)
     as_expected = leading < 0
     if expected is not None:
-        # A missing cell or an unseen category is never as expected.
+        # A missing cell or an unseen category is never as expected, even if its encoded value is.
         as_expected = _same(rows, expected, features) & (reason <= int(Reason.UNUSUAL_COMBINATION))
     return Attribution(cells.sum(axis=0), reason, partner, expected, as_expected)
 

@@ -102,13 +102,13 @@ def calibration_scores(
     Also return the units of all rows, for new rows. ``values`` (n, n_terms) are from terms that were fitted without the
     row; ``groups`` (n,) are numbers from 0 on.
     """
-    units_of_all = Units.fit(values, standardised)
+    all_units = Units.fit(values, standardised)
     scores = np.empty(len(values))
     for group in range(int(groups.max()) + 1):
         members = groups == group
-        units = units_of_all if members.all() else Units.fit(values[~members], standardised)
+        units = all_units if members.all() else Units.fit(values[~members], standardised)
         scores[members] = add_up(units(values[members]), weights)
-    return scores, units_of_all
+    return scores, all_units
 
 
 def add_up(standardised_values: Any, weights: Any) -> Any:

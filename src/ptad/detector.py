@@ -245,7 +245,7 @@ class Detector:
         return np.asarray(add_up(self.units(self.pipeline.values(rows, done)), self.config.weights))
 
     def recalibrated(self, rows: Matrix, done: RowsDone | None = None) -> Detector:
-        """Return the detector with a threshold from held-out normal rows."""
+        """Return the detector with a threshold from normal rows that it was not fitted on."""
         return replace(self, calibration=Calibration(self.scores(rows, done)))
 
 

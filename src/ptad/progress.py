@@ -1,4 +1,4 @@
-"""Progress of long work: events with fields, and what is shown of them.
+"""Progress of long work: events with fields, and their display.
 
 Work reports to a :class:`Reporter`. By default that is a bar on a terminal, plain lines elsewhere, and nothing with
 ``verbose=0``; :func:`reported_to` sets another one.

@@ -1,4 +1,4 @@
-"""A fitted model as a folder: what its manifest and its arrays have to be, writing it, and reading it back."""
+"""A fitted model as a folder: the layouts of its manifest and arrays, writing and reading."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class SavedModel:
 
 
 def read_model(folder: str | os.PathLike[str], device: str, label: str | None = None) -> SavedModel:
-    """Read and check what :func:`save_model` wrote; errors call it ``label`` or by its path."""
+    """Read and check a folder that :func:`save_model` wrote; errors name it by ``label`` or by its path."""
     with open_bundle(folder, label) as bundle, np.errstate(all="ignore"):
         manifest = bundle.content
         if "schema" in manifest:

@@ -43,8 +43,8 @@ def disturbed_rows(anomaly_type: str, rows: Matrix, schema: Schema, rng: np.rand
     disturb = {"local": _local, "global": _global, "dependency": _dependency, "clustered": _clustered}[anomaly_type]
     largest = np.fmax.reduce(np.abs(rows), initial=0.0)
     scale = np.where(largest > LARGE, largest, 1.0)  # so that no square and no sum becomes infinite
-    most = np.finfo(np.float64).max / scale
-    return _round_whole_numbers(np.clip(disturb(rows / scale, numeric, columns, rng), -most, most) * scale, schema)
+    limit = np.finfo(np.float64).max / scale
+    return _round_whole_numbers(np.clip(disturb(rows / scale, numeric, columns, rng), -limit, limit) * scale, schema)
 
 
 def drawn_table(anomaly_type: str, real: Matrix, n_anomalies: int, seed: int) -> tuple[Matrix, NDArray[np.bool_]]:

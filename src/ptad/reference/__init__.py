@@ -16,14 +16,14 @@ from ptad.settings import Settings, setting
 from ptad.tables.features import Features
 
 N_BASELINE = 256  # reference rows that the baseline is computed from
-N_STEPS = 2048  # reference rows from which the steps of recorded values are found
+N_STEPS = 2048  # reference rows from which the steps of recorded values are inferred
 STEPS = (86_400.0, 3_600.0, 60.0, 1.0)  # days, hours and minutes in seconds; whole numbers
 MAX_DECIMALS = 6
 
 
 @dataclass(frozen=True)
 class ReferenceSettings(Settings):
-    """Which rows are kept, and when two rows are near."""
+    """Settings of the reference rows and of the distance between rows."""
 
     name: ClassVar[str] = "reference"
 
@@ -35,7 +35,7 @@ class ReferenceSettings(Settings):
 
 @dataclass(eq=False)
 class Reference:
-    """Reference rows; coordinates and search are made when a term first needs neighbours."""
+    """Reference rows; coordinates and search are computed when a term first needs neighbours."""
 
     rows: Matrix  # (n_reference, n_features), encoded, as they came
     features: Features
@@ -81,7 +81,7 @@ class Reference:
 
     @cached_property
     def recorded(self) -> Features:
-        """The features, whose values read alike if they are less than half a recorded step apart."""
+        """The features, with half a recorded step as resolution: values closer than that count as equal."""
         steps = np.array([step for _, step in self._steps])
         return replace(self.features, resolution=np.maximum(self.features.resolution, 0.5 * steps))
 

@@ -177,13 +177,13 @@ class RarePair(Term):
     @classmethod
     def layouts(cls, features: Features, settings: Any, n_reference: int) -> Layouts:
         """Declare the arrays; the numbers of bins and pairs are bounded, and follow from the arrays."""
-        n, most = len(features), max(settings.bins, int(features.n_categories.max(initial=0))) + 2
+        n, max_bins = len(features), max(settings.bins, int(features.n_categories.max(initial=0))) + 2
         return {
             "pairs": ArrayLayout("int64", (2, (0, settings.pairs)), low=0, high=n - 1),
             "edges": ArrayLayout("float64", (n, (1, settings.bins - 1))),
-            "typical": ArrayLayout("float64", (n, (2, most)), gaps=True),
+            "typical": ArrayLayout("float64", (n, (2, max_bins)), gaps=True),
             "n_rows": ArrayLayout("int64", (2,), low=1, high=MOST_ROWS),
-            "counts": ArrayLayout("int32", ((0, settings.pairs * most * most),), low=0),
+            "counts": ArrayLayout("int32", ((0, settings.pairs * max_bins * max_bins),), low=0),
         }
 
     @classmethod
