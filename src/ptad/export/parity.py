@@ -24,7 +24,7 @@ class ParityError(PtadError, RuntimeError):
 def probe_rows(detector: Detector, n_rows: int = max(BATCHES)) -> NDArray[np.float64]:
     """Return encoded rows to compare on.
 
-    Reference rows, neighbours of them, far outliers, gaps, other and unseen categories, and an empty row.
+    Reference rows, neighbours of them, far outliers, missing cells, other and unseen categories, and an empty row.
     """
     rng = np.random.default_rng(0)
     known, features = detector.reference, detector.features
