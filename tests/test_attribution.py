@@ -44,15 +44,15 @@ def test_the_leading_term_gives_reason_partner_and_expected_value(make: Any) -> 
     np.testing.assert_array_equal(to_numpy(found.partner), [[-1, 1, 1], [-1, -1, -1], [-1, -1, -1]])
     # 3.4 reads as 3, and 10.5 with any cycle as 10: the second term is asked instead.
     np.testing.assert_allclose(to_numpy(found.expected)[0], [3.0, 8.0, 15.0, 5.3])
-    assert not to_numpy(found.unchanged).any()
+    assert not to_numpy(found.as_expected).any()
 
 
 @pytest.mark.parametrize("make", [lambda x: x, as_torch], ids=["numpy", "torch"])
 def test_what_is_expected_is_no_reason(make: Any) -> None:
     found = attribute(make(ROWS), [make(FIRST)], make(BY_TERM[:, :1]), FEATURES)
-    np.testing.assert_array_equal(to_numpy(found.unchanged), [[False, True, True]] * 3)
+    np.testing.assert_array_equal(to_numpy(found.as_expected), [[False, True, True]] * 3)
     score = make(np.array([2.3, 2.0, 3.0]))
-    contributions = to_numpy(final_contributions(found.contributions, found.unchanged, score))
+    contributions = to_numpy(final_contributions(found.contributions, found.as_expected, score))
     np.testing.assert_allclose(contributions[0], [2.1, 0.1, 0.1])  # 1 + 1 moved, and 0.3 that no column explains
     np.testing.assert_allclose(contributions.sum(axis=1), [2.3, 2.0, 3.0])
 
@@ -61,6 +61,6 @@ def test_gaps_and_terms_without_expectation() -> None:
     silent = TermValues(FIRST.value, FIRST.shares, FIRST.reason, FIRST.partner)
     assert attribute(ROWS, [silent], BY_TERM[:, :1], FEATURES).expected is None
     missing = TermValues(FIRST.value, FIRST.shares, FIRST.reason + int(Reason.MISSING), FIRST.partner, ROWS)
-    assert not attribute(ROWS, [missing], BY_TERM[:, :1], FEATURES).unchanged.any()
+    assert not attribute(ROWS, [missing], BY_TERM[:, :1], FEATURES).as_expected.any()
     alone = final_contributions(np.array([[1.0, 0.0]]), np.array([[True, True]]), np.array([1.0]))
     np.testing.assert_array_equal(alone, [[1.0, 0.0]])  # nobody to give it to

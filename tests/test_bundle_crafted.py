@@ -138,7 +138,7 @@ CRAFTED: dict[str, tuple[Any, str]] = {
         "'reference' holds categories that the schema does not know",
     ),
     "NaN units": (lambda f: change_array(f, "units", with_value(np.nan)), "'units' has values that are not finite"),
-    "a spread of 0": (lambda f: change_array(f, "units", lambda a: a * 0.0), "'units' has a spread that is none"),
+    "a spread of 0": (lambda f: change_array(f, "units", lambda a: a * 0.0), "'units' has a spread below the minimum"),
     "NaN threshold": (lambda f: change_array(f, "calibration", with_value(np.nan)), "'calibration' has values"),
     "infinite chance": (
         lambda f: change_array(f, "missing_values.chance", with_value(np.inf)),

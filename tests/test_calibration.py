@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ptad import PTAD, SettingError
-from ptad.calibration import Calibration, Units, add_up, held_out_scores, plan_calibration, rows_needed
+from ptad.calibration import Calibration, Units, add_up, calibration_scores, plan_calibration, rows_needed
 from ptad.config import CalibrationSettings
 
 Make = Callable[..., PTAD]
@@ -119,24 +119,24 @@ def test_units_of_a_row_come_from_other_groups() -> None:
     rng = np.random.default_rng(0)
     values, groups = rng.normal(size=(40, 3)), np.arange(40) % 4
     flags, weights = np.ones(3, dtype=bool), np.array([1.0, 2.0, 0.5])
-    scores, units = held_out_scores(values, groups, flags, weights)
+    scores, units = calibration_scores(values, groups, flags, weights)
     for group in range(4):
         own = groups == group
-        expected = add_up(Units.of(values[~own], flags)(values[own]), weights)
+        expected = add_up(Units.fit(values[~own], flags)(values[own]), weights)
         assert np.array_equal(scores[own], expected)
     assert np.array_equal(units.mean, values.mean(axis=0))
 
 
 def test_units_keep_the_order_of_values_and_leave_alone_what_is_not_standardised() -> None:
     values = np.random.default_rng(0).normal(size=(50, 2))
-    found = Units.of(values, np.array([True, False]))(values)
+    found = Units.fit(values, np.array([True, False]))(values)
     assert np.array_equal(found[:, 1], values[:, 1])
     order = np.argsort(values[:, 0])
     assert (np.diff(found[order, 0]) > 0.0).all()
 
 
 def test_units_of_a_term_that_never_varied_are_finite() -> None:
-    units = Units.of(np.full((9, 1), 3.0), np.array([True]))
+    units = Units.fit(np.full((9, 1), 3.0), np.array([True]))
     assert np.isfinite(units(np.array([[3.0], [1e6]]))).all()
 
 

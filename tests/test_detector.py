@@ -46,7 +46,7 @@ def test_held_out_scores_are_those_of_a_fit_without_the_row() -> None:
     flags = np.array([term.standardised for term in detector.pipeline.terms])
     for held in plan.folds:
         others = np.setdiff1d(np.arange(80), held)
-        expected = add_up(Units.of(values[others], flags)(values[held]), detector.config.weights)
+        expected = add_up(Units.fit(values[others], flags)(values[held]), detector.config.weights)
         assert np.array_equal(detector.held_out_scores[held], expected)
     assert np.array_equal(detector.calibration.scores, np.sort(detector.held_out_scores))
 

@@ -60,7 +60,7 @@ def test_every_way_to_name_a_seed(rows: Rows, state: Any) -> None:
 
 
 def test_a_device_that_is_not_there(rows: Rows) -> None:
-    with pytest.raises(SettingError, match="The 'device' parameter of PTAD names 'abacus'"):
+    with pytest.raises(SettingError, match="The device 'abacus' cannot be used: there is no such device"):
         PTAD(device="abacus").fit(rows)
 
 

@@ -21,7 +21,7 @@ CONSTANT_BYTES = 2**16  # constants up to this size are kept on the device
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether ``x`` is a torch tensor; torch is not imported to find out."""
+    """Return whether ``x`` is a torch tensor, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(x, torch.Tensor)
 
@@ -72,12 +72,12 @@ def integers(x: Array) -> Array:
 
 
 def floats(x: Array) -> Array:
-    """Return numbers or truth values in double precision, which torch leaves when it meets a Python number."""
+    """Return numbers or booleans in double precision; torch would use single precision with a Python number."""
     return x.double() if is_tensor(x) else x.astype(np.float64)
 
 
 def rounded(x: Array) -> Array:
-    """Return double-precision numbers rounded to single precision, so that no order of additions shows."""
+    """Return double-precision numbers rounded to single precision, independent of the order of additions."""
     return x.float().double() if is_tensor(x) else x.astype(np.float32).astype(np.float64)
 
 
@@ -86,8 +86,8 @@ def softplus(x: Array) -> Array:
     return x.clamp_min(0.0) + (-x.abs()).exp().log1p() if is_tensor(x) else np.logaddexp(0.0, x)
 
 
-def columns(x: Array, places: Any) -> Array:
-    """Return some columns of a matrix, or all if these are all of them."""
+def take_columns(x: Array, places: Any) -> Array:
+    """Return some columns of a matrix; the matrix itself if all are selected."""
     if len(places) == x.shape[1] and (places == np.arange(len(places))).all():
         return x
     return x.index_select(1, like(places, x)) if is_tensor(x) else x[:, places]

@@ -1,7 +1,7 @@
-"""Conformal calibration: from scores of normal rows that a model was not fitted on to p-values and thresholds.
+"""Conformal calibration: p-values and thresholds from the scores of held-out normal rows.
 
 With n calibration scores, p(s) = (1 + number of scores >= s) / (n + 1). For a normal row exchangeable with them the
-chance of p <= a is at most a: rows flagged at p <= a keep the false-alarm rate a.
+probability of p <= a is at most a: rows flagged at p <= a keep the false-alarm rate a.
 
 A calibration row and a new row go through the same code with the same frozen state, fitted without the calibration
 row: scaling, ranks, categories, reference rows, counts, units, network. ``folds`` fits a whole pipeline without each
@@ -29,7 +29,7 @@ UNIT_GROUPS = 10  # a row's units come from the other groups of calibration rows
 
 @dataclass(frozen=True)
 class CalibrationSettings(Settings):
-    """Which rows give the threshold."""
+    """Settings of the calibration: how rows are held out to give the threshold."""
 
     name: ClassVar[str] = "calibration"
 
@@ -43,7 +43,7 @@ class CalibrationSettings(Settings):
 
 @dataclass(frozen=True)
 class Plan:
-    """Which rows are held out of which fit."""
+    """The calibration folds and the rows of the final fit."""
 
     folds: list[Indices]  # rows of each fold, which are scored by a fit without them; empty without calibration
     final: Indices | None  # rows of the fit that scores new rows; None if that is the fit without the only fold
@@ -81,12 +81,12 @@ class Units:
     spread: Matrix
     standardised: NDArray[np.bool_]  # False for terms whose values stay as they are
 
-    LEAST = 0.05  # added to every spread: a term that never varied stays finite
+    MIN_SPREAD = 0.05  # added to every spread: a term that never varied stays finite
 
     @classmethod
-    def of(cls, values: Matrix, standardised: NDArray[np.bool_]) -> Units:
+    def fit(cls, values: Matrix, standardised: NDArray[np.bool_]) -> Units:
         """Return the units of (n, n_terms) values."""
-        return cls(values.mean(axis=0), values.std(axis=0) + cls.LEAST, standardised)
+        return cls(values.mean(axis=0), values.std(axis=0) + cls.MIN_SPREAD, standardised)
 
     def __call__(self, values: Any) -> Any:
         """Return (n, n_terms): comparable values, at least 0 where a term is standardised."""
@@ -94,25 +94,25 @@ class Units:
         return namespace(values).where(like(self.standardised, values), 0.5 * softplus(2.0 * z), values)
 
 
-def held_out_scores(
+def calibration_scores(
     values: Matrix, groups: Indices, standardised: NDArray[np.bool_], weights: Matrix
 ) -> tuple[Matrix, Units]:
-    """Return the scores of calibration rows, each in units that the rows of its own group had no part in.
+    """Return the scores of calibration rows, each group standardised with the other groups only.
 
-    Also returned are the units of all rows, for new rows. ``values`` (n, n_terms) are by terms that were fitted without
-    the row; ``groups`` (n,) are numbers from 0 on.
+    Also return the units of all rows, for new rows. ``values`` (n, n_terms) are from terms that were fitted without the
+    row; ``groups`` (n,) are numbers from 0 on.
     """
-    units_of_all = Units.of(values, standardised)
+    all_units = Units.fit(values, standardised)
     scores = np.empty(len(values))
     for group in range(int(groups.max()) + 1):
         members = groups == group
-        units = units_of_all if members.all() else Units.of(values[~members], standardised)
+        units = all_units if members.all() else Units.fit(values[~members], standardised)
         scores[members] = add_up(units(values[members]), weights)
-    return scores, units_of_all
+    return scores, all_units
 
 
 def add_up(standardised_values: Any, weights: Any) -> Any:
-    """Return the score: the weighted sum, rounded to single precision, so that no order of additions shows."""
+    """Return the score: the weighted sum, rounded to single precision, independent of the order of additions."""
     return rounded((standardised_values * weights).sum(axis=1))
 
 
@@ -147,7 +147,7 @@ class Calibration:
 
 
 def check_rate(rate: Any) -> None:
-    """Raise unless this may be a false-alarm rate: "auto", or a number between 0 and 1."""
+    """Raise unless the false-alarm rate is valid: "auto", or a number between 0 and 1."""
     number = isinstance(rate, int | float | np.number) and not isinstance(rate, bool)
     if rate != "auto" and not (number and 0.0 < float(rate) < 1.0):
         raise SettingError(
@@ -157,13 +157,13 @@ def check_rate(rate: Any) -> None:
 
 
 def check_supported(rate: float | str, n_rows: int) -> None:
-    """Raise unless this is a false-alarm rate that ``n_rows`` calibration rows support."""
+    """Raise unless ``n_rows`` calibration rows support the false-alarm rate."""
     check_rate(rate)
     smallest = 1.0 / (n_rows + 1)
     if rate != "auto" and float(rate) < smallest:
         raise SettingError(
             f"A false-alarm rate of {float(rate):g} needs at least {rows_needed(float(rate)):,} calibration rows; "
-            f"there are {n_rows:,}, which support {smallest:.3g} at best. Give more rows, ask for a larger rate, or "
+            f"there are {n_rows:,}, which support {smallest:.3g} at best. Give more rows, set a larger rate, or "
             "use 'auto'."
         )
 

@@ -67,7 +67,7 @@ class Config:
         Parameters
         ----------
         changes : mapping of dotted name to value
-            Such as ``{"local_reconstruction.ridge": 0.1}``. An unknown name or a value out of range is write_errors.
+            Such as ``{"local_reconstruction.ridge": 0.1}``. An unknown name or a value out of range is an error.
 
         Returns
         -------

@@ -1,7 +1,7 @@
 """The detector: terms, their combination and their calibration, over encoded rows.
 
 The score is the weighted sum of the terms' values in comparable units (see :class:`ptad.calibration.Units`); a
-contribution is a column's share of it. Everything here knows terms through :mod:`ptad.terms.base` only.
+contribution is a column's share of it. Terms are used through :mod:`ptad.terms.base` only.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ptad.calibration import (
     Calibration,
     Units,
     add_up,
+    calibration_scores,
     check_supported,
-    held_out_scores,
     plan_calibration,
 )
 from ptad.config import Config
@@ -29,7 +29,7 @@ from ptad.parallel import in_chunks
 from ptad.progress import Reporter, RowsDone, rows_reported
 from ptad.reference import Batch, Reference
 from ptad.tables.features import Features
-from ptad.terms.base import FitContext, History, Term, TermValues
+from ptad.terms.base import FitContext, History, Term, TermValues, refuse_empty
 
 DEVICE_CHUNK_ROWS = 2**14  # rows at a time on a GPU
 REPORTED_ROWS = 2**12  # rows between two reports of progress; on a GPU four chunks, which are computed at once
@@ -37,7 +37,7 @@ REPORTED_ROWS = 2**12  # rows between two reports of progress; on a GPU four chu
 
 @dataclass
 class Pipeline:
-    """Reference rows and fitted terms, before the values of the terms are made comparable."""
+    """Reference rows and fitted terms, before the values of the terms are standardised."""
 
     reference: Reference
     terms: list[Term]
@@ -50,7 +50,7 @@ class Pipeline:
 
     @property
     def batch_size(self) -> int | None:
-        """None if rows are scored on their own, else how many are scored together."""
+        """The number of rows that are scored together; None if every row is scored on its own."""
         return next((term.batch_size for term in self.terms if term.batch_size is not None), None)
 
     def values(self, rows: Matrix, done: RowsDone | None = None) -> Matrix:
@@ -76,8 +76,8 @@ class Pipeline:
         return values
 
     def explain(self, rows: Matrix) -> list[TermValues]:
-        """Return for every term its values and the columns that they come from."""
-        _refuse_empty(rows)
+        """Return the values of every term, attributed to columns."""
+        refuse_empty(rows)
         results: dict[int, TermValues] = {}
         for terms, chunked in self._groups():
 
@@ -90,19 +90,19 @@ class Pipeline:
 
     def transform(self, rows: Matrix) -> Matrix:
         """Return the rows as the first term represents them."""
-        _refuse_empty(rows)
+        refuse_empty(rows)
         first = self.terms[0]
         chunks = self._map_chunks(lambda batch: to_numpy(first.transform(batch)), rows, first.chunked)
         return np.concatenate(chunks)
 
     def _groups(self) -> list[tuple[list[int], bool]]:
-        """Return the terms that are evaluated chunk by chunk, on one batch for all, and those that are not."""
+        """Return the terms that share chunks of rows, and those that take all rows at once, with a flag for chunks."""
         chunked = [i for i, term in enumerate(self.terms) if term.chunked]
         whole = [i for i, term in enumerate(self.terms) if not term.chunked]
         return [(terms, flag) for terms, flag in ((chunked, True), (whole, False)) if terms]
 
     def _map_chunks(self, function: Callable[[Batch], Any], rows: Matrix, chunked: bool) -> list[Any]:
-        """Return ``function`` of every chunk of the rows, in order."""
+        """Return the results of ``function`` for all chunks of rows, in order."""
         device = self.reference.device
         if not chunked:
             return [function(Batch(rows, self.reference))]
@@ -119,7 +119,7 @@ class Detector:
     config: Config
     features: Features
     pipeline: Pipeline
-    units: Units  # what makes the values of the terms comparable
+    units: Units  # standardise the values of the terms
     calibration: Calibration | None  # scores of calibration rows
     held_out_scores: Matrix  # (n_rows,), of the training rows by models fitted without them; NaN where there is none
 
@@ -201,18 +201,18 @@ class Detector:
         standardised = np.array([term.standardised for term in pipeline.terms])
         scores = np.full(n_rows, np.nan)
         if len(calibration_rows):
-            scores[calibration_rows], units = held_out_scores(values, groups, standardised, config.weights)
+            scores[calibration_rows], units = calibration_scores(values, groups, standardised, config.weights)
             final_scores = add_up(units(final_values), config.weights)
             calibration: Calibration | None = Calibration(np.maximum(scores[calibration_rows], final_scores))
         else:  # without calibration, units come from the reference rows themselves
-            units = Units.of(pipeline.values(pipeline.reference.rows[:1024]), standardised)
+            units = Units.fit(pipeline.values(pipeline.reference.rows[:1024]), standardised)
             calibration = None
         return cls(config, features, pipeline, units, calibration, scores)
 
     def update(
         self, rows: Matrix, *, seed: int, false_alarm_rate: float | str, progress: Reporter | None = None
     ) -> Detector:
-        """Return a detector that also knows new normal rows: half of them join the reference rows, half calibrate.
+        """Return a detector updated with new normal rows: half of them join the reference rows, half calibrate.
 
         The calibration rows are new ones only: the false-alarm rate holds for rows like these.
         """
@@ -235,12 +235,12 @@ class Detector:
 
     @property
     def reference(self) -> Matrix:
-        """The training rows that the model keeps, encoded: (n_reference, n_features)."""
+        """The encoded reference rows, (n_reference, n_features)."""
         return self.pipeline.reference.rows
 
     @property
     def batch_size(self) -> int | None:
-        """None if every row is scored on its own, else how many rows are scored together (``paper`` only)."""
+        """The number of rows that are scored together (``paper`` only); None if every row is scored on its own."""
         return self.pipeline.batch_size
 
     @property
@@ -249,17 +249,17 @@ class Detector:
         return [entry for term in self.pipeline.terms for entry in term.history]
 
     def term_scores(self, rows: Matrix) -> Matrix:
-        """Return (n, n_terms): what every term adds to the score."""
-        _refuse_empty(rows)
+        """Return (n, n_terms): the contribution of every term to the score."""
+        refuse_empty(rows)
         return np.asarray(self.units(self.pipeline.values(rows)) * self.config.weights)
 
     def scores(self, rows: Matrix, done: RowsDone | None = None) -> Matrix:
         """Return (n,): the anomaly score, higher for anomalies; ``done`` is called with the number of finished rows."""
-        _refuse_empty(rows)
+        refuse_empty(rows)
         return np.asarray(add_up(self.units(self.pipeline.values(rows, done)), self.config.weights))
 
     def recalibrated(self, rows: Matrix, done: RowsDone | None = None) -> Detector:
-        """Return the detector with a threshold from these normal rows, which it must not have been fitted on."""
+        """Return the detector with a threshold from normal rows that it was not fitted on."""
         return replace(self, calibration=Calibration(self.scores(rows, done)))
 
 
@@ -272,11 +272,6 @@ def sample_reference(rows: Matrix, features: Features, config: Config, context: 
     """Return the reference rows of a fit on these rows."""
     sample = sample_rows(rows, config.reference.rows, context.rng)
     return Reference(sample, features, config.reference, context.device)
-
-
-def _refuse_empty(rows: Matrix) -> None:
-    if len(rows) == 0:
-        raise DataError("There are 0 rows to score. Give at least one.")
 
 
 def _as_numpy(values: TermValues) -> TermValues:

@@ -7,7 +7,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from ptad.errors import MissingExtraError, SettingError
+from ptad.errors import MissingExtraError, Option, SettingError
 
 
 def resolve_device(name: str) -> str:
@@ -23,20 +23,28 @@ def resolve_device(name: str) -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        torch.empty(0, device=torch.device(name))
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise _unusable(name, "there is no such device") from error
+    try:
+        torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        if reason.startswith("Expected one of"):
-            reason = "there is no such device"
-        raise SettingError(
-            f"The 'device' parameter of PTAD names {name!r}, which cannot be used: {reason}. Choose auto, cpu, cuda, "
-            "or one GPU such as cuda:1."
-        ) from error
+        raise _unusable(name, str(error).splitlines()[0].rstrip(".")) from error
     return name
 
 
+def _unusable(name: str, reason: str) -> SettingError:
+    choices = "auto, cpu, cuda, or one GPU such as cuda:1."
+    return SettingError(
+        f"The device {name!r} cannot be used: {reason}.",
+        f"Set {{}} to {choices}",
+        (Option("device"),),
+        otherwise=f"Choose {choices}",
+    )
+
+
 def _has_driver() -> bool:
-    """Whether the driver of a GPU is installed; without it torch need not be imported."""
+    """Return whether the driver of a GPU is installed; without it torch need not be imported."""
     try:
         ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:

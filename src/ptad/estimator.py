@@ -53,7 +53,7 @@ class PTAD(SklearnDetector):
     only : iterable of str, optional
         The only columns to use.
     decimal, thousands : str, optional
-        Signs in numbers that are written as text; found from the values otherwise.
+        Signs in numbers that are written as text; by default inferred from the values.
     strict : bool
         Whether a cell that cannot be read, such as "abc" among numbers, is an error. Otherwise it counts as missing,
         and one warning (``ptad.tables.BadCellsWarning``) names such cells.
@@ -233,7 +233,7 @@ class PTAD(SklearnDetector):
         Parameters
         ----------
         folder : path
-            Where to write it. A model that is there is replaced; anything else there is left alone and refused.
+            Where to write it. An existing model is replaced; any other existing folder is an error.
         """
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)

@@ -1,4 +1,4 @@
-"""Why a row has its score, in the columns, units and categories of the table."""
+"""Explanations of scores, in the columns, units and categories of the table."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def strongest_places(contributions: Matrix, n: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """Why rows have their scores: tables with one row per row, of the library that the rows came in (Arrow for arrays).
+    """Explanations of rows: tables with one row per row, of the library that the rows came in (Arrow for arrays).
 
     Parameters
     ----------
     score : Series or array
         Anomaly scores, higher = more anomalous; of the kind that :meth:`ptad.PTAD.anomaly_score` returns.
     contributions : table
-        How much each column adds to the score, signed; a row adds up to its score.
+        The signed contribution of each column; a row adds up to its score.
     observed : table
         The value of each cell.
     expected : table
-        The value that would be usual in this row; None where no term expects anything.
+        The value that would be usual in this row; None without an expected value.
     reasons : table
         Why a column adds to the score: "unusual value", "unusual combination with ...", "missing", "unseen category",
         or why its cell could not be read: "not a number: 'abc'".
@@ -129,7 +129,7 @@ class Explanation:
 def attribute_rows(
     rows: Array, detector: Detector, term_values: list[TermValues] | None = None
 ) -> tuple[Array, Array, Attribution]:
-    """Return the scores of encoded rows, what every term adds to them, and the columns they come from.
+    """Return the scores of encoded rows, the contributions of the terms, and the attribution to columns.
 
     ``term_values`` are those of the rows, if they are known: arrays or tensors, as the rows are.
     """
@@ -145,10 +145,10 @@ def attribute_rows(
 def make_explanation(
     table: Any, schema: Schema, detector: Detector, bad: BadCells | None = None, rows: Matrix | None = None
 ) -> Explanation:
-    """Score rows and return which columns the scores come from.
+    """Score rows and return their explanation.
 
-    ``bad`` collects the cells that cannot be read. If the table is encoded already, ``rows`` are the encoded rows and
-    ``bad`` holds the cells that their encoding could not read.
+    ``bad`` collects the cells that cannot be read. If the table is encoded already, pass the encoded ``rows`` and the
+    ``bad`` cells of the encoding.
     """
     bad = BadCells() if bad is None else bad
     if rows is None:
@@ -158,18 +158,18 @@ def make_explanation(
     expected = {name: np.full(len(rows), None, dtype=object) for name in schema.names}
     if attribution.expected is not None:
         expected = schema.decode(_expected(rows, attribution.expected, schema, detector))
-    unchanged = attribution.unchanged | _same_text(observed, expected, schema)
-    contributions = final_contributions(attribution.contributions, unchanged, score)
+    as_expected = attribution.as_expected | _same_text(observed, expected, schema)
+    contributions = final_contributions(attribution.contributions, as_expected, score)
 
-    def columns(array: NDArray[Any]) -> Any:
+    def as_table(array: NDArray[Any]) -> Any:
         return same_kind(table, dict(zip(schema.names, array.T, strict=True)))
 
     return Explanation(
         score=same_series(table, score, "anomaly_score"),
-        contributions=columns(contributions),
+        contributions=as_table(contributions),
         observed=same_kind(table, observed),
         expected=same_kind(table, expected),
-        reasons=columns(reason_texts(attribution.reason, attribution.partner, schema.names, bad)),
+        reasons=as_table(reason_texts(attribution.reason, attribution.partner, schema.names, bad)),
         terms=same_kind(table, dict(zip([s.title() for s in detector.config.terms], by_term.T, strict=True))),
         names=schema.names,
         contribution_values=contributions,
@@ -177,7 +177,7 @@ def make_explanation(
 
 
 def _expected(rows: Matrix, expected: Matrix, schema: Schema, detector: Detector) -> Matrix:
-    """Return what was expected, no more exact than the training rows are.
+    """Return the expected values, rounded like the training rows.
 
     The neighbours of a row with an outlying number have outlying numbers, too. So a number outside of all reference
     rows is taken as missing, and the other cells of the row decide what is expected in its place.
@@ -194,7 +194,7 @@ def _expected(rows: Matrix, expected: Matrix, schema: Schema, detector: Detector
 
 
 def reason_texts(reason: Indices, partner: Indices, names: tuple[str, ...], bad: BadCells) -> NDArray[np.object_]:
-    """Return the reasons of all cells as people read them, (n_rows, n_columns)."""
+    """Return the reasons of all cells as text, (n_rows, n_columns)."""
     words = np.array([REASONS[r] for r in Reason], dtype=object)[reason]
     other_column = np.array([*(f" with {name}" for name in names), ""], dtype=object)[partner]
     texts = np.asarray(words + other_column, dtype=object)
@@ -204,7 +204,7 @@ def reason_texts(reason: Indices, partner: Indices, names: tuple[str, ...], bad:
 
 
 def _same_text(observed: dict[str, list[Any]], expected: dict[str, NDArray[Any]], schema: Schema) -> NDArray[np.bool_]:
-    """Return (n_rows, n_columns): whether a text equals the expected one, which its features alone do not tell."""
+    """Return (n_rows, n_columns): whether a text equals the expected one; different texts may have equal features."""
     same = np.zeros((len(next(iter(observed.values()))), len(schema.names)), dtype=bool)
     for j, name in enumerate(schema.names):
         if schema.types[name] == "text":

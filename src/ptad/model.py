@@ -84,7 +84,7 @@ class Model:
         device : str
             "auto" (a GPU if there is one and torch is installed), "cpu", "cuda", "cuda:1", ...
         label : str, optional
-            What errors call the model; by default its path.
+            Name of the model in error messages; by default its path.
 
         Returns
         -------
@@ -101,7 +101,7 @@ class Model:
 
     @classmethod
     def _from_saved(cls, saved: SavedModel, device: str) -> Self:
-        """Return a model with everything but what a fit gives."""
+        """Return a model with its saved parameters, without the fitted attributes."""
         model = cls()
         model.manifest = saved.manifest
         parameters = saved.manifest["parameters"]
@@ -143,14 +143,14 @@ class Model:
         Returns
         -------
         Series or array of shape (n_rows,)
-            Conformal p-values, of the kind that :meth:`anomaly_score` returns. Flagged rows are those with a p-value of
+            Conformal p-values, of the type that :meth:`anomaly_score` returns. Flagged rows are those with a p-value of
             at most ``false_alarm_rate_``.
         """
         scores = self._scores(X)
         return same_series(X, self._calibration().p_value(scores), "p_value")
 
     def term_scores(self, X: Any) -> Any:
-        """Return what every term adds to the anomaly score: higher is more anomalous.
+        """Return the contribution of every term to the anomaly score: higher is more anomalous.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class Model:
         return same_kind(X, dict(zip([term.title() for term in self.config_.terms], scores.T, strict=True)))
 
     def explain(self, X: Any) -> Explanation:
-        """Return for every row and column what it adds to the score, why, what was observed and what was expected.
+        """Return the contribution, reason, observed and expected value of every column in every row.
 
         Parameters
         ----------
@@ -267,7 +267,7 @@ class Model:
             return np.concatenate(parts)
 
     def _encode(self, table: Any) -> Matrix:
-        """Encode rows; cells that cannot be read are named in one warning, or refused."""
+        """Encode rows; cells that cannot be read are named in one warning, or are an error."""
         bad = BadCells(strict=self.strict)
         rows = self.schema_.encode(table, bad)
         bad.warn()

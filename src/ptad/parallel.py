@@ -26,7 +26,7 @@ def _linear_algebra() -> ThreadpoolController:
 
 
 def in_chunks(function: Callable[[Any], Any], rows: Any, chunk_rows: int = CHUNK_ROWS) -> list[Any]:
-    """Return ``function`` of every chunk of rows, in order."""
+    """Return the results of ``function`` for all chunks of rows, in order."""
     chunks = [rows[start : start + chunk_rows] for start in range(0, len(rows), chunk_rows)]
     # Each chunk has one thread; linear algebra with threads of its own would slow the others down.
     with _linear_algebra().limit(limits=1):

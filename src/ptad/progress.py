@@ -1,4 +1,4 @@
-"""Progress of long work: events with fields, and what is shown of them.
+"""Progress of long work: events with fields, and their display.
 
 Work reports to a :class:`Reporter`. By default that is a bar on a terminal, plain lines elsewhere, and nothing with
 ``verbose=0``; :func:`reported_to` sets another one.
@@ -73,7 +73,7 @@ def shown_progress(verbose: int, opening: str | None = None) -> Iterator[Reporte
 
 
 def on_terminal() -> bool:
-    """Whether stderr is a terminal that can move its cursor."""
+    """Return whether stderr is a terminal that can move its cursor."""
     return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 

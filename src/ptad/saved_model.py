@@ -1,4 +1,4 @@
-"""A fitted model as a folder: what its manifest and its arrays have to be, writing it, and reading it back."""
+"""A fitted model as a folder: the layouts of its manifest and arrays, writing and reading."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ N_PROBES = 2  # reference rows that a model scores when it is read
 
 @dataclass(frozen=True)
 class SavedModel:
-    """What a model folder holds."""
+    """The content of a model folder."""
 
     manifest: dict[str, Any]
     schema: Schema
@@ -80,7 +80,7 @@ class SavedModel:
 
 
 def read_model(folder: str | os.PathLike[str], device: str, label: str | None = None) -> SavedModel:
-    """Read and check what :func:`save_model` wrote; errors call it ``label`` or by its path."""
+    """Read and check a folder that :func:`save_model` wrote; errors name it by ``label`` or by its path."""
     with open_bundle(folder, label) as bundle, np.errstate(all="ignore"):
         manifest = bundle.content
         if "schema" in manifest:
@@ -121,7 +121,7 @@ def save_model(
 
 
 def _layouts(config: Config, features: Features, shapes: dict[str, tuple[int, ...]]) -> dict[str, ArrayLayout]:
-    """Return what the arrays of a bundle have to be; their ``shapes`` tell how many reference rows there are."""
+    """Return the layouts of the arrays of a bundle; the number of reference rows follows from their ``shapes``."""
     n_reference = shapes["reference"][0] if len(shapes.get("reference", ())) == 2 else 1
     layouts = {
         "reference": ArrayLayout("float64", ((1, config.reference.rows), len(features)), gaps=True),
@@ -139,7 +139,7 @@ def _layouts(config: Config, features: Features, shapes: dict[str, tuple[int, ..
 def _make_detector(
     config: Config, features: Features, arrays: dict[str, NDArray[Any]], n_rows: int, device: str
 ) -> Detector:
-    """Put a detector together from arrays that are as their layouts say, and check that it scores rows."""
+    """Return the detector of arrays that match their layouts; check that its scores are finite."""
     rows = arrays["reference"]
     codes = rows[:, features.categories]
     known = (codes >= 0) & (codes <= features.n_categories[features.categories]) & (codes == np.floor(codes))
@@ -151,10 +151,10 @@ def _make_detector(
         state = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
         terms.append(settings.term().from_state(state, reference, settings))
     mean, spread = arrays["units"]
-    require((spread >= 0.5 * Units.LEAST).all(), "units", "has a spread that is none")
+    require((spread >= 0.5 * Units.MIN_SPREAD).all(), "units", "has a spread below the minimum")
     units = Units(mean, spread, np.array([term.standardised for term in terms]))
     calibration = Calibration(arrays["calibration"]) if "calibration" in arrays else None
-    # The bundle does not tell which training row a calibration score belongs to; this many NaN take no memory here.
+    # The bundle does not map calibration scores to training rows; NaN for every row, which take no memory here.
     held_out_scores = np.broadcast_to(np.nan, (n_rows,))
     detector = Detector(config, features, Pipeline(reference, terms), units, calibration, held_out_scores)
     if not np.isfinite(detector.scores(rows[:N_PROBES])).all():

@@ -20,7 +20,7 @@ from ptad.tables.conversion import as_frame, as_table
 from ptad.tables.inference import check_types
 from ptad.tables.number_format import check_signs
 
-READING = ("types", "missing", "drop", "only", "decimal", "thousands")  # parameters that say how a table is read
+READING = ("types", "missing", "drop", "only", "decimal", "thousands")  # parameters of reading a table
 # Device and verbosity belong to the machine; the settings are saved as a whole.
 SAVED = ("preset", "false_alarm_rate", *READING, "random_state")
 
@@ -28,7 +28,7 @@ SAVED = ("preset", "false_alarm_rate", *READING, "random_state")
 class SklearnDetector(Model, OutlierMixin, TransformerMixin, BaseEstimator):
     """A model with the interface of scikit-learn.
 
-    The methods that scikit-learn knows return numpy arrays whatever the rows are; the others are those of
+    The methods of scikit-learn return numpy arrays for all types of rows; the others are those of
     :class:`ptad.Model`.
     """
 
@@ -43,7 +43,7 @@ class SklearnDetector(Model, OutlierMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_rows,)
-            A numpy array whatever the rows are, as everywhere in scikit-learn.
+            A numpy array for all types of rows, as everywhere in scikit-learn.
         """
         return -self._scores(X)
 
@@ -58,7 +58,7 @@ class SklearnDetector(Model, OutlierMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_rows,)
-            A numpy array whatever the rows are, as everywhere in scikit-learn.
+            A numpy array for all types of rows, as everywhere in scikit-learn.
         """
         self._calibration()
         return self.score_samples(X) - self.offset_
@@ -74,7 +74,7 @@ class SklearnDetector(Model, OutlierMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_rows,)
-            A numpy array whatever the rows are, as everywhere in scikit-learn.
+            A numpy array for all types of rows, as everywhere in scikit-learn.
         """
         return np.where(self.decision_function(X) < 0.0, -1, 1)
 

@@ -26,43 +26,45 @@ from ptad.arrays import Indices, Matrix
 from ptad.errors import MissingExtraError, SettingError
 from ptad.tables import Schema
 
-KINDS = ("local", "global", "dependency", "clustered")
+ANOMALY_TYPES = ("local", "global", "dependency", "clustered")
 VARIANCE_FACTOR, RANGE_FACTOR = 5.0, 1.1
 N_GROUPS, CLUSTER_SHIFT, CLUSTER_SPREAD = 3, 3.0, 0.3
-MODEL_SHIFT, MOST_COMPONENTS = 5.0, 5
+MODEL_SHIFT, MAX_COMPONENTS = 5.0, 5
 LARGE = 1e100  # of a number: its square is still far from the largest one
 
 
-def disturbed_rows(kind: str, rows: Matrix, schema: Schema, rng: np.random.Generator) -> Matrix | None:
+def disturbed_rows(anomaly_type: str, rows: Matrix, schema: Schema, rng: np.random.Generator) -> Matrix | None:
     """Return encoded rows of a table, each made an anomaly of a type; None where the columns do not allow that type."""
     numeric, columns = _numeric(schema), _columns(schema)
-    if (kind == "dependency" and len(columns) < 2) or (kind in ("local", "clustered") and not len(numeric)):
+    if anomaly_type == "dependency" and len(columns) < 2:
         return None
-    disturb = {"local": _local, "global": _global, "dependency": _dependency, "clustered": _clustered}[kind]
+    if anomaly_type in ("local", "clustered") and not len(numeric):
+        return None
+    disturb = {"local": _local, "global": _global, "dependency": _dependency, "clustered": _clustered}[anomaly_type]
     largest = np.fmax.reduce(np.abs(rows), initial=0.0)
     scale = np.where(largest > LARGE, largest, 1.0)  # so that no square and no sum becomes infinite
-    most = np.finfo(np.float64).max / scale
-    return _round_whole_numbers(np.clip(disturb(rows / scale, numeric, columns, rng), -most, most) * scale, schema)
+    limit = np.finfo(np.float64).max / scale
+    return _round_whole_numbers(np.clip(disturb(rows / scale, numeric, columns, rng), -limit, limit) * scale, schema)
 
 
-def drawn_table(kind: str, real: Matrix, n_anomalies: int, seed: int) -> tuple[Matrix, NDArray[np.bool_]]:
+def drawn_table(anomaly_type: str, real: Matrix, n_anomalies: int, seed: int) -> tuple[Matrix, NDArray[np.bool_]]:
     """Return rows drawn from a model of real normal rows, as many as there are of those, anomalies, and the labels.
 
     Columns are standardised first, so that the factors mean the same for every column; constant ones are excluded.
     """
-    if kind not in KINDS:
-        raise SettingError(f"There is no anomaly type {kind!r}. Choose from: {', '.join(KINDS)}.")
-    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    if anomaly_type not in ANOMALY_TYPES:
+        raise SettingError(f"There is no anomaly type {anomaly_type!r}. Choose from: {', '.join(ANOMALY_TYPES)}.")
+    rng = np.random.default_rng([seed, ANOMALY_TYPES.index(anomaly_type)])
     real = real[:, real.std(axis=0) > 0]
     real = (real - real.mean(axis=0)) / real.std(axis=0)
-    if kind == "dependency":
+    if anomaly_type == "dependency":
         normal, anomalies = _with_and_without_dependence(real, n_anomalies, rng)
     else:
         weights, means, covariances = _mixture(real, rng)
         normal = _draw(weights, means, covariances, len(real), rng)
-        if kind == "local":
+        if anomaly_type == "local":
             anomalies = _draw(weights, means, VARIANCE_FACTOR * covariances, n_anomalies, rng)
-        elif kind == "clustered":
+        elif anomaly_type == "clustered":
             anomalies = _draw(weights, MODEL_SHIFT * means, covariances, n_anomalies, rng)
         else:
             low, high = RANGE_FACTOR * normal.min(axis=0), RANGE_FACTOR * normal.max(axis=0)
@@ -164,7 +166,7 @@ def _mixture(rows: Matrix, rng: np.random.Generator) -> tuple[Matrix, Matrix, Ma
     seed = int(rng.integers(2**31))
     fits = [
         GaussianMixture(n, random_state=seed, reg_covar=1e-4).fit(rows)
-        for n in range(1, min(MOST_COMPONENTS, len(rows) // 2) + 1)
+        for n in range(1, min(MAX_COMPONENTS, len(rows) // 2) + 1)
     ]
     best = min(fits, key=lambda fit: float(fit.bic(rows)))
     return best.weights_, best.means_, best.covariances_

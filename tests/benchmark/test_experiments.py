@@ -22,7 +22,7 @@ from ptad.benchmark.plan import RunSettings, make_cells
 from ptad.config import PRESETS
 from ptad.errors import SettingError
 from ptad.estimator import PTAD
-from ptad.synthetic import KINDS
+from ptad.synthetic import ANOMALY_TYPES
 
 RNG = np.random.default_rng(0)
 
@@ -101,7 +101,7 @@ def synthesise(data: Dataset, kind: str, seed: int) -> Dataset:
     return synthetic_loader(lambda name, seed: data)(f"toy:{kind}", seed)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ANOMALY_TYPES)
 def test_synthetic_anomalies(kind: str) -> None:
     data = synthesise(toy(), kind, 0)
     assert data.X.shape == (400, 3) and data.y.sum() == 60
@@ -123,7 +123,7 @@ def test_synthetic_anomalies(kind: str) -> None:
 
 def test_synthetic_is_reproducible() -> None:
     data = toy()
-    for kind in KINDS:
+    for kind in ANOMALY_TYPES:
         assert np.array_equal(synthesise(data, kind, 3).X, synthesise(data, kind, 3).X)
         assert not np.array_equal(synthesise(data, kind, 3).X, synthesise(data, kind, 4).X)
 

@@ -79,7 +79,11 @@ def test_says_what_it_did_and_removes_the_checkpoint(ptad, tmp_path, table, tiny
         (["--type", "a=date"], "Column 'a' cannot be of type 'date': none of its values ("),
         (["more.csv"], "Several files are one TABLE: a folder, or a glob in quotes. See 'ptad fit --help'."),
         (["--false-alarm-rate", "2"], "--false-alarm-rate must be 'auto' or a number between 0 and 1"),
-        pytest.param(["--device", "abacus"], "'abacus', which cannot be used", marks=NEEDS_TORCH),
+        pytest.param(
+            ["--device", "abacus"],
+            "no such device. Set --device to auto, cpu",
+            marks=NEEDS_TORCH,
+        ),
         (["--drop", "nothing"], "Correct the name in --drop."),
         (["--only", "nothing"], "Correct the name in --only."),
         (["--label", "status"], "belong together. Give --label and --normal, or none"),

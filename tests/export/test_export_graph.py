@@ -97,7 +97,7 @@ def test_module_scores_as_the_detector(
     with torch.no_grad():
         score, terms, contributions, reasons, partners = (t.numpy() for t in DetectorGraph(traced)(torch.from_numpy(x)))
     expected, by_term, found = attribute_rows(x, detector)
-    settled_ones = final_contributions(found.contributions, found.unchanged, expected)
+    settled_ones = final_contributions(found.contributions, found.as_expected, expected)
     scale = np.abs(expected).max()
     np.testing.assert_allclose(score, expected, rtol=1e-6, atol=1e-6 * scale)
     np.testing.assert_allclose(terms, by_term, rtol=1e-6, atol=1e-6 * scale)

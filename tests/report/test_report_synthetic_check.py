@@ -41,7 +41,7 @@ def test_categories_and_dates_stay_whole(model, rows):
     for name in ("city", "day"):
         span = np.flatnonzero(model.schema_.features.column == model.schema_.names.index(name))
         known = {tuple(row) for row in rows[:, span]}
-        for kind in synthetic.KINDS:
+        for kind in synthetic.ANOMALY_TYPES:
             made = synthetic.disturbed_rows(kind, rows, model.schema_, rng)
             assert {tuple(row) for row in made[:, span]} <= known
         assert (

@@ -1,4 +1,4 @@
-"""Rows as points: values in units of the range, mid-ranks, corners for categories."""
+"""Rows as points: values in units of the range, mid-ranks, one coordinate per category."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from tables_for_terms import MIXED, Fitted, fit_term, mixed_rows
 from ptad.reference import ReferenceSettings
 from ptad.tables.features import Features
 from ptad.terms.base import Reason
-from ptad.terms.local_reconstruction import FIRM_RIDGE, LocalReconstructionSettings
+from ptad.terms.local_reconstruction import RESIDUAL_RIDGE, LocalReconstructionSettings
 
 Matrix = NDArray[np.float64]
 BY_VALUE = {"rank_weight": 0.0, "neighbours": 12}  # without ranks, points are affine in the rows
@@ -93,7 +93,7 @@ def test_a_duplicate_of_a_reference_row_is_near() -> None:
 
 def test_the_reconstruction_is_the_weighted_mean_within_the_range_of_the_neighbours() -> None:
     train = np.random.default_rng(0).normal(size=(120, 3))
-    term = fitted(train, ridge=FIRM_RIDGE)  # explanations hold the reconstruction firmly whatever the term's ridge
+    term = fitted(train, ridge=RESIDUAL_RIDGE)  # explanations hold the reconstruction firmly whatever the term's ridge
     rows = np.random.default_rng(1).normal(size=(20, 3))
     _, weights = direct(term, rows)
     used = [train[w != 0.0] for w in weights]

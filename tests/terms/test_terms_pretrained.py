@@ -95,7 +95,7 @@ def test_any_number_of_columns_is_read_and_contributions_add_up(n_columns: int) 
         assert (by_term[:, 0] > 0.0).all() and np.array_equal(score, detector.scores(rows[150:]))
         shares = detector.pipeline.explain(rows[150:])[0].shares
         assert (shares >= 0.0).all() and np.allclose(shares.sum(axis=1), 1.0)
-        contributions = final_contributions(found.contributions, found.unchanged, score)
+        contributions = final_contributions(found.contributions, found.as_expected, score)
         np.testing.assert_allclose(contributions.sum(axis=1), score, rtol=1e-12)
 
 

@@ -49,7 +49,7 @@ class DetectorGraph(nn.Module):
             batch = Batch(rows, detector.pipeline.reference)
             term_values = [term.explain(batch) for term in detector.pipeline.terms]
             score, by_term, parts = attribute_rows(rows, detector, term_values)
-            contributions = final_contributions(parts.contributions, parts.unchanged, score)
+            contributions = final_contributions(parts.contributions, parts.as_expected, score)
         return score, by_term, contributions, parts.reason, parts.partner
 
 

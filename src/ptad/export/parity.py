@@ -24,7 +24,7 @@ class ParityError(PtadError, RuntimeError):
 def probe_rows(detector: Detector, n_rows: int = max(BATCHES)) -> NDArray[np.float64]:
     """Return encoded rows to compare on.
 
-    Reference rows, neighbours of them, far outliers, gaps, other and unseen categories, and an empty row.
+    Reference rows, neighbours of them, far outliers, missing cells, other and unseen categories, and an empty row.
     """
     rng = np.random.default_rng(0)
     known, features = detector.reference, detector.features
@@ -49,7 +49,7 @@ def check_parity(detector: Detector, path: str | PathLike[str]) -> dict[int, flo
     """
     rows, runner = probe_rows(detector), Runner(path)
     score, terms, parts = attribute_rows(rows, detector)
-    contributions = final_contributions(parts.contributions, parts.unchanged, score)
+    contributions = final_contributions(parts.contributions, parts.as_expected, score)
     scale = np.maximum(np.abs(score), np.median(np.abs(score)) + 1e-12)[:, None]
     result = {}
     for n in BATCHES:

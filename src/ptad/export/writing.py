@@ -26,7 +26,7 @@ logger = logging.getLogger("ptad")
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written."""
+    """Result of an export."""
 
     path: Path
     bytes: int

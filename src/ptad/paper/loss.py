@@ -47,7 +47,7 @@ def _distance(squared: Tensor, n_dimensions: int, distance: str, settings: Netwo
     if distance == "mse":
         return squared.amin(dim=-1).mean() / n_dimensions
     cost = euclidean_cost(squared)
-    # NOTE[PAPER-05] The plan is a constant for the gradient unless asked otherwise: the gradient flows through C.
+    # NOTE[PAPER-05] The plan is a constant for the gradient by default: the gradient flows through C.
     solved_for = cost if settings.plan_gradient else cost.detach()
     g = sinkhorn_potentials(solved_for, settings.entropy_weight, settings.sinkhorn_iterations)
     plan = scaled_plan(solved_for, g, settings.entropy_weight)

@@ -144,8 +144,8 @@ def network_layouts(features: Features, settings: NetworkSettings, n_reference: 
         "encoding.scale": ArrayLayout("float64", (n,), low=float(np.finfo(np.float64).smallest_subnormal)),
         "encoding.missing_rate": ArrayLayout("float64", (n,), low=0.0, high=1.0),
     }
-    longest = min(context_rows(settings.n_reference, n), n_reference)
-    return layouts | {"reference_index": ArrayLayout("int64", ((1, longest),), low=0, high=n_reference - 1)}
+    max_rows = min(context_rows(settings.n_reference, n), n_reference)
+    return layouts | {"reference_index": ArrayLayout("int64", ((1, max_rows),), low=0, high=n_reference - 1)}
 
 
 def empty_network(encoding: Encoding, settings: NetworkSettings) -> Network:

@@ -54,7 +54,7 @@ class Optimizer:
 
     @property
     def cycle(self) -> int:
-        """How many kinds of step follow each other (1, or Lookahead's 6): a CUDA graph is captured for each."""
+        """The number of kinds of step in a cycle (1, or Lookahead's 6): a CUDA graph is captured for each."""
         return LOOKAHEAD_STEPS if self._lookahead is not None else 1
 
     def step(self, position: int) -> None:

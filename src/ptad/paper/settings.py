@@ -1,4 +1,4 @@
-"""The settings of the paper's network; the defaults are what the paper says."""
+"""The settings of the paper's network; the defaults are those of the paper."""
 
 from __future__ import annotations
 

@@ -30,12 +30,12 @@ from ptad.paper.network import Network, context_rows
 from ptad.paper.optimizer import Optimizer, learning_rates
 from ptad.paper.parallel import current_parallel, reseed, share_of_batch
 from ptad.paper.settings import NetworkSettings
-from ptad.terms.base import History, Progress
+from ptad.terms.base import History, StepProgress
 
 logger = logging.getLogger("ptad")
 
 VALIDATION_SHARE, MAX_VALIDATION_ROWS = 0.1, 512
-SMALLEST_BATCH = 8
+MIN_BATCH = 8
 FILE = "network.safetensors"
 
 
@@ -44,7 +44,7 @@ def train_network(
     settings: NetworkSettings,
     seed: int,
     *,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
     checkpoint: Path | None = None,
     start: Network | None = None,
 ) -> tuple[Network, History]:
@@ -71,7 +71,7 @@ def train_network(
         except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
             if isinstance(error, TrainingError) or not _is_out_of_memory(error):
                 raise
-            if batch_size <= SMALLEST_BATCH:
+            if batch_size <= MIN_BATCH:
                 raise TrainingError(f"Out of memory even with batches of {batch_size} rows: {error}") from error
         batch_size //= 2
         if file is not None:
@@ -146,7 +146,7 @@ class Trainer:
         self.best = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
         self.step_done = 0
 
-    def run(self, progress: Progress | None = None, checkpoint: Checkpoint | None = None) -> History:
+    def run(self, progress: StepProgress | None = None, checkpoint: Checkpoint | None = None) -> History:
         """Train to the end or to the early stop, from the checkpoint if there is one."""
         settings = self.settings
         first_loss = self._probe()
@@ -171,7 +171,7 @@ class Trainer:
             self.network.load_state_dict(self.best)
         if not (last_loss := self._probe()) < first_loss and self.must_improve:
             raise TrainingError(
-                f"The network did not learn: its loss was {first_loss:.6g} before and {last_loss:.6g} after training. "
+                f"Training did not reduce the loss: it was {first_loss:.6g} before and {last_loss:.6g} after training. "
                 "Try another learning_rate, or more n_steps."
             )
         return self.history
@@ -222,7 +222,7 @@ class Trainer:
         self.history.append(entry)
 
     def _exhausted(self) -> bool:
-        """Whether the validation loss has not improved for ``patience`` intervals."""
+        """Return whether the validation loss has not improved for ``patience`` intervals."""
         if self.settings.patience is None or self.data.validation is None or not self.history:
             return False
         losses = [entry["held_out"] for entry in self.history]

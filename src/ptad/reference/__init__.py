@@ -15,15 +15,15 @@ from ptad.reference.neighbours import Neighbours
 from ptad.settings import Settings, setting
 from ptad.tables.features import Features
 
-N_USUAL = 256  # reference rows whose neighbourhoods are the usual ones
-N_STEPS = 2048  # reference rows from which the steps of recorded values are found
+N_BASELINE = 256  # reference rows that the baseline is computed from
+N_STEPS = 2048  # reference rows from which the steps of recorded values are inferred
 STEPS = (86_400.0, 3_600.0, 60.0, 1.0)  # days, hours and minutes in seconds; whole numbers
 MAX_DECIMALS = 6
 
 
 @dataclass(frozen=True)
 class ReferenceSettings(Settings):
-    """Which rows are kept, and when two rows are near."""
+    """Settings of the reference rows and of the distance between rows."""
 
     name: ClassVar[str] = "reference"
 
@@ -35,7 +35,7 @@ class ReferenceSettings(Settings):
 
 @dataclass(eq=False)
 class Reference:
-    """Reference rows; coordinates and search are made when a term first needs neighbours."""
+    """Reference rows; coordinates and search are computed when a term first needs neighbours."""
 
     rows: Matrix  # (n_reference, n_features), encoded, as they came
     features: Features
@@ -55,9 +55,9 @@ class Reference:
         return Neighbours(points, self.settings.neighbours)
 
     @cached_property
-    def usual(self) -> Neighbourhood:
-        """The neighbourhood of some of the reference rows among the others: what is usual for normal rows."""
-        places = np.linspace(0, len(self.rows) - 1, min(N_USUAL, len(self.rows))).astype(np.int64)
+    def baseline_neighbourhood(self) -> Neighbourhood:
+        """The neighbourhood of some of the reference rows among the others: the baseline of normal rows."""
+        places = np.linspace(0, len(self.rows) - 1, min(N_BASELINE, len(self.rows))).astype(np.int64)
         near, differences = self.search(self.search.points[like(places, self.search.points)])
         if near.shape[1] == 1:
             return Neighbourhood(near, differences)
@@ -75,13 +75,13 @@ class Reference:
 
     @cached_property
     def _steps(self) -> list[tuple[float, float]]:
-        """Where the values of every feature start, and the coarsest step they are recorded in; 0 if there is none."""
+        """The start of every feature's values and the coarsest step they are recorded in; 0 if there is none."""
         places = np.linspace(0, len(self.rows) - 1, min(N_STEPS, len(self.rows))).astype(np.int64)
         return [_step(column[~np.isnan(column)]) for column in self.rows[places].T]
 
     @cached_property
     def recorded(self) -> Features:
-        """The features, whose values read alike if they are less than half a recorded step apart."""
+        """The features, with half a recorded step as resolution: values closer than that count as equal."""
         steps = np.array([step for _, step in self._steps])
         return replace(self.features, resolution=np.maximum(self.features.resolution, 0.5 * steps))
 

@@ -22,12 +22,12 @@ from ptad.arrays import (
     Indices,
     Matrix,
     column_range,
-    columns,
     count_below,
     floats,
     like,
     namespace,
     on_device,
+    take_columns,
 )
 from ptad.tables.features import Features
 
@@ -45,8 +45,8 @@ class Coordinates:
     low: Array  # (n_numbers,), the smallest value of every number among the reference rows
     width: Array  # (n_numbers,), its range
     knots: Array  # (n_numbers, n_knots), its sorted values, in units of the range
-    middle: Array  # (n_numbers,), its median, which stands in for a missing value
-    corners: Array  # (n_known,), length of every category's coordinate; 0 for one that no reference row has: unseen
+    median: Array  # (n_numbers,), its median, which stands in for a missing value
+    category_lengths: Array  # (n_known,), of the one-hot coordinates; 0 for a category without a reference row: unseen
     common: Array  # (n_known,), 1 for categories that are common among the reference rows, 0 for the others
     device: str = "cpu"
 
@@ -59,22 +59,22 @@ class Coordinates:
             width = np.where(high > low, np.minimum(high - low, np.finfo(np.float64).max), 1.0)
             unit = np.clip((numbers - low) / width, 0.0, 1.0)
         knots = np.empty((len(low), min(N_KNOTS, len(rows))))
-        middle = np.zeros(len(low))
+        median = np.zeros(len(low))
         for j in range(len(low)):  # over columns; each has its own number of missing cells
             present = np.sort(unit[~missing[:, j], j])
             if len(present):
                 knots[j] = present[np.linspace(0, len(present) - 1, knots.shape[1]).round().astype(np.int64)]
-                middle[j] = present[(len(present) - 1) // 2]
+                median[j] = present[(len(present) - 1) // 2]
             else:
                 knots[j] = 0.0
         shares = [(rows[:, j, None] == np.arange(features.n_categories[j])).mean(axis=0) for j in features.categories]
         share = np.concatenate([*shares, np.empty(0)])
-        corners, common = category_weight * (share > 0.0), (share >= COMMON) * 1.0
-        return cls(features, rank_weight, low, width, knots, middle, corners, common)
+        category_lengths, common = category_weight * (share > 0.0), (share >= COMMON) * 1.0
+        return cls(features, rank_weight, low, width, knots, median, category_lengths, common)
 
     def to(self, device: str) -> Coordinates:
         """Return the same map for rows on that device."""
-        names = ("low", "width", "knots", "middle", "corners", "common")
+        names = ("low", "width", "knots", "median", "category_lengths", "common")
         return replace(self, device=device, **{name: on_device(getattr(self, name), device) for name in names})
 
     @cached_property
@@ -87,18 +87,18 @@ class Coordinates:
 
     @cached_property
     def _codes(self) -> tuple[Indices, Indices]:
-        """The feature of every corner, and the category that the corner stands for."""
+        """The feature and the category of every one-hot coordinate."""
         widths = self.features.n_categories[self.features.categories]
         return np.repeat(self.features.categories, widths), np.concatenate([np.arange(width) for width in widths])
 
     @property
     def n_by_value(self) -> int:
-        """How many coordinates, the first ones, are not ranks."""
+        """The number of coordinates that are not ranks; they come first."""
         return len(self.column) - len(self.features.numbers)
 
     @cached_property
     def _sums(self) -> tuple[GroupSum, GroupSum, GroupSum, GroupSum]:
-        """What adds up all coordinates by column, those by value, categories alone and ranks alone."""
+        """The sums by column: of all coordinates, those by value, categories alone and ranks alone."""
         n_numbers, end, n = len(self.features.numbers), self.n_by_value, len(self.column)
         spans = (slice(n), slice(end), slice(n_numbers, end), slice(end, n))
         every, by_value, categories, ranks = (
@@ -115,10 +115,10 @@ class Coordinates:
         """Return (n, n_columns): whether a value by itself is common: no extreme rank, or a common category."""
         n_numbers, end = len(self.features.numbers), self.n_by_value
         _, _, categories, ranks = self._sums
-        from_middle = namespace(points).abs(points[:, end:] - 0.5 * self.rank_weight)
+        from_median = namespace(points).abs(points[:, end:] - 0.5 * self.rank_weight)
         # a little more than the limit, so that a rank on it is common whatever the last digit
         limit = like(np.array((0.5 - 0.5 * COMMON) * self.rank_weight + 1e-9), points)
-        rare = ranks(floats(from_middle > limit))
+        rare = ranks(floats(from_median > limit))
         known = categories(floats(points[:, n_numbers:end] > 0.0) * self.common)
         category = np.zeros(self.features.n_columns)
         category[self.features.column[self.features.categories]] = 1.0
@@ -129,12 +129,12 @@ class Coordinates:
         xp: Any = namespace(rows)
         features = self.features
         with np.errstate(over="ignore"):  # what is out of all range is clipped
-            value = (columns(rows, features.numbers) - self.low) / self.width
-        value = xp.where(xp.isnan(value), self.middle, xp.clip(value, -CLIP, 1.0 + CLIP))
+            value = (take_columns(rows, features.numbers) - self.low) / self.width
+        value = xp.where(xp.isnan(value), self.median, xp.clip(value, -CLIP, 1.0 + CLIP))
         below, up_to = count_below(self.knots, value)
         rank = floats(below + up_to) * (0.5 * self.rank_weight / self.knots.shape[1])
         if not len(features.categories):
             return xp.concatenate([value, rank], axis=1)
         source, code = self._codes
-        categories = floats(columns(rows, source) == like(code, rows)) * self.corners
+        categories = floats(take_columns(rows, source) == like(code, rows)) * self.category_lengths
         return xp.concatenate([value, categories, rank], axis=1)

@@ -1,9 +1,9 @@
 """Exact search for the nearest reference rows.
 
-Distances from a matrix product only choose the neighbours; whatever a score is made of is computed from the
-differences to them. Reference rows at the same distance are told apart by their place: a tiny amount, far above
-rounding and far below any real difference, is added to the squared distance of each row according to its place, so the
-same neighbours are found in any batch, order and thread count.
+Distances from a matrix product only choose the neighbours; scores are computed from the differences to them. Ties
+between reference rows at the same distance are broken by their place: a tiny amount, far above rounding and far below
+any real difference, is added to the squared distance of each row according to its place, so the neighbours are the same
+in any batch, order and thread count.
 
 On a CPU the product is taken in single precision, which is twice as fast, and gives a few candidates more than
 neighbours; where the exact distances of the candidates cannot prove that no other row is nearer, the row is searched
@@ -80,7 +80,7 @@ class Neighbours:
         return gather(near, order), pick(differences, order)
 
     def _measure(self, queries: Array, near: Array) -> tuple[Array, Array]:
-        """Return the differences to some points and their squared lengths, ties told apart."""
+        """Return the differences to some points and their squared lengths, with ties broken."""
         xp: Any = namespace(queries)
         differences = self.points[near] - queries[:, None, :]
         return differences, xp.einsum("nkc,nkc->nk", differences, differences) + TIE_STEP * floats(near)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ptad.model import Model
 from ptad.report.cross_fit import refitted
 from ptad.report.score_histogram import roc_auc
-from ptad.synthetic import KINDS, disturbed_rows
+from ptad.synthetic import ANOMALY_TYPES, disturbed_rows
 
 Rows = NDArray[np.float64]
 Score = Callable[[Rows], Rows]
@@ -30,10 +30,10 @@ def synthetic_check(model: Model) -> dict[str, float | None]:
     rng = np.random.default_rng(0)
     sides = _sides(model, rng)
     if sides is None:
-        return dict.fromkeys(KINDS)
+        return dict.fromkeys(ANOMALY_TYPES)
     base, normal, score = sides
     aucs: dict[str, float | None] = {}
-    for kind in KINDS:
+    for kind in ANOMALY_TYPES:
         anomalies = disturbed_rows(kind, base, model.schema_, rng)
         if anomalies is None:
             aucs[kind] = None

@@ -1,7 +1,7 @@
-"""What a term is: one additive part of the score.
+"""The base class of all terms: additive parts of the score.
 
 A term is fitted on training rows and gives every row one number, higher for anomalies, which the detector standardises;
-on request it also splits the number among the columns. Detector, bundle, explanation, export, report and service know
+on request it also splits the number among the columns. Detector, bundle, explanation, export, report and service use
 terms through this file only.
 
 Shape
@@ -21,7 +21,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Array, Matrix, columns, like, namespace
+from ptad.arrays import Array, Matrix, like, namespace, take_columns
+from ptad.errors import DataError
 from ptad.layout import ArrayLayout
 from ptad.reference import Batch, Reference
 from ptad.settings import Settings, setting
@@ -30,11 +31,11 @@ from ptad.tables.features import Features
 State = dict[str, NDArray[Any]]
 Layouts = dict[str, ArrayLayout]  # type, shape and range of every array of a state
 History = list[dict[str, float]]  # losses of a training loop, one entry per interval
-Progress = Callable[[int, int, dict[str, float]], None]  # step, steps in all, entry of the history
+StepProgress = Callable[[int, int, dict[str, float]], None]  # step, steps in all, entry of the history
 
 
 class Reason(IntEnum):
-    """Why a column adds to a score."""
+    """The reason why a column adds to a score."""
 
     UNUSUAL_VALUE = 0
     UNUSUAL_COMBINATION = 1
@@ -44,7 +45,7 @@ class Reason(IntEnum):
 
 @dataclass(frozen=True)
 class TermSettings(Settings):
-    """Settings that all terms have; those of a term extend it."""
+    """Settings that all terms have; the settings of a term are a subclass."""
 
     name: ClassVar[str]
 
@@ -52,34 +53,34 @@ class TermSettings(Settings):
 
     @classmethod
     def term(cls) -> type[Term]:
-        """Return the class of the term, which may be imported here and not before."""
+        """Return the class of the term, which may be imported lazily here."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class FitContext:
-    """What a fit may use besides the rows.
+    """The inputs of a fit besides the rows.
 
-    Whatever depends on the number of rows (bins, the smallest probability) follows ``n_rows``, the same for all folds:
-    otherwise values of calibration rows and of new rows could not be compared.
+    Quantities that depend on the number of rows (bins, the smallest probability) use ``n_rows``, which is the same for
+    all folds: otherwise values of calibration rows and of new rows could not be compared.
     """
 
     rng: np.random.Generator
     n_rows: int  # rows of the whole table, of which a calibration fold leaves out some
     device: str = "cpu"
-    progress: Progress | None = None
+    progress: StepProgress | None = None
     checkpoint: Path | None = None  # a folder that an interrupted fit resumes from
 
 
 @dataclass
 class TermValues:
-    """A term's value for every row, and the columns that it comes from."""
+    """The value of a term for every row, and its attribution to columns."""
 
     value: Array  # (n,), as :meth:`Term.value` returns it
     shares: Array  # (n, n_columns), at least 0; each row adds up to 1, or to 0 where no column contributes
     reason: Array  # (n, n_columns), a Reason
     partner: Array  # (n, n_columns), for combinations: the other column; -1 otherwise
-    expected: Array | None = None  # (n, n_features), encoded like the rows; None if the term expects nothing
+    expected: Array | None = None  # (n, n_features), encoded like the rows; None if the term has no expected values
 
 
 class Term:
@@ -110,7 +111,7 @@ class Term:
         raise NotImplementedError
 
     def explain(self, batch: Batch) -> TermValues:
-        """Return the same values with the columns they come from."""
+        """Return the same values, attributed to columns."""
         raise NotImplementedError
 
     def transform(self, batch: Batch) -> Array | None:
@@ -122,7 +123,7 @@ class Term:
         return []
 
     def state(self) -> State:
-        """Return the arrays that a bundle keeps besides the reference rows."""
+        """Return the arrays that a bundle stores besides the reference rows."""
         return self._state
 
     @classmethod
@@ -132,13 +133,19 @@ class Term:
 
     @classmethod
     def from_state(cls, state: State, reference: Reference, settings: Any) -> Self:
-        """Return the term with this state, which has been checked against :meth:`layouts`."""
+        """Return the term with a state that has been checked against :meth:`layouts`."""
         return cls(state, reference, settings)
+
+
+def refuse_empty(rows: Array) -> None:
+    """Raise if there are no rows to score."""
+    if rows.shape[0] == 0:
+        raise DataError("There are 0 rows to score. Give at least one.")
 
 
 def cell_states(rows: Array, features: Features) -> tuple[Array, Array]:
     """Return (n, n_columns) twice: whether a cell is missing, and whether it holds an unseen category."""
-    first = columns(rows, features.starts)
+    first = take_columns(rows, features.starts)
     count = np.where(features.n_categories > 0, features.n_categories, np.inf)[features.starts]
     return namespace(rows).isnan(first), first >= like(count, rows)
 

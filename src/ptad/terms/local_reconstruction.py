@@ -17,15 +17,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ptad.arrays import Array, cholesky, columns, floats, inverse, is_tensor, largest, like, namespace
+from ptad.arrays import Array, cholesky, floats, inverse, is_tensor, largest, like, namespace, take_columns
 from ptad.reference import Batch, Neighbourhood
 from ptad.settings import setting
 from ptad.terms.base import TermSettings, TermValues
 from ptad.terms.neighbour_term import NeighbourTerm
 
-# With a small ridge many neighbours together fit even an anomaly. Explanations use this larger one, so that the
-# residual shows where the row differs from its neighbours.
-FIRM_RIDGE = 0.3
+# With a small ridge many neighbours together fit even an anomaly. With this larger one the residual shows in which
+# columns a row differs from its neighbours: for explanations, and as an input of the pretrained network.
+RESIDUAL_RIDGE = 0.3
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class LocalReconstruction(NeighbourTerm):
         return -namespace(y).log((y * y).sum(axis=1))
 
     def factor(self, neighbourhood: Neighbourhood, ridge: float) -> Array:
-        """Return :func:`bordered_factor`, which is kept for other terms."""
+        """Return :func:`bordered_factor`, cached for the other terms."""
         key = ridge, self.settings.floor
         if key not in neighbourhood.factors:
             neighbourhood.factors[key] = bordered_factor(neighbourhood.differences, *key)
@@ -71,14 +71,14 @@ class LocalReconstruction(NeighbourTerm):
         return weights, (weights[:, None, :] @ differences)[:, 0]
 
     def explain(self, batch: Batch) -> TermValues:
-        """Return the values, the columns of the residual, and the values that the neighbours suggest."""
-        weights, residual = self.reconstruct(batch.neighbourhood, FIRM_RIDGE)
+        """Return the values, shares by the squared residual, and expected values from the weights of the neighbours."""
+        weights, residual = self.reconstruct(batch.neighbourhood, RESIDUAL_RIDGE)
         expected = self._expected(weights, self.reference.values[batch.neighbourhood.near])
         shares = self._shares(self._by_column(residual**2))
         return TermValues(self.value(batch), shares, *self._reasons(batch), expected)
 
     def _cells(self, neighbourhood: Neighbourhood) -> Array:
-        return self._by_column(self.reconstruct(neighbourhood, FIRM_RIDGE)[1] ** 2)
+        return self._by_column(self.reconstruct(neighbourhood, RESIDUAL_RIDGE)[1] ** 2)
 
     def _expected(self, weights: Array, values: Array) -> Array:
         """Return the neighbours' weighted mean within their range; for categories the heaviest one.
@@ -103,7 +103,7 @@ class LocalReconstruction(NeighbourTerm):
             code = xp.where(missing[:, :, j].all(axis=1), np.nan, floats(votes.argmax(axis=1)))
             parts.append(code[:, None])
             place[j] = len(self.features) + i
-        return columns(xp.concatenate(parts, axis=1), place)
+        return take_columns(xp.concatenate(parts, axis=1), place)
 
     def transform(self, batch: Batch) -> Array:
         """Return (n, n_columns): the residual of every column, in widths of its range."""

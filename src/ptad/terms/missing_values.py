@@ -37,10 +37,10 @@ class MissingValues(Surprise):
         share = np.isnan(rows[:, reference.features.starts]).mean(axis=0)
         return cls({"chance": smoothed(share, context.n_rows)}, reference, settings)
 
-    def chance(self) -> Matrix:
+    def probability(self) -> Matrix:
         return self._state["chance"]
 
-    def happened(self, rows: Array) -> Array:
+    def occurred(self, rows: Array) -> Array:
         return cell_states(rows, self.features)[0]
 
     @classmethod

@@ -9,11 +9,11 @@ from ptad.arrays import Array, namespace
 from ptad.reference import Batch, Neighbourhood, Reference
 from ptad.terms.base import Reason, State, Term, cell_reasons, normalised
 
-LEAST_USUAL = 0.05  # of the average column, added to every column
+MIN_BASELINE = 0.05  # of the average column, added to every column
 
 
 class NeighbourTerm(Term):
-    """A term that follows from the reference rows: there is nothing to train."""
+    """A term that is a function of the reference rows, without training."""
 
     def __init__(self, state: State, reference: Reference, settings: Any) -> None:
         super().__init__(state, reference, settings)
@@ -27,21 +27,21 @@ class NeighbourTerm(Term):
         raise NotImplementedError
 
     @cached_property
-    def _usual(self) -> Array:
-        """The mean of :meth:`_cells` over normal rows, (n_columns,), and a fraction of the average column."""
-        usual = self._cells(self.reference.usual).mean(axis=0)
-        return usual + LEAST_USUAL * usual.mean() + 1e-12
+    def _baseline(self) -> Array:
+        """The mean of :meth:`_cells` over reference rows, (n_columns,), plus a fraction of the average column."""
+        baseline = self._cells(self.reference.baseline_neighbourhood).mean(axis=0)
+        return baseline + MIN_BASELINE * baseline.mean() + 1e-12
 
     def _shares(self, cells: Array) -> Array:
         """Return (n, n_columns): shares of the columns, relative to how much normal rows differ there.
 
-        Normal rows differ from their neighbours too, in some columns always: a difference is a sign of an anomaly in a
-        column where neighbours usually agree.
+        Normal rows differ from their neighbours, too: a difference indicates an anomaly in those columns in which
+        neighbours usually agree.
         """
-        return normalised(cells / self._usual)
+        return normalised(cells / self._baseline)
 
     def _reasons(self, batch: Batch) -> tuple[Array, Array]:
-        """Return the reasons and partners of the cells, (n, n_columns) each; the partners are not known.
+        """Return the reasons and partners of the cells, (n, n_columns) each; every partner is -1, unknown.
 
         A common value that differs from those of the neighbours is unusual in combination, not by itself.
         """

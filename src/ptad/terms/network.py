@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ptad.arrays import Array, Indices, Matrix, is_tensor
-from ptad.devices import resolve_device
 from ptad.errors import DataError, TrainingError
 from ptad.layout import require
 from ptad.paper.encoding import Encoding
@@ -24,9 +23,10 @@ from ptad.paper.settings import NetworkSettings
 from ptad.paper.training import train_network
 from ptad.reference import Batch, Reference
 from ptad.tables.features import Features
-from ptad.terms.base import FitContext, History, Layouts, State, Term, TermValues, cell_reasons
+from ptad.terms.base import FitContext, History, Layouts, State, Term, TermValues, cell_reasons, refuse_empty
 
-#: Share of the fit's steps and of its learning rate in a continuation: enough to follow, too little to forget.
+#: Share of the fit's steps and of its learning rate in a continuation: large enough to adapt to new rows, small enough
+#: to keep the fit.
 STEP_SHARE, RATE_SHARE = 0.25, 0.25
 N_PROBES = 256  # training rows whose scores are checked after a fit
 
@@ -64,14 +64,14 @@ class NetworkTerm(Term):
         """Train on the rows; an interrupted fit of the same rows resumes from ``context.checkpoint``, a folder."""
         if not len(rows):
             raise DataError("There are 0 rows to train the network on. Give at least one.")
-        device = torch.device(resolve_device(context.device))
+        device = torch.device(context.device)
         encoding = Encoding.fit(np.asarray(rows, dtype=np.float64), reference.features, settings).to(device)
         return cls._trained(rows, reference, encoding, settings, context)
 
     def continue_fit(self, rows: Matrix, reference: Reference, context: FitContext, n_steps: int | None = None) -> Self:
         """Return the term after ``n_steps`` more, by default a quarter of the fit's; this term does not change.
 
-        ``rows`` are the new ones and the reference rows, which are not to be forgotten; the encoding stays the same.
+        ``rows`` are the new ones and the reference rows, which are trained on again; the encoding stays the same.
         """
         if n_steps is None:
             n_steps = max(1, round(STEP_SHARE * self.settings.n_steps))
@@ -115,7 +115,7 @@ class NetworkTerm(Term):
         if not np.isfinite(scores).all():
             raise TrainingError("Some scores of training rows are not finite. Try a smaller learning_rate.")
         if len(np.unique(scores)) == 1 and len(np.unique(rows, axis=0)) > 1:
-            raise TrainingError("All training rows have the same score: training came to nothing. Try more n_steps.")
+            raise TrainingError("All training rows have the same score: training failed. Try more n_steps.")
 
     # score --------------------------------------------------------------------------------------------------------
 
@@ -124,7 +124,7 @@ class NetworkTerm(Term):
         return self.scorer.device
 
     def scores(self, rows: Tensor) -> Scores:
-        """Score rows (n, n_features), float64 on the device of the term, as one chunk; no result is waited for."""
+        """Score rows (n, n_features), float64 on the device of the term, as one chunk, without waiting for a result."""
         return self.scorer(self.encoding(rows))
 
     def value(self, batch: Batch | Array) -> Array:
@@ -137,7 +137,7 @@ class NetworkTerm(Term):
         return dict(zip(SCORE_PARTS, parts, strict=True))
 
     def explain(self, batch: Batch | Array) -> TermValues:
-        """Return the values with the columns they come from."""
+        """Return the values, attributed to columns."""
 
         def take(scores: Scores) -> tuple[Tensor, ...]:
             contributions = self.per_column(scores.contributions())
@@ -170,10 +170,9 @@ class NetworkTerm(Term):
         return [f"latent{i}" for i in range(self.scorer.network.backbone.latent_dim)]
 
     def _map_chunks(self, batch: Batch | Array, function: Callable[[Scores], tuple[Tensor, ...]]) -> list[Array]:
-        """Return each result of ``function`` for all rows; in single precision it does not depend on the chunks."""
+        """Return the results of ``function`` for all rows; in single precision they do not depend on the chunks."""
         rows = _rows(batch)
-        if rows.shape[0] == 0:
-            raise DataError("There are 0 rows to score. Give at least one.")
+        refuse_empty(rows)
         step = self.scorer.chunk_rows
         # Tensors are one chunk: a graph is traced for any number of them.
         chunks = [rows] if is_tensor(rows) else (rows[i : i + step] for i in range(0, len(rows), step))
@@ -195,7 +194,7 @@ class NetworkTerm(Term):
 
     @property
     def basis_strength(self) -> Matrix:
-        """How much of each encoded column a basis vector holds, (n_basis_vectors, n_encoded)."""
+        """The strength of each encoded column in every basis vector, (n_basis_vectors, n_encoded)."""
         return self.scorer.network.basis_strength().cpu().numpy()
 
     @property
@@ -221,7 +220,7 @@ class NetworkTerm(Term):
     @classmethod
     def from_state(cls, state: State, reference: Reference, settings: Any) -> Self:
         """Return the term with this state; the history of its training is not part of it."""
-        target = torch.device(resolve_device(reference.device))
+        target = torch.device(reference.device)
         encoding = Encoding(reference.features, settings)
         network = empty_network(encoding, settings)
         for prefix, module in (("network.", network), ("encoding.", encoding)):

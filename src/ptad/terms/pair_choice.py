@@ -28,15 +28,15 @@ def bin_edges(values: Matrix, n_bins: int) -> Matrix:
 def choose_pairs(rows: Matrix, features: Features, max_pairs: int, rng: np.random.Generator) -> Indices:
     """Return (2, n_pairs): all pairs of features of different columns, or those that depend most on each other.
 
-    Of too many pairs those with the largest mutual information are chosen, since only between dependent features can a
-    combination be unusual; it is estimated in a few coarse bins on a sample of the rows.
+    Beyond ``max_pairs``, the pairs with the largest mutual information are chosen, because only a combination of
+    dependent features can be unusual. It is estimated with a few coarse bins on a sample of the rows.
     """
     chosen = np.arange(len(features))
     if len(features) > MAX_COMPARED:
         chosen = np.sort(rng.permutation(len(features))[:MAX_COMPARED])
     first, second = np.triu_indices(len(chosen), 1)
-    apart = features.column[chosen[first]] != features.column[chosen[second]]
-    first, second = first[apart], second[apart]
+    different = features.column[chosen[first]] != features.column[chosen[second]]
+    first, second = first[different], second[different]
     if len(first) > max_pairs:
         sample = rows[np.sort(rng.permutation(len(rows))[:SAMPLE_ROWS])]
         dependence = _mutual_information(sample[:, chosen])[first, second]
@@ -46,7 +46,7 @@ def choose_pairs(rows: Matrix, features: Features, max_pairs: int, rng: np.rando
 
 
 def _mutual_information(rows: Matrix) -> Matrix:
-    """Return (n_features, n_features): mutual information of coarse bins, one of which is for missing cells."""
+    """Return (n_features, n_features): mutual information of coarse bins, with one bin for missing cells."""
     n, d = rows.shape
     coarse = np.full((d, COARSE_BINS - 1), NO_EDGE)
     for j in range(d):
@@ -57,6 +57,6 @@ def _mutual_information(rows: Matrix) -> Matrix:
     flat = member.reshape(n, -1)
     joint = (flat.T @ flat / n).reshape(COARSE_BINS + 1, d, COARSE_BINS + 1, d)
     alone = member.mean(axis=0)
-    chance = alone[:, :, None, None] * alone[None, None, :, :]
-    ratio = np.where(joint > 0.0, joint / np.where(chance > 0.0, chance, 1.0), 1.0)
+    independent = alone[:, :, None, None] * alone[None, None, :, :]
+    ratio = np.where(joint > 0.0, joint / np.where(independent > 0.0, independent, 1.0), 1.0)
     return np.asarray((joint * np.log(ratio)).sum(axis=(0, 2)), dtype=np.float64)

@@ -2,7 +2,7 @@
 
 The weights come with the package; nothing is trained on the user's table. No weight belongs to a column: every column
 is described by the same few numbers (how extreme the value is, how far from those of the neighbours, how well they
-reconstruct it), as they are and standardised over normal rows of the table. The output of the network for column j is
+reconstruct it), raw and standardised over normal rows of the table. The output of the network for column j is
 g_j; the value of the term is log mean exp g_j. It depends neither on the order of columns and reference rows nor on
 other rows. The network was trained on numbers, in tables that are hardly ever wider than ``most_features``: for wider
 tables, and for those with categories, the value is 0.
@@ -28,7 +28,7 @@ from ptad.reference import Batch, Reference
 from ptad.settings import setting
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext, Layouts, State, TermSettings, TermValues
-from ptad.terms.local_reconstruction import FIRM_RIDGE, LocalReconstruction, LocalReconstructionSettings
+from ptad.terms.local_reconstruction import RESIDUAL_RIDGE, LocalReconstruction, LocalReconstructionSettings
 from ptad.terms.neighbour_term import NeighbourTerm
 from ptad.terms.tail_probability import log_mean_exp
 
@@ -43,7 +43,7 @@ SHAPES: dict[str, tuple[int, ...]] = {
     "head.1": (WIDTH, 1),
 }
 MAX_WEIGHT = 1e3  # of a network that is read from a bundle
-N_HELD_OUT = 256  # rows, at most a quarter of the reference rows, whose inputs are the usual ones
+N_HELD_OUT = 256  # rows, at most a quarter of the reference rows, whose inputs give the baseline
 FEW_NEIGHBOURS = 8
 
 
@@ -71,11 +71,11 @@ class Pretrained(NeighbourTerm):
         self.standardised = not self._inactive  # an inactive term adds 0 to the score
         self._local = LocalReconstruction({}, reference, LocalReconstructionSettings())
         if not self._inactive:
-            self._usual_row  # noqa: B018  computed here once, and not by several threads at the same time
+            self._baseline_inputs  # noqa: B018  computed here once, and not by several threads at the same time
 
     @classmethod
     def fit(cls, rows: Matrix, reference: Reference, settings: Any, context: FitContext) -> Self:
-        """Take the weights of the package; a saved model has its own copy, so that its scores never change."""
+        """Use the weights of the package; a saved model has its own copy, so that its scores never change."""
         return cls({} if is_inactive(reference.features, settings) else weights(), reference, settings)
 
     def describe(self, batch: Batch) -> tuple[Array, Array]:
@@ -101,7 +101,7 @@ class Pretrained(NeighbourTerm):
         local_tail = _surprise(floats(by_value <= 0.0).mean(axis=1), floats(by_value >= 0.0).mean(axis=1), k)
         # How well the neighbours reconstruct the row: y as in local_reconstruction.py, and the residual by column.
         y_squared = self._local.factor(neighbourhood, self._local.settings.ridge)[:, -1, :-1] ** 2
-        squared = self._local.reconstruct(neighbourhood, FIRM_RIDGE)[1] ** 2
+        squared = self._local.reconstruct(neighbourhood, RESIDUAL_RIDGE)[1] ** 2
         residual = squared[:, :m] + squared[:, m:]
         cells = {
             "tail": tail / 3.0,  # how extreme the value is in its column
@@ -121,7 +121,7 @@ class Pretrained(NeighbourTerm):
             "nearest row": xp.log(1e-6 - largest(-distances_by_value)),
             "unmatched columns": xp.log(floats(gap > 0.0).sum(axis=1) + 0.5),
             "tail probability": log_mean_exp(tail),
-            # y is found from the nearest neighbour on: its first entries are those of a fit with the nearest alone
+            # y is computed from the nearest neighbour on: its first entries are those of a fit with the nearest alone
             "few neighbours": -xp.log(y_squared[:, :FEW_NEIGHBOURS].sum(axis=1)),
             "nearest": xp.log(distances[:, 0] + 1e-6),  # the density around the row, at three distances
             "fifth": xp.log(distances[:, min(4, k - 1)] + 1e-6),
@@ -136,14 +136,14 @@ class Pretrained(NeighbourTerm):
 
     @cached_property
     def _agreement(self) -> Array:
-        """Return (n_features,): the chance that two reference rows have the same value."""
+        """Return (n_features,): the probability that two reference rows have the same value."""
         knots = to_numpy(self.reference.coordinates.knots)
         shares = [np.unique(values, return_counts=True)[1] / len(values) for values in knots]
         return on_device(np.array([(share**2).sum() for share in shares]), self.reference.device)
 
     @cached_property
-    def _usual_row(self) -> tuple[Array, Array, Array, Array]:
-        """Return mean and spread of the inputs for normal rows, which are compared with the other reference rows."""
+    def _baseline_inputs(self) -> tuple[Array, Array, Array, Array]:
+        """Return mean and spread of the inputs of some reference rows, compared with the other reference rows."""
         rows, n = self.reference.rows, len(self.reference.rows)
         order = np.argsort(to_numpy(self.reference.search.points).sum(axis=1))  # does not depend on that of the rows
         count = min(N_HELD_OUT, n // 4)
@@ -158,13 +158,13 @@ class Pretrained(NeighbourTerm):
         return cells.mean(axis=0), spreads[0] + 0.1, summary.mean(axis=0), spreads[1] + 0.05
 
     def inputs(self, batch: Batch) -> tuple[Array, Array]:
-        """Return the inputs of the network: cells and summary, as they are and standardised over normal rows."""
+        """Return the inputs of the network: cells and summary, raw and standardised over reference rows."""
         xp: Any = namespace(batch.rows)
         cells, summary = self.describe(batch)
-        cell_mean, cell_spread, mean, spread = self._usual_row
-        unusual = xp.clip((cells - cell_mean) / cell_spread, -5.0, 8.0) / 2.0
+        cell_mean, cell_spread, mean, spread = self._baseline_inputs
+        standardised = xp.clip((cells - cell_mean) / cell_spread, -5.0, 8.0) / 2.0
         z = xp.clip((summary - mean) / spread, -4.0, 12.0) / 3.0
-        return xp.concatenate([cells, unusual], axis=2), xp.concatenate([z, xp.log1p(softplus(6.0 * z))], axis=1)
+        return xp.concatenate([cells, standardised], axis=2), xp.concatenate([z, xp.log1p(softplus(6.0 * z))], axis=1)
 
     def value(self, batch: Batch) -> Array:
         """Return (n,): the logarithm of the mean over the columns."""
@@ -173,9 +173,9 @@ class Pretrained(NeighbourTerm):
         return log_mean_exp(forward(self._state, *self.inputs(batch)))
 
     def explain(self, batch: Batch) -> TermValues:
-        """Return the values; the columns share them as they share the residual of the local reconstruction.
+        """Return the values; their shares are those of the local reconstruction.
 
-        The output of the network for a column depends on the whole row too: it is no measure of the column's share.
+        The output of the network for a column depends on the whole row, so it is no measure of the column's share.
         """
         local = self._local.explain(batch)
         shares = local.shares * 0.0 if self._inactive else local.shares
@@ -191,7 +191,7 @@ class Pretrained(NeighbourTerm):
 
 
 def is_inactive(features: Features, settings: PretrainedSettings) -> bool:
-    """Whether the network was not trained for tables like this one: wide, or with categories."""
+    """Return whether the table is too wide for the network, or has categories, which it was not trained on."""
     return len(features) > settings.most_features or len(features.categories) > 0
 
 

@@ -23,7 +23,6 @@ from ptad.arrays import (
     Array,
     Indices,
     Matrix,
-    columns,
     count_below,
     gather,
     integers,
@@ -32,6 +31,7 @@ from ptad.arrays import (
     namespace,
     on_device,
     rounded,
+    take_columns,
     to_numpy,
 )
 from ptad.layout import MOST_ROWS, ArrayLayout, require
@@ -99,7 +99,7 @@ class RarePair(Term):
 
     def _places(self, rows: Array) -> Array:
         bins = bin_rows(rows, self._edges, self._widths, self.features)
-        return self._starts + columns(bins, self._first) * self._step + columns(bins, self._second)
+        return self._starts + take_columns(bins, self._first) * self._step + take_columns(bins, self._second)
 
     def value(self, batch: Batch) -> Array:
         """Return (n,): the largest surprise over all pairs."""
@@ -108,10 +108,10 @@ class RarePair(Term):
         return largest(self._surprise[self._places(batch.rows)])
 
     def explain(self, batch: Batch) -> TermValues:
-        """Return the values, shared by how much more likely another value of each feature is, given its partner."""
+        """Return the values, shared by how much more likely the likeliest value of a feature is, given its partner."""
         rows = batch.rows
         xp: Any = namespace(rows)
-        zeros = xp.zeros_like(columns(rows, self.features.starts))
+        zeros = xp.zeros_like(take_columns(rows, self.features.starts))
         if not len(self._first):
             none = integers(zeros) - 1
             reason = none + 1 + int(Reason.UNUSUAL_COMBINATION)
@@ -119,14 +119,14 @@ class RarePair(Term):
         places = self._places(rows)
         surprise = self._surprise[places]
         value = largest(surprise)
-        # The rarest pairs decide, and all of them: a wrong value makes rare pairs with many others.
+        # All rare pairs count, the rarest most: a wrong value makes rare pairs with many others.
         weight = xp.exp(surprise - value[:, None])
         first_excess, second_excess, first_mode, second_mode = self._alternatives
         # The excess of the first feature of every pair, then of the second; a zero at the end pads ``sides``.
         excess = xp.concatenate([weight * first_excess[places], weight * second_excess[places], zeros[:, :1]], axis=1)
         sides, other_column, has_pairs = self._sides
-        by_side = columns(excess, sides.ravel()).reshape(-1, *sides.shape)  # (n, n_features, at most n sides)
-        # Rounded, so that of equally rare pairs the first one is named whatever the last digit.
+        by_side = take_columns(excess, sides.ravel()).reshape(-1, *sides.shape)  # (n, n_features, at most n sides)
+        # Rounded, so that of equally rare pairs the first one is named, independent of the last digit.
         side_starts = like(sides.shape[1] * np.arange(len(sides)), rows)
         best = like(sides.ravel(), rows)[rounded(by_side).argmax(axis=2) + side_starts]
         place = gather(places, best % len(self._first))
@@ -134,7 +134,7 @@ class RarePair(Term):
         bin_starts = like(self._state["typical"].shape[1] * np.arange(len(sides)), rows)
         expected = xp.where(like(has_pairs, rows), self._typical[mode + bin_starts], np.nan)
         members, padding = self._members
-        by_member = columns(by_side.sum(axis=2), members.ravel()).reshape(-1, *members.shape)
+        by_member = take_columns(by_side.sum(axis=2), members.ravel()).reshape(-1, *members.shape)
         by_member = xp.where(like(padding, rows), 0.0, by_member)
         strongest = rounded(by_member).argmax(axis=2) + like(members.shape[1] * np.arange(len(members)), rows)
         partner = gather(like(other_column, rows)[best], like(members.ravel(), rows)[strongest])
@@ -161,7 +161,7 @@ class RarePair(Term):
 
     @cached_property
     def _alternatives(self) -> list[Array]:
-        """Return for every combination how much more likely the likeliest value of either side is, and which it is."""
+        """Return for every combination the log ratio of the likeliest value of either side to it, and their bins."""
         logs = -to_numpy(self._surprise)
         parts: list[list[Any]] = [[], [], [], []]
         start = 0
@@ -177,13 +177,13 @@ class RarePair(Term):
     @classmethod
     def layouts(cls, features: Features, settings: Any, n_reference: int) -> Layouts:
         """Declare the arrays; the numbers of bins and pairs are bounded, and follow from the arrays."""
-        n, most = len(features), max(settings.bins, int(features.n_categories.max(initial=0))) + 2
+        n, max_bins = len(features), max(settings.bins, int(features.n_categories.max(initial=0))) + 2
         return {
             "pairs": ArrayLayout("int64", (2, (0, settings.pairs)), low=0, high=n - 1),
             "edges": ArrayLayout("float64", (n, (1, settings.bins - 1))),
-            "typical": ArrayLayout("float64", (n, (2, most)), gaps=True),
+            "typical": ArrayLayout("float64", (n, (2, max_bins)), gaps=True),
             "n_rows": ArrayLayout("int64", (2,), low=1, high=MOST_ROWS),
-            "counts": ArrayLayout("int32", ((0, settings.pairs * most * most),), low=0),
+            "counts": ArrayLayout("int32", ((0, settings.pairs * max_bins * max_bins),), low=0),
         }
 
     @classmethod

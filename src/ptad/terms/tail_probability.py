@@ -1,8 +1,8 @@
 """Tail probability: how extreme or how rare every single value is among the training rows.
 
 For a number, p is its two-sided tail probability among the reference rows; for a category, and for a number that takes
-few values, the share of rows whose value is at most as frequent; for a gap, the share of rows with a gap there. The
-value of the term is the logarithm of the mean of 1 / p over the features: the rarest values dominate it.
+few values, the share of rows whose value is at most as frequent; for a missing cell, the share of rows in which it is
+missing. The value of the term is the logarithm of the mean of 1 / p over the features: the rarest values dominate it.
 
 Shape
 -----
@@ -50,12 +50,12 @@ class TailProbability(Term):
             _sorted_values(reference.rows[:, j], features.n_categories[j] > 0, few) for j in range(len(features))
         ]
         width = max(1, *(len(values) for values, _, _ in columns))
-        knots, chance = np.full((len(columns), width), PADDING), np.zeros((len(columns), width))
+        knots, probability = np.full((len(columns), width), PADDING), np.zeros((len(columns), width))
         for j, (values, shares, _) in enumerate(columns):
             knots[j, : len(values)] = values
-            chance[j, : len(values)] = shares
-        self._least = 0.5 / n_rows
-        self._knots, self._chance = on_device(knots, device), on_device(chance, device)
+            probability[j, : len(values)] = shares
+        self._min_probability = 0.5 / n_rows
+        self._knots, self._probability = on_device(knots, device), on_device(probability, device)
         self._discrete = on_device(np.array([discrete for _, _, discrete in columns]), device)
         self._count = on_device(np.array([max(len(values), 1.0) for values, _, _ in columns], dtype=np.float64), device)
         self._missing = on_device(np.isnan(reference.rows).mean(axis=0), device)
@@ -63,7 +63,7 @@ class TailProbability(Term):
 
     @classmethod
     def fit(cls, rows: Matrix, reference: Reference, settings: Any, context: FitContext) -> Self:
-        """Sort the reference rows; the least probability follows the size of the whole table."""
+        """Sort the reference rows; the smallest probability follows the size of the whole table."""
         n_rows = max(2, round(len(reference.rows) * context.n_rows / len(rows)))
         return cls({"n_rows": np.array([n_rows])}, reference, settings)
 
@@ -73,11 +73,11 @@ class TailProbability(Term):
         below, up_to = count_below(self._knots, xp.where(missing, 0.0, rows))
         tail = xp.minimum(floats(up_to), self._count - below) * (2.0 / self._count)
         place = xp.clip(below, 0, self._knots.shape[1] - 1)
-        rarity = xp.where(up_to > below, self._chance[like(np.arange(rows.shape[1]), rows), place], 0.0)
+        rarity = xp.where(up_to > below, self._probability[like(np.arange(rows.shape[1]), rows), place], 0.0)
         share = xp.where(missing, self._missing, xp.where(self._discrete, rarity, tail))
         # A number beyond all reference rows has half of 1 / n in its tail, and there are two tails.
-        least = self._least * (2.0 - floats(self._discrete | missing))
-        return -xp.log(xp.clip(share + least, 0.0, 1.0))
+        minimum = self._min_probability * (2.0 - floats(self._discrete | missing))
+        return -xp.log(xp.clip(share + minimum, 0.0, 1.0))
 
     def value(self, batch: Batch) -> Array:
         """Return (n,): the logarithm of the mean inverse probability."""

@@ -1,7 +1,7 @@
 """Unmatched columns: in how many columns no neighbour has the row's value.
 
-In tables of codes and counts an anomaly may be near by distance and yet hold values that none of its neighbours has.
-Where every value is unique the term is constant.
+In tables of codes and counts an anomaly may be close to its neighbours and still have values that none of them has.
+If every value is unique, the term is constant.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Unseen categories: a value that no training row has, in a column where every value is known by many rows.
 
 The probability of an unseen category is the Good-Turing estimate, the share of training rows whose category occurs only
-once: in a column of names nearly every row has a new one, in a column of colours none has.
+once: it is near 1 in a column of names and near 0 in a column of colours.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ptad.arrays import Array, Indices, Matrix, columns, floats, integers, like, namespace, on_device
+from ptad.arrays import Array, Indices, Matrix, floats, integers, like, namespace, on_device, take_columns
 from ptad.layout import MOST_ROWS, ArrayLayout
 from ptad.reference import Reference
 from ptad.tables.features import Features
@@ -51,27 +51,27 @@ class UnseenCategory(Surprise):
         flat = np.concatenate([*counts, np.empty(0, dtype=np.int64)])
         return cls({"counts": flat, "n_rows": np.array([context.n_rows])}, reference, settings)
 
-    def chance(self) -> Matrix:
+    def probability(self) -> Matrix:
         features = self.features
-        chance = np.ones(features.n_columns)
+        probability = np.ones(features.n_columns)
         groups = np.split(self._state["counts"], _offsets(features)[1:-1])
         for j, group in zip(features.categories, groups, strict=False):
             once = (group == 1).sum() / max(group.sum(), 1)
-            chance[features.column[j]] = smoothed(once, int(self._state["n_rows"][0]))
-        return chance
+            probability[features.column[j]] = smoothed(once, int(self._state["n_rows"][0]))
+        return probability
 
-    def happened(self, rows: Array) -> Array:
+    def occurred(self, rows: Array) -> Array:
         xp: Any = namespace(rows)
         places = self.features.categories
-        zeros = xp.zeros_like(columns(rows, self.features.starts))
+        zeros = xp.zeros_like(take_columns(rows, self.features.starts))
         if not len(places):
             return zeros
-        codes = columns(rows, places)
+        codes = take_columns(rows, places)
         missing = xp.isnan(codes)
         unseen = self._unseen[integers(xp.where(missing, 0.0, codes)) + like(self._starts, rows)] & ~missing
         source = np.arange(self.features.n_columns)  # every column that is not categorical takes the zeros
         source[self.features.column[places]] = self.features.n_columns + np.arange(len(places))
-        return columns(xp.concatenate([zeros, floats(unseen)], axis=1), source)
+        return take_columns(xp.concatenate([zeros, floats(unseen)], axis=1), source)
 
     @classmethod
     def layouts(cls, features: Features, settings: Any, n_reference: int) -> Layouts:

@@ -16,7 +16,7 @@ from ptad.benchmark.peers import PEERS, make_peer
 from ptad.benchmark.peers.base import batch_dependence
 from ptad.benchmark.plan import RunSettings, Variant
 from ptad.benchmark.runner import Loader
-from ptad.synthetic import KINDS, drawn_table
+from ptad.synthetic import ANOMALY_TYPES, drawn_table
 
 _NOTHING = {"data_mask": False, "projection_mask": "none", "prototypes": False, "orthogonality": False}
 _DATA_MASK = {**_NOTHING, "data_mask": True}
@@ -125,7 +125,7 @@ PAPER_EXPERIMENTS = (
         "anomaly-types",
         "Local, global, dependency and clustered anomalies",
         tuple(Variant(name, name) for name in PEERS),
-        tuple(f"cardiotocography:{kind}" for kind in KINDS),
+        tuple(f"cardiotocography:{kind}" for kind in ANOMALY_TYPES),
         synthetic_loader,
     ),
     Experiment(
