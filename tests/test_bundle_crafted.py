@@ -168,7 +168,7 @@ CRAFTED: dict[str, tuple[Any, str]] = {
     ),
     "unknown entry": (lambda f: change_manifest(f, "magic", value=1), "unknown entry 'magic'"),
     "nesting": (deep, "not valid JSON"),
-    "a name twice": (twice, "a name stands in it twice"),
+    "a name twice": (twice, "a name occurs twice"),
     "an array twice": (array_twice, "truncated or damaged"),
     "100,000 columns": (lambda f: columns(f, 100_000), "'reference' is float64 of shape"),
     "many entries": (

@@ -204,7 +204,7 @@ def test_future_version(saved: Path) -> None:
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_bundle_of_an_earlier_release_asks_to_fit_again(saved: Path, version: int) -> None:
     resign(saved, format_version=version, ptad_version="0.1.0")
-    with pytest.raises(BundleError, match=r"written by ptad 0\.1\.0, a format of the past\. Fit again\."):
+    with pytest.raises(BundleError, match=r"written by ptad 0\.1\.0, in an older format\. Fit again\."):
         PTAD.load(saved)
 
 
@@ -261,7 +261,7 @@ def test_a_foreign_folder_is_not_overwritten(detector: PTAD, tmp_path: Path, man
     (folder / "precious.txt").write_text("precious")
     if manifest is not None:
         (folder / "manifest.json").write_text(manifest)
-    with pytest.raises(BundleError, match="is not a ptad model: it is left alone"):
+    with pytest.raises(BundleError, match="is not a ptad model and is not replaced"):
         detector.save(folder)
     assert (folder / "precious.txt").read_text() == "precious"
     assert len(list(tmp_path.iterdir())) == 1
@@ -269,7 +269,7 @@ def test_a_foreign_folder_is_not_overwritten(detector: PTAD, tmp_path: Path, man
 
 def test_a_file_is_not_overwritten(detector: PTAD, tmp_path: Path) -> None:
     (tmp_path / "model").write_text("precious")
-    with pytest.raises(BundleError, match="left alone"):
+    with pytest.raises(BundleError, match="not replaced"):
         detector.save(tmp_path / "model")
     assert (tmp_path / "model").read_text() == "precious"
 

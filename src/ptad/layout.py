@@ -180,7 +180,7 @@ class ArrayLayout:
     shape: tuple[Dimension, ...]
     low: float = -math.inf
     high: float = math.inf
-    gaps: bool = False  # whether values may be NaN
+    allow_nan: bool = False  # whether values may be NaN
 
     def check_shape(self, name: str, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
         """Raise unless an array has this type and shape."""
@@ -197,7 +197,7 @@ class ArrayLayout:
 
     def check_values(self, name: str, array: NDArray[Any]) -> None:
         """Raise if a value is not finite, or out of its range."""
-        if self.gaps:
+        if self.allow_nan:
             array = array[~np.isnan(array)]
         if not array.size:
             return

@@ -124,7 +124,7 @@ def _layouts(config: Config, features: Features, shapes: dict[str, tuple[int, ..
     """Return the layouts of the arrays of a bundle; the number of reference rows follows from their ``shapes``."""
     n_reference = shapes["reference"][0] if len(shapes.get("reference", ())) == 2 else 1
     layouts = {
-        "reference": ArrayLayout("float64", ((1, config.reference.rows), len(features)), gaps=True),
+        "reference": ArrayLayout("float64", ((1, config.reference.rows), len(features)), allow_nan=True),
         "units": ArrayLayout("float64", (2, len(config.terms)), low=-MAX_UNIT, high=MAX_UNIT),
     }
     if "calibration" in shapes:

@@ -121,7 +121,7 @@ def write_bundle(folder: str | os.PathLike[str], content: dict[str, Any], arrays
 
     def check_replaceable() -> None:
         if (target.exists() or target.is_symlink()) and not _is_bundle(target):
-            raise BundleError(f"'{label}' exists and is not a ptad model: it is left alone. Name another folder.")
+            raise BundleError(f"'{label}' exists, but is not a ptad model and is not replaced. Name another folder.")
 
     with write_errors(label, BundleError), replaced_folder(target, check_replaceable) as staging:
         write_synced(staging / TENSORS, blob)
@@ -192,7 +192,7 @@ def _read_manifest(file: BinaryIO, label: str) -> tuple[dict[str, Any], str]:
         raise BundleError(f"'{label}' is not a ptad model: its manifest does not say format '{FORMAT}'.")
     version, writer = manifest.get("format_version"), printable(str(manifest.get("ptad_version")))
     if type(version) is int and 0 < version < FORMAT_VERSION:
-        raise BundleError(f"'{label}' was written by ptad {writer}, a format of the past. Fit again.")
+        raise BundleError(f"'{label}' was written by ptad {writer}, in an older format. Fit again.")
     if type(version) is not int or version != FORMAT_VERSION:
         raise BundleError(
             f"'{label}' has format version {printable(str(version))}, written by ptad {writer}; this is ptad "
@@ -207,12 +207,12 @@ def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object; a name that occurs twice is an error, since parsers differ in which one counts."""
     entries = dict(pairs)
     if len(entries) < len(pairs):
-        raise ValueError("a name stands in it twice")
+        raise ValueError("a name occurs twice")
     return entries
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _too_large(blob: bytes) -> bool:

@@ -103,7 +103,7 @@ def test_a_label_is_not_warned_of(ptad, model, table, tmp_path):
 
 def test_numbers_out_of_their_range(ptad, model, table):
     for args, message in (
-        (["explain", model, table, "--top", 0], "There is nothing to show: top is 0. Give --top at least 1."),
+        (["explain", model, table, "--top", 0], "'top' must be at least 1. Got 0. Give --top a larger number."),
         (["demo", "--seed", -1], "Invalid value for '--seed'"),
         (["fit", table, "--out", "x", "--seed", -1], "Invalid value for '--seed'"),
         (["fit", table, "--out", "x", "--max-rows", 1], "the limit is 1. Give --max-rows at least 2."),
@@ -233,4 +233,4 @@ def test_demo(ptad):
 def test_a_text_that_should_be_new_is_not_called_missing(capsys):
     reason = {"column": "n", "reason": "missing", "observed": None, "expected": None, "percentage": 100.0}
     print_top_rows([{"row": 0, "score": 1.0, "p_value": 0.5, "anomaly": False, "columns": [reason]}])
-    assert " ".join(capsys.readouterr().out.splitlines()[1].split()) == "0 1 0.5 n missing missing a new value 100"
+    assert " ".join(capsys.readouterr().out.splitlines()[1].split()) == "0 1 0.5 n missing missing unseen text 100"

@@ -122,7 +122,7 @@ def test_wrong_settings_files_are_refused_by_key(ptad, table, tmp_path, content,
 def test_a_foreign_folder_is_left_alone(ptad, table, tmp_path):
     (tmp_path / "photo.png").write_text("x")
     result = ptad("fit", table, "--out", tmp_path)
-    assert result.exit_code == 2 and "is not a ptad model: it is left alone" in result.stderr
+    assert result.exit_code == 2 and "is not a ptad model and is not replaced" in result.stderr
     assert (tmp_path / "photo.png").exists()
 
 

@@ -108,7 +108,7 @@ def test_interrupt_leaves_no_half_written_file_and_goes_on(ptad, ptad_process, e
     stdout, stderr = process.communicate(timeout=HANG)
     assert process.returncode == 130, stderr
     assert stdout == b"" and stderr.decode().splitlines() == [
-        "warning: stopped: run the same command again to go on where it stopped",
+        "warning: interrupted: score again with the same arguments to resume",
         "error: interrupted",
     ]
     assert not out.exists() and not list(partial.glob("*.part")) and not list(partial.glob(".*.part"))

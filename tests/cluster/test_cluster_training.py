@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 from ptad import PTAD
 from ptad.jobs.fit import fit_table
-from ptad.jobs.ray.training import cluster_learner
+from ptad.jobs.ray.training import cluster_fit
 from ptad.tables import write_table
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -31,8 +31,8 @@ def test_two_workers_learn_as_one_does(cluster: Any, tmp_path: Path, tiny: dict[
     rows = pa.table(dict(zip(names, table(600, 0).T, strict=True)))
     write_table(rows, tmp_path / "t.parquet")
     parameters = {"preset": "paper", "config": {**tiny, "network.n_steps": 100}, "device": "cpu", "verbose": 0}
-    learn = cluster_learner(tmp_path / "m", workers=2)
-    summary = fit_table(tmp_path / "t.parquet", tmp_path / "m", parameters, learn=learn)
+    fit_function = cluster_fit(tmp_path / "m", workers=2)
+    summary = fit_table(tmp_path / "t.parquet", tmp_path / "m", parameters, fit_function=fit_function)
     assert summary["training_rows"] == summary["calibration_rows"] == 600
     assert {p.name for p in tmp_path.iterdir()} == {"t.parquet", "m"}
     model = PTAD.load(tmp_path / "m", device="cpu")

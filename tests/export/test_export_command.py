@@ -44,7 +44,7 @@ def test_models_that_score_batches_are_refused(
     settings = {"network.context": "batch", "network.n_steps": 2, "calibration.method": "none"}
     make_detector("paper", settings).fit(rows).save(tmp_path / "batch")
     code, kind, message = run(tmp_path / "batch", tmp_path / "model.onnx")
-    assert (code, kind) == (2, "SettingError") and "network.context = reference" in message
+    assert (code, kind) == (2, "SettingError") and "--set network.context=reference" in message
     assert [p.name for p in tmp_path.iterdir()] == ["batch"]
 
 

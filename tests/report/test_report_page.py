@@ -10,7 +10,7 @@ import re
 import pytest
 
 from ptad.report import write_report
-from ptad.report.bundle import asset, script, scripts
+from ptad.report.scripts import asset, script, scripts
 from ptad.report.writing import make_page
 
 HOSTILE = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from importlib import resources
 
-from ptad.report.bundle import STYLE, asset, scripts
+from ptad.report.scripts import STYLE, asset, scripts
 
 
 def test_every_import_is_served_and_nothing_is_left_over(service):

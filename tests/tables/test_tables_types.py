@@ -2,6 +2,7 @@
 
 import datetime as dt
 import decimal
+import json
 
 import numpy as np
 import pandas as pd
@@ -10,8 +11,9 @@ import pyarrow as pa
 import pytest
 from small_tables import two
 
-from ptad.errors import DataError
-from ptad.tables import fit_schema
+from ptad.errors import BundleError, DataError
+from ptad.tables import Schema, fit_schema
+from ptad.tables.exclusion import Exclusion
 
 N = 24
 
@@ -121,3 +123,39 @@ def test_identifier_can_be_kept():
 def test_error_if_all_columns_are_excluded_lists_the_reasons():
     with pytest.raises(DataError, match=r"No column.*'a' \(constant: 1\).*'b' \(identifier"):
         fit_schema(pa.table({"a": [1] * N, "b": list(range(N))}))
+
+
+@pytest.mark.parametrize(
+    ("value", "same", "other"),
+    [
+        (7, 7.0, 8),
+        (0.1, "0.1", 0.2),
+        ("x", "x", "X"),
+        ("007", "007", "7"),
+        (True, True, False),
+        (dt.date(2024, 1, 2),) * 2 + (5,),
+    ],
+)
+def test_a_constant_is_kept_with_its_type(value, same, other):
+    exclusion = Exclusion.constant(value)
+    assert Exclusion.from_json(json.loads(json.dumps(exclusion.to_json(), allow_nan=False))) == exclusion
+    assert exclusion.is_constant(same) and not exclusion.is_constant(other)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "constant: 7",
+        {"code": "constant", "value": None},
+        {"code": "dropped", "value": 7},
+        {"code": "unlucky", "value": None},
+        {"code": "constant", "value": [7]},
+        {"code": "constant", "value": float("inf")},
+        {"code": "dropped"},
+    ],
+)
+def test_other_reasons_in_a_schema_are_refused(entry):
+    state = fit_schema(two([7] * N)).to_json()
+    state["excluded"]["c"] = entry
+    with pytest.raises(BundleError, match="damaged"):
+        Schema.from_json(state)

@@ -34,6 +34,12 @@ def test_values_round_trip(tmp_path, suffix):
     assert read_table(path).to_pydict() == TABLE.to_pydict()
 
 
+def test_a_format_that_is_only_read_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setitem(FORMATS, ".avro", "avro")
+    with pytest.raises(DataError, match=r"'.avro' names no format that can be written. Use one of .csv, (?!.*avro)"):
+        TableWriter(tmp_path / "t.avro", TABLE.schema)
+
+
 def test_json_lines_have_no_nan(tmp_path):
     write_table(pa.table({"x": [float("nan"), 1.5]}), tmp_path / "t.jsonl")
     rows = [json.loads(line, parse_constant=pytest.fail) for line in (tmp_path / "t.jsonl").read_text().splitlines()]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ptad.benchmark.loading import ARRAYS, TABLES, Dataset, load_file
-from ptad.errors import DataError, SettingError
+from ptad.errors import DataError, Option, SettingError
 
 CHECKSUMS = "SHA256SUMS"
 
@@ -237,7 +237,11 @@ def open_collection(
         return Collection(folder.resolve().name, folder, label, normal)
     if data is None or not data.is_dir():
         place = "" if data is None else f" {str(data)!r}"
-        raise DataError(f"There is no folder{place} with the tables. Name it with --data or the variable PTAD_DATA.")
+        raise DataError(
+            f"There is no folder{place} with the tables.",
+            "Name it with {} or the variable PTAD_DATA.",
+            (Option("data"),),
+        )
     return COLLECTIONS[name](name, data / COLLECTIONS[name].subfolder, label, normal)
 
 

@@ -26,7 +26,8 @@ from ptad.benchmark.peers import DEEP_PEERS, PEERS, make_peer
 from ptad.benchmark.results import ALARM_COLUMNS, ResultsFile, ResultsFolder, Row
 from ptad.benchmark.summary import METRICS, Board, Summary, experiment_rows, make_board
 from ptad.benchmark.tables import averages_table, coverage_table, experiment_tables, published_table
-from ptad.errors import DataError
+from ptad.errors import DataError, Option
+from ptad.files import write_atomic
 
 _MARK = re.compile(r"<!-- begin ([a-z-]+) -->\n.*?<!-- end \1 -->", re.DOTALL)
 _SECTION = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
@@ -43,10 +44,12 @@ def write_pages(results: Path, docs: Path, readme: Path) -> list[Path]:
     """Write every generated part of README and documentation anew, tables and pictures; return the files."""
     for option, place in (("results", results), ("docs", docs), ("readme", readme)):
         if not place.exists():
-            raise DataError(f"There is no {str(place)!r}. Run this in a clone of ptad, or name it with --{option}.")
+            raise DataError(
+                f"There is no {str(place)!r}.", "Run this in a clone of ptad, or name it with {}.", (Option(option),)
+            )
     pages = render_pages(results, docs, readme)
     for path, text in pages.items():
-        path.write_text(text, encoding="utf-8")
+        write_atomic(path, text.encode())
     return [*pages, *draw_all(results, docs / "images")]
 
 
@@ -56,7 +59,7 @@ def write_leaderboard(results: Path, out: Path, collection: str | None = None) -
     image = out.parent / "images" / f"{name}_critical_difference.png"
     drawn = save_critical_difference(rows, name, image)
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(leaderboard_page(rows, name, f"images/{image.name}" if drawn else ""), encoding="utf-8")
+    write_atomic(out, leaderboard_page(rows, name, f"images/{image.name}" if drawn else "").encode())
 
 
 def render_pages(results: Path, docs: Path, readme: Path) -> dict[Path, str]:

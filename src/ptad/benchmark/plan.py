@@ -200,7 +200,7 @@ def parse_seeds(text: str) -> list[int]:
         except ValueError as error:
             raise SettingError(f"Seeds are written like 0-4 or 0,2,7. Got {text!r} instead.") from error
         if low > high:
-            raise SettingError(f"The seeds {part!r} run backwards.")
+            raise SettingError(f"The range of seeds {part!r} is descending. Write the smaller number first.")
         seeds.extend(range(low, high + 1))
     return list(dict.fromkeys(seeds))
 

@@ -146,8 +146,8 @@ def print_top_rows(entries: list[dict[str, Any]], places: Places | None = None) 
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     labelled = any("label" in entry for entry in entries)
-    for name in ("row", *(("truth",) if labelled else ()), "score", "p-value"):
-        table.add_column(name, justify="left" if name == "truth" else "right", no_wrap=True)
+    for name in ("row", *(("label",) if labelled else ()), "score", "p-value"):
+        table.add_column(name, justify="left" if name == "label" else "right", no_wrap=True)
     for name in ("column", "reason", "observed", "expected"):
         table.add_column(name, max_width=32)
     table.add_column("%", justify="right", no_wrap=True)
@@ -157,7 +157,7 @@ def print_top_rows(entries: list[dict[str, Any]], places: Places | None = None) 
         head = _row_head(entry, places)
         for reason in entry["columns"]:
             # nothing is ever expected to be missing: None is a text that never occurred in training
-            expected = "a new value" if reason["expected"] is None else printable(reason["expected"])
+            expected = "unseen text" if reason["expected"] is None else printable(reason["expected"])
             names = [Text(printable(reason["column"])), Text(printable(reason["reason"] or ""))]
             values = [Text(v, no_wrap=True, overflow="ellipsis") for v in (printable(reason["observed"]), expected)]
             percentage = "<1" if 0.0 < reason["percentage"] < 0.5 else f"{reason['percentage']:.0f}"

@@ -73,11 +73,11 @@ def fit(
     from ptad.cli.settings import gather_settings, on_cluster, parse_names, parse_pairs, parse_rate
     from ptad.jobs.fit import fit_table
 
-    learn = None
+    fit_function = None
     if on_cluster(engine, address, workers):
-        from ptad.jobs.ray.training import cluster_learner
+        from ptad.jobs.ray.training import cluster_fit
 
-        learn = cluster_learner(out, address, workers)
+        fit_function = cluster_fit(out, address, workers)
     parameters = gather_settings(
         config,
         parse_pairs(set_, "--set", "GROUP.SETTING=VALUE, such as local_reconstruction.ridge=0.1"),
@@ -107,7 +107,7 @@ def fit(
         checkpoint=checkpoint,
         bad_cells=job.bad_cells,
         reading=job.reading,
-        learn=learn,
+        fit_function=fit_function,
     )
     if job.as_json:
         print_json(summary)
@@ -139,7 +139,7 @@ def fit_lines(
     if len(excluded) > 20:
         lines.append(("", f"and {len(excluded) - 20} more: see 'ptad info'"))
     if summary["bad_cells"]:
-        lines.append(("cannot be read", _bad_cells(summary, listed)))
+        lines.append(("unreadable cells", _bad_cells(summary, listed)))
     lines.append(("reference rows", f"{summary['reference_rows']:,}"))
     calibrated = f"{rate(target)}, from {summary['calibration_rows']:,} calibration rows"
     lines.append(

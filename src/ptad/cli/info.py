@@ -46,7 +46,7 @@ def _lines(d: dict[str, Any]) -> list[tuple[str, str]]:
     terms = ", ".join(f"{term['name']} (weight {term['weight']:g})" for term in d["terms"])
     lines = [
         ("model", printable(d["model"])),
-        ("made by", f"ptad {d['ptad_version']} (bundle format {d['format_version']})"),
+        ("written by", f"ptad {d['ptad_version']} (bundle format {d['format_version']})"),
         ("preset", d["preset"]),
         ("terms", terms),
         ("rows are scored", "" if batch_size is None else f"together, {batch_size:,} at a time"),

@@ -42,7 +42,7 @@ Address = Annotated[
     str | None,
     typer.Option("--address", help="Head of a Ray cluster; without it one is started here.", metavar="HOST:PORT"),
 ]
-Workers = Annotated[int | None, typer.Option("--workers", help="Workers of the cluster; all it has without it.")]
+Workers = Annotated[int | None, typer.Option("--workers", help="Number of workers; by default all of the cluster.")]
 Device = Annotated[str | None, typer.Option("--device", help="auto (default), cpu, cuda, cuda:1, ...")]
 Label = Annotated[str | None, typer.Option("--label", help="The label column.", metavar="COLUMN")]
 Normal = Annotated[
@@ -77,7 +77,9 @@ class Job:
     ] = None
     missing: Annotated[
         list[str] | None,
-        typer.Option(help="Text that means missing (may be repeated), beside that of the model.", metavar="TEXT"),
+        typer.Option(
+            help="Text that means missing (may be repeated), in addition to that of the model.", metavar="TEXT"
+        ),
     ] = None
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse a cell that cannot be read; otherwise it counts as missing.")

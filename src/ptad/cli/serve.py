@@ -37,8 +37,8 @@ def serve(
         typer.Option(
             "--token",
             envvar="PTAD_TOKEN",
-            help="What callers must send as 'Authorization: Bearer TOKEN'. The variable keeps it out of lists of "
-            "processes.",
+            help="What callers must send as 'Authorization: Bearer TOKEN'. The environment variable hides it "
+            "from process lists.",
             show_envvar=True,
         ),
     ] = None,
@@ -46,7 +46,7 @@ def serve(
     max_upload: Annotated[
         int, typer.Option("--max-upload", min=1, help="Largest upload, in MiB.", metavar="MIB")
     ] = 1024,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, max=64, help="Jobs at work at a time.")] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, max=64, help="Jobs that run at the same time.")] = 1,
     grace: Annotated[
         float, typer.Option("--grace", min=0, help="Seconds that running jobs may go on after SIGTERM.")
     ] = 20.0,

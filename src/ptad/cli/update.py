@@ -69,7 +69,7 @@ def _command(change: Literal["update", "recalibrate"], help_: str) -> Callable[.
 
 
 update = _command(
-    "update", "Let a model take in new normal rows: half of them join its reference rows, half give its threshold."
+    "update", "Update a model with new normal rows: half of them join its reference rows, half give its threshold."
 )
 recalibrate = _command(
     "recalibrate", "Take the threshold and the p-values from normal rows that the model was not fitted on."

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ptad._version import __version__
-from ptad.errors import MissingExtraError, SettingError
+from ptad.errors import MissingExtraError, Option, SettingError
 from ptad.estimator import PTAD
 from ptad.explanation import REASONS
 from ptad.export.graph import TRACED_ON, make_graph
@@ -88,5 +88,7 @@ def _refuse_batches(model: PTAD, folder: str | os.PathLike[str]) -> None:
     if model.detector_.batch_size is not None:
         raise SettingError(
             f"The model '{folder}' scores rows in batches: a row's score depends on the rows beside it, which a graph "
-            "over single rows cannot say. Fit with the setting network.context = reference."
+            "over single rows cannot say.",
+            "Fit with {}.",
+            (Option("config", ("network.context", "reference")),),
         )

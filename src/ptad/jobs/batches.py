@@ -37,7 +37,7 @@ class JobOptions:
     false_alarm_rate: float | str | None = None  # another target rate than the model's, or "auto"
     device: str = "auto"  # where the model runs
     encoding: str = "utf-8"  # of text files
-    missing: Sequence[str] = ()  # text that counts as missing, beside that of the model
+    missing: Sequence[str] = ()  # text that counts as missing, in addition to that of the model
     strict: bool = False  # whether a cell that cannot be read is an error; otherwise it counts as missing
     bad_cells: Path | None = None  # a CSV file that lists such cells
     batch_rows: int | None = None  # rows scored and stored at a time; by default few enough for constant memory
@@ -102,12 +102,19 @@ class TableJob:
 
     def _warn_of_changed_constants(self, batch: pa.RecordBatch) -> None:
         """Warn once of each column that is excluded because it was constant in training, and no longer is."""
-        schema = self.model.schema_
-        for name, value in schema.changed_constants(batch).items():
+        for name, message in changed_constants(self.model.schema_, batch).items():
             if name not in self._warned:
                 self._warned.add(name)
-                problem = f"column {name!r} is excluded ({schema.excluded[name]}) but now holds {value!r}."
-                logger.warning(Message(problem, "To use it, fit again with {}.", (Option("types", (name, "TYPE")),)))
+                logger.warning(message)
+
+
+def changed_constants(schema: Schema, batch: pa.RecordBatch) -> dict[str, Message]:
+    """Return a warning for each column that is excluded because it was constant in training, and no longer is."""
+    messages = {}
+    for name, value in schema.changed_constants(batch).items():
+        problem = f"column {name!r} is excluded ({schema.excluded[name]}) but now holds {value!r}."
+        messages[name] = Message(problem, "To use it, fit again with {}.", (Option("types", (name, "TYPE")),))
+    return messages
 
 
 def load_model(folder: str | os.PathLike[str], source: TableSource, options: JobOptions) -> Model:

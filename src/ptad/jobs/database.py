@@ -23,7 +23,7 @@ from ptad.errors import DataError, Option, SettingError
 from ptad.jobs.score import ScoreSummary, score_table
 from ptad.tables.database import Database, quoted
 
-_UNCHANGED = "The database is unchanged. Remove the cause and run the command again."
+_UNCHANGED = "The database is unchanged. Remove the cause and score again."
 _IS_TABLE = {
     "sqlite": "SELECT type = 'table' FROM sqlite_master WHERE lower(name) = lower(?)",
     "duckdb": "SELECT table_type = 'BASE TABLE' FROM information_schema.tables WHERE lower(table_name) = lower(?) "

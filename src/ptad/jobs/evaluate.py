@@ -105,7 +105,7 @@ def evaluate_table(
         scores.append(scored.columns["score"].to_numpy())
         training.add(scored.encoded)
         cells += scored.cells
-    for message in cells.unread(model.schema_):
+    for message in cells.unreadable_columns(model.schema_):
         logger.warning(message)
     values = pa.chunked_array(labels).combine_chunks()
     check_named(values, normal, label, "normal")

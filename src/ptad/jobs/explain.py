@@ -63,7 +63,9 @@ def explain_table(
     """
     for name, value in (("top", top), ("columns", columns)):
         if value < 1:
-            raise SettingError(f"There is nothing to show: {name} is {value}.", "Give {} at least 1.", (Option(name),))
+            raise SettingError(
+                f"'{name}' must be at least 1. Got {value}.", "Give {} a larger number.", (Option(name),)
+            )
     job = TableJob(model_folder, source, JobOptions(**options))
     highest, cells = TopRows(top), CellCounts.none(job.model.schema_)
     for start, batch, scored in job.scored():

@@ -29,12 +29,13 @@ from ptad.paper.settings import NetworkSettings
 from ptad.sklearn_detector import check_parameters
 from ptad.storage import MANIFEST
 from ptad.tables import BadCells, BadCellsWarning, Schema
+from ptad.tables.exclusion import Exclusion
 from ptad.tables.places import Places, located
 from ptad.tables.reading import as_source
 
 logger = logging.getLogger("ptad")
 
-Learn = Callable[[PTAD, pa.Table, Path | None], PTAD]
+FitFunction = Callable[[PTAD, pa.Table, Path | None], PTAD]
 CHECKPOINT = "network.safetensors"  # the only file of a checkpoint
 Reading = Callable[[], AbstractContextManager[Progress | None]]
 
@@ -48,7 +49,7 @@ def fit_table(
     checkpoint: Path | None = None,
     bad_cells: Path | None = None,
     reading: Reading = nullcontext,
-    learn: Learn | None = None,
+    fit_function: FitFunction | None = None,
     **rows: Any,
 ) -> dict[str, Any]:
     """Fit a model on the normal rows of a table, and save it as a folder.
@@ -67,7 +68,7 @@ def fit_table(
         A CSV file that lists the cells that could not be read and count as missing.
     reading : callable
         Opens the display of the rows read, which is closed before training shows its own.
-    learn : callable(detector, rows, checkpoint), optional
+    fit_function : callable(detector, rows, checkpoint), optional
         Returns the detector fitted elsewhere, where one of its terms is trained; otherwise it is fitted here.
     label, **rows
         ``label``, ``normal``, ``max_rows`` and ``encoding`` of :func:`ptad.jobs.sampling.training_rows`.
@@ -86,16 +87,16 @@ def fit_table(
     if label is not None:  # it is not a feature; tables that have it are scored without a warning
         only = None if detector.only is None else tuple(name for name in detector.only if name != label)
         detector.set_params(drop=(*detector.drop, label), only=only)
-    if learn is not None and not is_trained(detector):
+    if fit_function is not None and not is_trained(detector):
         logger.warning("the preset %r has nothing to train on a cluster: fitting on this machine", detector.preset)
-        learn = None
+        fit_function = None
     with _located(sample.places):
-        if learn is None:
+        if fit_function is None:
             detector.fit(sample.table, checkpoint=checkpoint)
         else:
-            detector = learn(detector, sample.table, checkpoint)
+            detector = fit_function(detector, sample.table, checkpoint)
     if label is not None:
-        detector.schema_.excluded[label] = "label column"
+        detector.schema_.exclusions[label] = Exclusion("label")
     summary = _save(detector, detector.schema_, target, sample, sample.table, bad_cells)
     if checkpoint is not None:
         _remove_checkpoint(checkpoint)
@@ -132,7 +133,7 @@ def renew_table(
     false_alarm_rate : float or "auto", optional
         The target rate from now on.
     missing : sequence of str
-        Text that counts as missing beside that of the model.
+        Text that counts as missing, in addition to that of the model.
     strict, device, verbose
         As in :class:`ptad.PTAD`.
     label, bad_cells, reading, **rows
@@ -167,7 +168,7 @@ def renew_table(
         training.add(detector.schema_.encode(table, BadCells(strict=strict)))
         if training.detected:
             raise DataError(
-                f"The model was fitted on these rows, or on a part of them: a threshold from rows that it knows would "
+                f"The model was fitted on these rows, or on a part of them: a threshold from training rows would "
                 f"be too low. To {change} it, give rows that it was not fitted on."
             )
         getattr(detector, change)(table)
@@ -234,7 +235,7 @@ def checked_detector(parameters: Mapping[str, Any]) -> PTAD:
 def check_target(target: Path) -> None:
     """Raise before the fit if the model cannot be saved there."""
     if target.exists() and not (target / MANIFEST).is_file():
-        raise BundleError(f"'{target}' exists and is not a ptad model: it is left alone. Name another folder.")
+        raise BundleError(f"'{target}' exists, but is not a ptad model and is not replaced. Name another folder.")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=target.parent):

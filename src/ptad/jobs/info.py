@@ -17,7 +17,7 @@ def describe_fit(model: Model) -> dict[str, Any]:
     calibration = detector.calibration
     return {
         "features": len(schema.features),
-        "excluded": dict(schema.excluded),
+        "excluded": schema.excluded,
         "notes": [note.to_json() for note in schema.notes],
         "reference_rows": len(detector.reference),
         "calibration_rows": 0 if calibration is None else len(calibration.scores),

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from ptad.errors import DataError
-from ptad.files import OutputLock, read_json, write_atomic, write_errors, write_json
+from ptad.files import OutputLock, read_json, sync_folder, write_atomic, write_errors, write_json
 
 logger = logging.getLogger("ptad")
 
@@ -30,11 +30,11 @@ class PartStore:
     ----------
     out : Path
         Where the finished output goes.
-    belongs_to : dict
+    fingerprint : dict
         Everything that the results depend on, as plain JSON; results of anything else are deleted.
     """
 
-    def __init__(self, out: Path, belongs_to: dict[str, Any]) -> None:
+    def __init__(self, out: Path, fingerprint: dict[str, Any]) -> None:
         self.out = out
         self.folder = out.with_name(f".{out.name}.partial")
         self.staging = self.folder / out.name
@@ -43,23 +43,23 @@ class PartStore:
         with write_errors(out, DataError):
             self._lock = OutputLock(out)
             try:
-                self._open(belongs_to)
+                self._open(fingerprint)
             except BaseException:
                 self._lock.release()
                 raise
 
-    def _open(self, belongs_to: dict[str, Any]) -> None:
+    def _open(self, fingerprint: dict[str, Any]) -> None:
         journal = self.folder / _JOURNAL
         if self.folder.exists():
-            if read_json(journal) == belongs_to:
+            if read_json(journal) == fingerprint:
                 for partial in self.folder.glob(".*.part"):
                     partial.unlink()
                 return
-            logger.info("earlier results for %s belong to another model, table or setting: starting anew", self.out)
+            logger.info("earlier results for %s belong to another model, table or setting: they are deleted", self.out)
             shutil.rmtree(self.folder)
         self.folder.mkdir()
         try:
-            write_json(journal, belongs_to)
+            write_json(journal, fingerprint)
         except OSError:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
@@ -86,6 +86,7 @@ class PartStore:
         """Give the output its final name and delete the stored results."""
         with write_errors(self.out, DataError):
             self.staging.replace(self.out)
+            sync_folder(self.out.parent)
         self.discard()
 
     def close(self) -> None:

@@ -43,7 +43,7 @@ class ScoreSummary:
         cls, model: Model, cells: CellCounts, anomalies: int, resumed: int, out: Any, *, training_table: bool
     ) -> ScoreSummary:
         """Return the summary of all rows that were counted, and warn of columns in which no cell could be read."""
-        for message in cells.unread(model.schema_):
+        for message in cells.unreadable_columns(model.schema_):
             logger.warning(message)
         calibrated = model.detector_.calibration is not None
         rate = model.false_alarm_rate_ if calibrated else None
@@ -78,7 +78,7 @@ class ScoreJob(TableJob):
         table_schema = self.scan.schema if options.append else pa.schema([])
         self.schema = output_schema(self.scan.label, table_schema, self.added)
 
-    def belongs_to(self) -> dict[str, Any]:
+    def fingerprint(self) -> dict[str, Any]:
         """Return everything that the scores depend on, as plain JSON."""
         model, options = self.model, self.options
         return {
@@ -114,7 +114,7 @@ def score_table(model_folder: str | Path, source: Any, out: str | Path, **option
     model, to_stdout = job.model, str(out) == "-"
     if not to_stdout and any(Path(out).resolve() == s.path.resolve() for s in job.scan.sources):
         raise SettingError(f"{out} is the table itself. Name another file to write to.")
-    store = None if to_stdout else PartStore(Path(out), job.belongs_to())
+    store = None if to_stdout else PartStore(Path(out), job.fingerprint())
     resumable = store if is_repeatable(source) else None
     anomalies = resumed = 0
     cells, training = CellCounts.none(model.schema_), TrainingTable(model.detector_.reference)
@@ -178,5 +178,5 @@ def _output(store: PartStore | None, schema: pa.Schema) -> Iterator[TableWriter]
         else:
             store.close()
             if not isinstance(error, UserError):
-                logger.warning("stopped: run the same command again to go on where it stopped")
+                logger.warning("interrupted: score again with the same arguments to resume")
         raise

@@ -74,7 +74,7 @@ class CellCounts:
     def _ranked(self, counts: Counts) -> dict[str, int]:
         return {self.names[j]: int(counts[j]) for j in np.argsort(-counts, kind="stable") if counts[j]}
 
-    def unread(self, schema: Schema) -> list[Message]:
+    def unreadable_columns(self, schema: Schema) -> list[Message]:
         """Return a warning for each column in which no cell could be read."""
         columns = np.flatnonzero((self.bad > 1) & (self.missing == self.rows))
         return [unread_column(self.names[j], schema.types[self.names[j]], int(self.bad[j])) for j in columns]

@@ -30,10 +30,20 @@ class TrainingTable:
 
     def add(self, rows: NDArray[np.float64] | None) -> None:
         """Search in encoded rows; batches that were scored by an earlier run have none."""
-        if self._is_evidence and rows is not None:
-            hashes = row_hashes(rows)
-            places = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
-            self._matches += np.bincount(places[self._hashes[places] == hashes], minlength=len(self._matches))
+        if rows is not None:
+            self.add_matches(self.matches(rows))
+
+    def matches(self, rows: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the number of the equal reference row for every row that has one, without adding them."""
+        if not self._is_evidence:
+            return np.empty(0, dtype=np.int64)
+        hashes = row_hashes(rows)
+        places = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
+        return np.asarray(places[self._hashes[places] == hashes], dtype=np.int64)
+
+    def add_matches(self, matches: NDArray[np.int64]) -> None:
+        """Add rows by their :meth:`matches`, which may come from another machine with the same model."""
+        self._matches += np.bincount(matches, minlength=len(self._matches))
 
     @property
     def detected(self) -> bool:

@@ -118,7 +118,7 @@ def _notes(survey: Survey, notes: Iterable[str]) -> list[dict[str, str | None]]:
         training = [{"id": "held-out", "text": HELD_OUT}]
     elif survey.training.detected:
         training = [{"id": "training-table", "text": TRAINING_TABLE}]
-    unread = [message.phrase(lambda option: None) for message in survey.cells.unread(survey.model.schema_)]
+    unread = [message.phrase(lambda option: None) for message in survey.cells.unreadable_columns(survey.model.schema_)]
     return training + [{"id": None, "text": text} for text in [*unread, *notes]]
 
 
@@ -134,8 +134,7 @@ def _cells(n_rows: int, columns: dict[str, int]) -> dict[str, Any]:
 
 def _fitted(survey: Survey, *, values: bool) -> dict[str, Any]:
     model, schema = survey.model, survey.model.schema_
-    # a reason such as "constant: 'Paris'" quotes the table
-    excluded = {name: reason if values else reason.split(":")[0] for name, reason in schema.excluded.items()}
+    excluded = {name: exclusion.phrase(values=values) for name, exclusion in schema.exclusions.items()}
     return {
         "n_calibration": len(survey.calibration.scores),
         "n_reference": len(model.detector_.reference),

@@ -25,7 +25,8 @@ function headline({ rate, n_rows: all, n_flagged: n }) {
     `rate of ${percent(rate)}`;
   if (n > expected + margin) return `${start} ${usual}: there are anomalies here, or the table has drifted.`;
   if (n === 0 || n < expected - margin) return `${start} ${usual}.`;
-  return `${start} ${usual}: the number alone tells nothing, so look at the highest scores.`;
+  return `${start} ${usual}: this number alone does not show whether there are anomalies, so look at the highest ` +
+    'scores.';
 }
 
 // Which columns hold missing values and unseen categories.
@@ -103,7 +104,7 @@ export function Model({ data: { fitted: f, ignored } }) {
         <//>
         <${Excluded} entries=${f.excluded} />
         ${ignored.length > 0 && html`
-          <p class="quiet">Columns that the model does not know, and ignores: ${ignored.join(', ')}.</p>
+          <p class="quiet">Ignored columns (not in the training table): ${ignored.join(', ')}.</p>
         `}
       </div>
     <//>

@@ -52,7 +52,7 @@ function Explanation({ data, row }) {
       <div class="quiet">${named(reasonText(cell))}</div>
       ${shown && html`
         <div class="observed">${valued(observedText(cell.observed))}</div>
-        <div class="expected">${valued(cell.expected ?? 'a new value')}</div>
+        <div class="expected">${valued(cell.expected ?? 'unseen text')}</div>
       `}
       <${Bar} share=${(share / largest) * 0.6} text=${text} />
     `;

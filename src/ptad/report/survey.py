@@ -146,7 +146,7 @@ class Survey:
 
     def score(self, batch: pa.RecordBatch, start: int) -> BatchScores:
         """Score the batch that begins at row ``start``, without counting it."""
-        rows = self.known(batch)
+        rows = self.model_columns(batch)
         numbers = start + np.arange(batch.num_rows)
         with located(self.places.after(start)):
             encoded = self.model.schema_.encode(rows, BadCells(strict=self.strict))
@@ -157,7 +157,7 @@ class Survey:
         """Count a batch, the next one in the order of the table."""
         scores = scored.scores
         anomalous = np.zeros(len(scores), dtype=bool) if self.label is None else self.label.anomalous(batch)
-        rows = self.known(batch)
+        rows = self.model_columns(batch)
         bad = BadCells()  # where they are refused, scoring has raised
         encoded = self.model.schema_.encode(rows, bad)
         self._bad_cell_list.add(bad, self.n_rows)
@@ -184,7 +184,7 @@ class Survey:
         rows = self.highest.rows
         return None if rows is None else self.scorer.explain(rows, self.highest.numbers)
 
-    def known(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def model_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns that the model uses; a missing one is an error."""
         label = None if self.label is None else self.label.column
         known, self.ignored = known_columns(self.model.schema_, batch.schema.names, label)

@@ -25,9 +25,9 @@ from ptad.jobs import Progress
 from ptad.jobs.bad_cell_list import bad_cell_list
 from ptad.jobs.batches import JobOptions, is_repeatable, load_model, operating_point, rows_per_batch, with_options
 from ptad.model import Model
-from ptad.report.bundle import STYLE, asset, script
 from ptad.report.content import ReportSettings, make_content
 from ptad.report.cross_fit import CrossFit, training_parts
+from ptad.report.scripts import STYLE, asset, script
 from ptad.report.survey import Label, Survey
 from ptad.tables import TableSource, scan_table
 from ptad.tables.conversion import as_frame
@@ -65,7 +65,7 @@ def write_report(
     encoding : str
         Encoding of text files.
     missing : sequence of str
-        Text that counts as missing, beside that of the model.
+        Text that counts as missing, in addition to that of the model.
     strict : bool
         Whether a cell that cannot be read is an error; otherwise it counts as missing.
     bad_cells : path, optional
@@ -128,7 +128,7 @@ def _check_survey(survey: Survey, name: str) -> None:
 
 def _held_out(survey: Survey, batches: Callable[[], Iterable[pa.RecordBatch]], progress: Progress | None) -> Survey:
     """Survey the training table again, with scores by detectors that were fitted without the row."""
-    scorer = CrossFit.fit(survey.model, training_parts(survey.model, batches(), survey.known))
+    scorer = CrossFit.fit(survey.model, training_parts(survey.model, batches(), survey.model_columns))
     if not isinstance(scorer, CrossFit):  # the model is too expensive to fit again
         return survey
     again = Survey(survey.model, survey.highest.size, survey.label, scorer, time=survey.time, places=survey.places)

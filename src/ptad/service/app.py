@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 
 from ptad._version import __version__
 from ptad.config import PRESETS
-from ptad.report.bundle import STYLE, asset, scripts
+from ptad.report.scripts import STYLE, asset, scripts
 from ptad.service.api_types import COMMON_PROBLEMS, ServiceInfo
 from ptad.service.batching import Batcher
 from ptad.service.context import Context, ServiceContext

@@ -219,10 +219,10 @@ def _is_usable(name: str, array: pa.Array) -> bool:
 
 def _describe(name: str, array: pa.Array, reading: Reading | None) -> dict[str, Any]:
     """Return the description of a column; without a reading it cannot be used."""
+    exclusion = None if reading is None else reason_to_exclude(array, reading, identifiers=True)
+    problem = None if exclusion is None else exclusion.phrase()
     if reading is None:
-        problem: str | None = f"values of type {array.type} cannot be used"
-    else:
-        problem = reason_to_exclude(array, reading, identifiers=True)
+        problem = f"values of type {array.type} cannot be used"
     present = array.drop_null()
     texts = map(display_text, present[:200].to_pylist())
     values = None
@@ -234,6 +234,7 @@ def _describe(name: str, array: pa.Array, reading: Reading | None) -> dict[str, 
         "name": name,
         "type": reading.type if reading else None,
         "problem": problem,
+        "exclusion": None if exclusion is None else exclusion.code,
         "examples": list(dict.fromkeys(texts))[:EXAMPLES],
         "values": values,
         "missing": array.null_count / max(len(array), 1),

@@ -74,7 +74,7 @@ class BadCell:
             f"Column {self.column!r}, ",
             self.row,
             f": {self.quoted} is not {self.expected}{f', such as {example}' if example else ''}.",
-            "Correct the value, name it as a missing one with {}, or leave strict off: it then counts as missing.",
+            "Correct the value, declare it as missing with {}, or turn strict off, so that it counts as missing.",
             (Option("missing", self.value if len(self.value) <= LONGEST_QUOTED else None),),
         )
 

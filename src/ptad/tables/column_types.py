@@ -22,15 +22,14 @@ names (``labels``), and back (``decode``). A schema stores it as JSON (``to_json
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.tables.datetime_column import DatetimeColumn
+from ptad.tables.exclusion import Exclusion
 from ptad.tables.number_format import PLAIN, WHOLE_TEXT, NumberFormat
 from ptad.tables.numeric_column import NumericColumn
 from ptad.tables.text_columns import CategoricalColumn, TextColumn
@@ -52,7 +51,6 @@ TYPES: dict[str, type[Column]] = {
 # Public benchmark tables have categories of up to 70 values; one-hot groups of many more would outweigh other columns.
 MOST_CATEGORIES = 100
 FEW_CATEGORIES = 10
-CONSTANT = "constant: "  # a reason to exclude a column; what follows is its one value
 IDENTIFIER_ROWS = 20  # with fewer values, identifiers cannot be told from others
 IN_ORDER = 0.75  # minimum share of rows above, or below, the previous one for integers that count up, or down
 # Minimum ratio of the largest value to the median, both minus the smallest, for amounts; it is 2 for uniform numbers.
@@ -125,35 +123,26 @@ def is_incompatible(type_: str | None, inferred: pa.DataType) -> bool:
     return False
 
 
-def reason_to_exclude(array: pa.Array, reading: Reading, *, identifiers: bool) -> str | None:
+def reason_to_exclude(array: pa.Array, reading: Reading, *, identifiers: bool) -> Exclusion | None:
     """Why a training column is excluded, or None.
 
     With ``identifiers=False`` only columns without any value are; otherwise also constants and identifiers.
     """
     present = len(array) - array.null_count
     if not present:
-        return "all values are missing"
+        return Exclusion("empty")
     if not identifiers:
         return None
     values = decoded(array)
     if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
         low, high = pc.min_max(values).as_py().values()
-        return f"{CONSTANT}{low!r}" if low == high else None
+        return Exclusion.constant(low) if low == high else None
     if pc.count_distinct(values, mode="only_valid").as_py() == 1:
-        value = values.drop_null()[0].as_py()
-        return f"{CONSTANT}{value!r}" if isinstance(value, str | int) else f"{CONSTANT}{value}"
+        return Exclusion.constant(values.drop_null()[0].as_py())
     countable = is_text(values.type) or pa.types.is_integer(values.type)
     if countable and are_all_different(values) and not _is_measured(values, reading):
-        return "identifier: every value is different"
+        return Exclusion("identifier")
     return None
-
-
-def equals_constant(value: Any, text: str) -> bool:
-    """Whether a value equals the one of a constant column, formatted as ``text``, in any type or precision."""
-    try:
-        return math.isclose(float(value), float(text), rel_tol=1e-6)
-    except (TypeError, ValueError):
-        return text in (repr(value), repr(str(value)), str(value))
 
 
 def are_all_different(values: pa.Array) -> bool:

@@ -187,6 +187,6 @@ def _number_notes(
         if name in in_text:
             what, other = ("decimal", ".") if in_text[name].decimal == "," else ("thousands", ",")
             value = columns[name].drop_null()[0].as_py()
-            text = f"Column {name!r}: the comma in {value!r} is read as a {what} comma, by a guess"
+            text = f"Column {name!r}: the comma in {value!r} is read as a {what} comma; this is a guess"
             notes.append(Note(text, (Option("decimal", other),), True))
     return notes

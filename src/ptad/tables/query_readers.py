@@ -54,7 +54,7 @@ def open_query(query: Query, label: str, batch_rows: int) -> OpenQuery:
             schema, batches, n_rows = opener(database, connection, query.statement, batch_rows, stack)
         first = next(batches, None)
         if first is None:
-            raise DataError(f"{label} gives no rows. Check its conditions.")
+            raise DataError(f"{label} returns no rows. Check its conditions.")
         return OpenQuery(schema, chain([first], batches), n_rows, stack.pop_all().close)
 
 
@@ -213,7 +213,7 @@ def _check_names(database: Database, names: list[str]) -> None:
 
 def _unusable_type(name: str, kind: str, cast: str) -> DataError:
     return DataError(
-        f"Column {name!r} of the query has the type {kind}, which means nothing to a detector. Leave it out of the "
+        f"Column {name!r} of the query has the type {kind}, which cannot be encoded. Exclude it from the "
         f"query, or turn it into a number, text or a date there, such as {cast}."
     )
 

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ptad.errors import BundleError, DataError
 from ptad.layout import Anything, Boolean, Integer, ListOf, MappingOf, Number, Record, Text, damaged, printable
 from ptad.tables.bad_cells import BadCells, levels_to_caller
-from ptad.tables.column_types import CONSTANT, TYPES, Column, equals_constant
+from ptad.tables.column_types import TYPES, Column
 from ptad.tables.conversion import as_frame, as_table
 from ptad.tables.datetime_column import DatetimeColumn
 from ptad.tables.encoding import CountedText, check_finite, column_slices, encode_columns, python_values, read_cells
+from ptad.tables.exclusion import Exclusion, changed_constants
 from ptad.tables.features import Features
 from ptad.tables.names import no_column
 from ptad.tables.notes import Note, unread_column
 from ptad.tables.number_format import check_signs
 from ptad.tables.numeric_column import NumericColumn
 from ptad.tables.text_columns import TextColumn
-from ptad.tables.values import decoded, without_missing, without_missing_text
+from ptad.tables.values import without_missing, without_missing_text
 
 CELLS_AT_ONCE = 2**24  # encoded cells held as float64 at one time
 FORMAT, VERSION = "ptad-schema", 4
@@ -38,7 +37,7 @@ _LAYOUT = Record(
         "from_array": Boolean(),
         "missing": ListOf(Text()),
         "inputs": ListOf(Text(), low=1, distinct=True),
-        "excluded": MappingOf(Text()),
+        "excluded": MappingOf(Exclusion.layout),
         "notes": ListOf(Note.layout),
         "columns": ListOf(MappingOf(Anything()), low=1),
     }
@@ -64,8 +63,8 @@ class Schema:
         Share of training rows in which each used column was missing.
     missing : tuple of str
         Text that counts as missing.
-    excluded : dict
-        Column to the reason why it is not used.
+    exclusions : dict
+        Column to the reason why it is not used; ``excluded`` has the reasons as text.
     from_array : bool
         Whether the training table was an array: its names are only positions.
     notes : tuple of Note
@@ -76,12 +75,17 @@ class Schema:
     columns: tuple[Column, ...]
     missing_rate: np.ndarray
     missing: tuple[str, ...]
-    excluded: dict[str, str]
+    exclusions: dict[str, Exclusion]
     from_array: bool
     notes: tuple[Note, ...] = ()
 
     def __repr__(self) -> str:
         return f"Schema({len(self.columns)} columns as {len(self.features)} features)"
+
+    @property
+    def excluded(self) -> dict[str, str]:
+        """Why each of the other columns is not used."""
+        return {name: exclusion.phrase() for name, exclusion in self.exclusions.items()}
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -195,18 +199,7 @@ class Schema:
 
     def changed_constants(self, table: Any) -> dict[str, Any]:
         """Columns that were excluded as constant and have another value in this table: column to such a value."""
-        constants = {n: r.removeprefix(CONSTANT) for n, r in self.excluded.items() if r.startswith(CONSTANT)}
-        if not constants:
-            return {}
-        frame = as_frame(table, typed=True, convert=constants.__contains__)
-        changed: dict[str, Any] = {}
-        for name in filter(constants.__contains__, frame.schema.names):
-            cells = without_missing(decoded(frame.column(name)), self.missing).drop_null()
-            with suppress(pa.ArrowNotImplementedError):  # nested values cannot be compared
-                cells = pc.unique(cells)
-            others = [v for v in cells[:2].to_pylist() if not equals_constant(v, constants[name])]
-            changed |= {name: others[0]} if others else {}
-        return changed
+        return changed_constants(table, self.exclusions, self.missing)
 
     def decode(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         """Encoded rows, such as expected ones, in the units and categories of the table, per used column."""
@@ -227,7 +220,7 @@ class Schema:
             "from_array": self.from_array,
             "missing": list(self.missing),
             "inputs": list(self.inputs),
-            "excluded": dict(self.excluded),
+            "excluded": {name: exclusion.to_json() for name, exclusion in self.exclusions.items()},
             "notes": [note.to_json() for note in self.notes],
             "columns": columns,
         }
@@ -248,7 +241,7 @@ class Schema:
             tuple(TYPES[e["type"]].from_json(e["name"], e["type"], e) for e in entries),
             np.array([float(e["missing_rate"]) for e in entries]),
             tuple(state["missing"]),
-            dict(state["excluded"]),
+            {name: Exclusion.from_json(exclusion) for name, exclusion in state["excluded"].items()},
             state["from_array"],
             tuple(map(Note.from_json, state["notes"])),
         )

@@ -14,6 +14,7 @@ from ptad.tables.column_types import Column, Reading, reason_to_exclude
 from ptad.tables.conversion import as_frame, as_table
 from ptad.tables.delimited import DELIMITER
 from ptad.tables.encoding import encode_columns, read_cells
+from ptad.tables.exclusion import Exclusion
 from ptad.tables.inference import infer_readings
 from ptad.tables.names import no_column
 from ptad.tables.notes import Note, doubtful_reading
@@ -76,10 +77,10 @@ def fit_schema(
     _check_size(len(table), len(names))
     _check_names(names, {"types": tuple(chosen), "drop": dropped, "only": only or ()})
     missing = tuple(missing)
-    excluded = {name: "dropped by the user" for name in names if name in dropped}
+    excluded = {name: Exclusion("dropped") for name in names if name in dropped}
     if only is not None:
         others = [name for name in names if name not in only and name not in dropped]
-        excluded |= dict.fromkeys(others, "not among the columns chosen by the user")
+        excluded |= dict.fromkeys(others, Exclusion("not chosen"))
     cells = {name: without_missing_text(frame.column(name), missing) for name in names if name not in excluded}
     readings, notes = infer_readings(
         {name: array for name, array in cells.items() if not from_array or name in chosen},
@@ -95,12 +96,12 @@ def fit_schema(
             fitted = _fit_column(name, readings[name], array, chosen.get(name), bad_cells, notes)
         else:
             fitted = NumericColumn.fit(name, "numeric", array)
-        if isinstance(fitted, str):
+        if isinstance(fitted, Exclusion):
             excluded[name] = fitted
         else:
             columns.append(fitted)
     if not columns:
-        reasons = "; ".join(f"{name!r} ({reason})" for name, reason in list(excluded.items())[:30])
+        reasons = "; ".join(f"{name!r} ({reason.phrase()})" for name, reason in list(excluded.items())[:30])
         raise DataError(
             f"No column is left to fit on: {reasons}.",
             "Add columns that vary, or set their types with {}.",
@@ -136,7 +137,7 @@ def _check_names(names: tuple[str, ...], parameters: dict[str, tuple[str, ...]])
 
 def _fit_column(
     name: str, reading: Reading, cells: pa.Array, chosen: str | None, bad: BadCells, notes: list[Note]
-) -> Column | str:
+) -> Column | Exclusion:
     """The encoder of a column, or the reason why it is excluded; a doubtful reading is added to ``notes``."""
     cells = without_missing(cells, ())
     array = _with_unreadable_as_null(name, reading, cells, bad)

@@ -19,6 +19,8 @@ from ptad.errors import DataError
 from ptad.files import NewFile, write_error
 from ptad.tables.sources import COMPRESSIONS, FORMATS, format_of
 
+_WRITABLE = ("csv", "tsv", "parquet", "arrow", "jsonl")  # formats that TableWriter can write; others are only read
+
 
 def write_table(table: Any, path: Any) -> None:
     """Write a whole Arrow table; see :class:`TableWriter`."""
@@ -124,10 +126,11 @@ class TableWriter:
 
 def _output_format(path: Path, name: Any) -> tuple[str, str | None]:
     file_format, compression = format_of(path)
-    if file_format in (None, "excel") or (compression and file_format in ("parquet", "arrow")):
+    if file_format not in _WRITABLE or (compression and file_format in ("parquet", "arrow")):
+        suffixes = ", ".join(suffix for suffix, format_ in FORMATS.items() if format_ in _WRITABLE)
         raise DataError(
             f"{name}: the suffix {''.join(path.suffixes[-2:])!r} names no format that can be written. Use one of "
-            f"{', '.join(FORMATS)}, text formats also with {', '.join(COMPRESSIONS)}."
+            f"{suffixes}, text formats also with {', '.join(COMPRESSIONS)}."
         )
     return str(file_format), compression
 

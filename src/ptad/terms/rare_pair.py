@@ -181,7 +181,7 @@ class RarePair(Term):
         return {
             "pairs": ArrayLayout("int64", (2, (0, settings.pairs)), low=0, high=n - 1),
             "edges": ArrayLayout("float64", (n, (1, settings.bins - 1))),
-            "typical": ArrayLayout("float64", (n, (2, max_bins)), gaps=True),
+            "typical": ArrayLayout("float64", (n, (2, max_bins)), allow_nan=True),
             "n_rows": ArrayLayout("int64", (2,), low=1, high=MOST_ROWS),
             "counts": ArrayLayout("int32", ((0, settings.pairs * max_bins * max_bins),), low=0),
         }

@@ -7,6 +7,7 @@ have a results file of their own. ``context`` is both.
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,7 +26,8 @@ from ptad.benchmark.results import ResultsFile, Row
 from ptad.benchmark.runner import run_grid
 from ptad.benchmark.summary import make_board
 from ptad.benchmark.tables import experiment_tables
-from ptad.errors import SettingError
+from ptad.errors import Option, SettingError
+from ptad.files import write_atomic
 
 __all__ = ["EXPERIMENTS", "MEASUREMENTS", "run_experiment", "run_measurement", "variant_order"]
 
@@ -62,7 +64,7 @@ def run_experiment(
     selected = None if datasets is None and sample is None else collection.select(datasets or "all", sample)
     if name not in EXPERIMENTS:
         if selected is not None:
-            raise SettingError(f"The experiment {name!r} has its own tables: leave out --datasets.")
+            raise SettingError(f"The experiment {name!r} has its own tables.", "Leave out {}.", (Option("datasets"),))
         return run_measurement(name, collection.directory, out, settings)
     experiment, results = EXPERIMENTS[name], ResultsFile(out)
     loader = collection.load if experiment.make_loader is None else experiment.make_loader(collection.load)
@@ -81,10 +83,11 @@ def run_measurement(name: str, directory: Path, out: Path, settings: RunSettings
     out.parent.mkdir(parents=True, exist_ok=True)
     for row in measurement.measure(directory, out, settings):
         rows.append(row)
-        with out.with_name(f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(row), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        content = io.StringIO()
+        writer = csv.DictWriter(content, list(row), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        write_atomic(out.with_name(f"{name}.csv"), content.getvalue().encode())
     return measurement.tables(rows, measurement.title)
 
 

@@ -27,7 +27,11 @@ def connected(address: str | None = None, workers: int | None = None) -> Iterato
         How many processors that cluster has; all of them without it.
     """
     if workers is not None and workers < 1:
-        raise SettingError(f"{workers} workers do no work.", "Give {} at least 1.", (Option("workers"),))
+        raise SettingError(
+            f"The number of workers must be at least 1. Got {workers}.",
+            "Give {} a larger number.",
+            (Option("workers"),),
+        )
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
     try:
         import ray

@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -22,14 +23,17 @@ import pyarrow.parquet as pq
 from ptad.errors import DataError, Message, SettingError, UserError
 from ptad.files import OutputLock, write_errors, write_json
 from ptad.jobs.bad_cell_list import bad_cell_list, check_list
-from ptad.jobs.batches import is_repeatable, load_model
+from ptad.jobs.batches import changed_constants, is_repeatable, load_model
 from ptad.jobs.ray.connection import connected, worker_share
 from ptad.jobs.ray.plan import Unit, make_units, parquet_files, read_unit
 from ptad.jobs.score import ScoreJob, ScoreOptions, ScoreSummary
 from ptad.jobs.scored_batch import CELLS, CellCounts, ScoredBatch, bad_cells_in, score_batch
+from ptad.jobs.training_table import TrainingTable
 from ptad.model import Model
 from ptad.tables import TableWriter
 from ptad.tables.places import Places, RowError
+
+logger = logging.getLogger("ptad")
 
 JOURNAL, DONE, COPIES = "_ptad.json", "_SUCCESS", "_rows"
 _MOST_TASKS = 4096
@@ -63,7 +67,7 @@ def score_on_cluster(
     check_list(score_options.bad_cells, scan.places)
     with _only_writer(folder):
         # the columns of the table are part of the output; workers may have other devices than the driver
-        _open_folder(folder, plan.belongs_to() | {"columns": plan.schema.names, "device": None})
+        _open_folder(folder, plan.fingerprint() | {"columns": plan.schema.names, "device": None})
         job = {
             "model": Path(model_folder).resolve(),
             "options": replace(score_options, progress=None),
@@ -74,7 +78,8 @@ def score_on_cluster(
             "out": folder,
         }
         anomalies = resumed = 0
-        cells = CellCounts.none(model.schema_)
+        cells, training = CellCounts.none(model.schema_), TrainingTable(model.detector_.reference)
+        constants: dict[str, Message] = {}  # warnings about columns that were constant in training
         units = make_units(list(parquet_files(scan, folder / COPIES)), plan.batch_rows)
         with connected(address, workers) as ray:
             for row in _run(units, job, *worker_share(ray, workers, score_options.device)):
@@ -82,6 +87,11 @@ def score_on_cluster(
                     raise _error_from_json(json.loads(row["error"]), scan.places)
                 cells += CellCounts.from_bytes(row["cells"], model.schema_)
                 anomalies += row["anomalies"]
+                training.add_matches(np.frombuffer(row["matches"], dtype=np.int64))
+                for name, content in json.loads(row["constants"]).items():
+                    if name not in constants:
+                        constants[name] = Message.from_json(content)
+                        logger.warning(constants[name])
                 resumed += row["resumed"]
                 if score_options.progress is not None:
                     score_options.progress(cells.rows, scan.n_rows)
@@ -94,7 +104,7 @@ def score_on_cluster(
         for partial in folder.glob(".part-*.part"):  # of workers that died while they wrote
             partial.unlink(missing_ok=True)
         (folder / DONE).touch()
-        return ScoreSummary.of(model, cells, anomalies, resumed, out, training_table=False)
+        return ScoreSummary.of(model, cells, anomalies, resumed, out, training_table=training.detected)
 
 
 def _error_to_json(error: UserError, start: int) -> list[Any]:
@@ -121,20 +131,20 @@ def _only_writer(folder: Path) -> OutputLock:
         return OutputLock(folder)
 
 
-def _open_folder(folder: Path, belongs_to: dict[str, Any]) -> None:
+def _open_folder(folder: Path, fingerprint: dict[str, Any]) -> None:
     """Make the folder, or check that it holds parts of the same job."""
     journal = folder / JOURNAL
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if journal.exists():
-            if json.loads(journal.read_bytes()) != json.loads(json.dumps(belongs_to)):
+            if json.loads(journal.read_bytes()) != json.loads(json.dumps(fingerprint)):
                 raise SettingError(
                     f"{folder} holds results of another model, table or setting. Name another folder, or delete it."
                 )
         elif any(folder.iterdir()):
             raise SettingError(f"{folder} is not empty. Name a new folder for the parts.")
         else:
-            write_json(journal, belongs_to)
+            write_json(journal, fingerprint)
     except (OSError, ValueError) as error:
         if isinstance(error, UserError):
             raise
@@ -174,11 +184,16 @@ class ScoringActor:
     def model(self) -> Model:
         return load_model(self.job["model"], self.job["source"], self.options)
 
+    @cached_property
+    def training(self) -> TrainingTable:
+        return TrainingTable(self.model.detector_.reference)
+
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
         """Score one unit; a user error is returned as JSON, since a second try would fail too."""
         start, rows = int(batch["start"][0]), int(batch["rows"][0])
         unit = Unit(start, rows, tuple((p, f, n) for p, f, n in json.loads(str(batch["slices"][0]))))
         resumed, anomalies, cells, error = 0, 0, b"", ""
+        matches, constants = b"", "{}"  # unknown for parts of an earlier run
         try:
             path = self.job["out"] / unit.part
             if path.exists():
@@ -186,14 +201,25 @@ class ScoringActor:
                 resumed, anomalies = rows, pc.sum(flags.column(0)).as_py() or 0
                 cells = flags.schema.metadata[CELLS]
             else:
-                scored = self._score(unit, path)
+                batch = read_unit(unit.slices, self.job["table_schema"])
+                scored = self._score(batch, path)
+                messages = changed_constants(self.model.schema_, batch)
+                constants = json.dumps({name: message.to_json() for name, message in messages.items()})
+                matches = b"" if scored.encoded is None else self.training.matches(scored.encoded).tobytes()
                 anomalies, cells = scored.anomalies, scored.cells.to_bytes()
         except UserError as user_error:
             error = json.dumps(_error_to_json(user_error, unit.start))
-        return {"anomalies": [anomalies], "resumed": [resumed], "cells": [cells], "error": [error]}
+        return {
+            "anomalies": [anomalies],
+            "resumed": [resumed],
+            "cells": [cells],
+            "matches": [matches],
+            "constants": [constants],
+            "error": [error],
+        }
 
-    def _score(self, unit: Unit, path: Path) -> ScoredBatch:
-        batch, options = read_unit(unit.slices, self.job["table_schema"]), self.options
+    def _score(self, batch: pa.RecordBatch, path: Path) -> ScoredBatch:
+        options = self.options
         scored = score_batch(self.model, batch.select(self.job["known_names"]), options.explain, strict=options.strict)
         table_columns = batch.columns if options.append else []
         schema = self.job["schema"].with_metadata({**(self.job["schema"].metadata or {}), **scored.metadata()})

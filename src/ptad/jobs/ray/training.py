@@ -22,7 +22,8 @@ import pyarrow as pa
 from ptad import errors
 from ptad.errors import Message
 from ptad.estimator import PTAD
-from ptad.jobs.fit import Learn
+from ptad.files import write_json
+from ptad.jobs.fit import FitFunction
 from ptad.jobs.ray.connection import connected, worker_share
 from ptad.tables import read_table, write_table
 
@@ -34,15 +35,15 @@ logger = logging.getLogger("ptad")
 MAX_FAILURES = 10  # of a worker or a machine between two checkpoints, after which training has failed
 
 
-def cluster_learner(out: Path, address: str | None = None, workers: int | None = None) -> Learn:
-    """Return the argument ``learn`` of :func:`ptad.jobs.fit.fit_table` for training on a cluster.
+def cluster_fit(out: Path, address: str | None = None, workers: int | None = None) -> FitFunction:
+    """Return the argument ``fit_function`` of :func:`ptad.jobs.fit.fit_table` for training on a cluster.
 
     Rows, checkpoints and the model are exchanged in a hidden folder beside ``out``, which all machines see.
     """
-    return partial(_learn, out.resolve(), address, workers)
+    return partial(_fit, out.resolve(), address, workers)
 
 
-def _learn(
+def _fit(
     out: Path, address: str | None, workers: int | None, detector: PTAD, rows: pa.Table, checkpoint: Path | None
 ) -> PTAD:
     home = out.with_name(f".{out.name}.ray")
@@ -98,7 +99,7 @@ def _run(ray: Any, job: dict[str, Any], home: Path, workers: int, *, use_gpu: bo
             if failures >= MAX_FAILURES:
                 reason = str(error).splitlines()[0]
                 raise errors.TrainingError(f"Training on the cluster failed: {reason}") from error
-            logger.info("training lost its workers and goes on from its checkpoint")
+            logger.info("the training workers died; training resumes from its checkpoint")
         for group in _placement_groups(ray) - groups:  # a failed run leaves its processors reserved
             _remove_placement_group(group)
 
@@ -160,7 +161,7 @@ def _train_in_worker(job: dict[str, Any]) -> None:
     except errors.PtadError as error:
         # for the driver: a second try would fail too
         kind = "UserError" if isinstance(error, errors.UserError) else "TrainingError"
-        (home / f"error-{group.rank}.json").write_text(json.dumps([kind, error.message.to_json()]))
+        write_json(home / f"error-{group.rank}.json", [kind, error.message.to_json()])
 
 
 def _raise_error_of_worker(home: Path) -> None:

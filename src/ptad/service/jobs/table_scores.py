@@ -136,7 +136,7 @@ def _with_reasons(survey: Survey, batch: pa.RecordBatch, scores: BatchScores, st
     fields = list(added_schema(N_REASONS))[N_SCORES:]
     columns = {field.name: pa.nulls(batch.num_rows, field.type) for field in fields}
     if len(flagged):
-        explanation = survey.scorer.explain(survey.known(batch).take(pa.array(flagged)), start + flagged)
+        explanation = survey.scorer.explain(survey.model_columns(batch).take(pa.array(flagged)), start + flagged)
         positions = np.full(batch.num_rows, -1)
         positions[flagged] = np.arange(len(flagged))
         indices = pa.array(positions, mask=positions < 0)  # null for rows that are not flagged
@@ -164,8 +164,8 @@ def _scorer(task: dict[str, Any], model: Model, scan: TableScan) -> RowScorer:
             is_normal = np.ones(batch.num_rows, bool) if label is None else ~label.anomalous(batch)
             rows = np.flatnonzero(is_normal)
             with located(scan.places.after(start)):
-                model.schema_.encode(reader.known(batch), BadCells(strict=task.get("strict", False)))
-            yield reader.known(batch).take(pa.array(rows)), start + rows
+                model.schema_.encode(reader.model_columns(batch), BadCells(strict=task.get("strict", False)))
+            yield reader.model_columns(batch).take(pa.array(rows)), start + rows
             start += batch.num_rows
 
     return CrossFit.fit(model, training_rows())

@@ -23,7 +23,7 @@ export function columnParameters(columns, chosen) {
     if (!use) drop.push(column.name);
     // naming the type keeps a column that looks like an identifier
     else if (format) types[column.name] = `${type}:${format}`;
-    else if (type !== column.type || (column.problem || '').startsWith('identifier')) types[column.name] = type;
+    else if (type !== column.type || column.exclusion === 'identifier') types[column.name] = type;
   }
   return { types, drop };
 }
