@@ -52,8 +52,8 @@ def duplicates(rng: np.random.Generator, n: int) -> Array:
 
 
 def one_row(rng: np.random.Generator, n: int) -> pd.DataFrame:
-    """97 of 100 rows are the same one: its score under the final model must not lie a hair above the threshold."""
-    other = rng.random(n) < 0.03
+    """19 of 20 rows are the same one: its score under the final model must not lie a hair above the threshold."""
+    other = rng.random(n) < 0.05
     return pd.DataFrame(
         {
             "size": np.where(other, rng.normal(5.0, 2.0, n), 1.0),
@@ -165,7 +165,7 @@ def test_rate_of_small_tables(case: str, n: int, fits: int) -> None:
 
 @pytest.mark.parametrize("method", ["folds", "split"])
 def test_rate_where_most_rows_are_the_same(method: str) -> None:
-    """At most 3 % of the rows can be flagged without flagging the common one, so there is no lower bound."""
+    """About 5 % of the rows can be flagged without flagging the common one, so there is no lower bound."""
     shares = []
     for seed in range(20):
         rng = np.random.default_rng([seed, 17])
