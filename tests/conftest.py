@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +19,9 @@ from ptad import PTAD
 # No verdict depends on how fast the machine is: neither on the time of an example nor on that of drawing it.
 settings.register_profile("any-speed", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-speed")
+
+# A shell that starts the tests in the background makes them ignore Ctrl-C, which some of them send.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Settings of the `paper` preset with which a fit takes a fraction of a second.
 TINY = {
