@@ -126,9 +126,9 @@ def test_ten_thousand_columns(ptad, tmp_path, tiny):
 def test_truncated_files(fit, tmp_path):
     write_table(pa.table({"a": np.arange(5000) / 7, "b": np.arange(5000) % 5}), tmp_path / "whole.parquet")
     cut = refused(fit((tmp_path / "whole.parquet").read_bytes()[:-500], "t.parquet"))
-    assert "t.parquet is damaged, truncated or not parquet" in cut and "Fetch or write it again" in cut
+    assert "t.parquet is damaged, truncated or not Parquet" in cut and "Fetch or write it again" in cut
     zipped = refused(fit(gzip.compress((HEADER + BODY * 50).encode())[:-20], "t.csv.gz"))
-    assert "t.csv.gz is damaged, truncated or not csv" in zipped
+    assert "t.csv.gz is damaged, truncated or not CSV" in zipped
 
 
 def test_labels(fit):

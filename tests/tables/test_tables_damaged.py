@@ -118,7 +118,7 @@ def test_label_replaces_the_path_in_messages(tmp_path, name, content):
 
 
 def test_wrong_content_for_the_suffix(tmp_path):
-    with pytest.raises(DataError, match=r"t.parquet is damaged, truncated or not parquet"):
+    with pytest.raises(DataError, match=r"t.parquet is damaged, truncated or not Parquet"):
         read_table(put(tmp_path, "t.parquet", CSV))
     with pytest.raises(DataError, match=r"t.csv.gz is damaged"):
         read_table(put(tmp_path, "t.csv.gz", CSV))

@@ -10,7 +10,8 @@ import pytest
 
 from ptad.errors import DataError
 from ptad.tables import TableWriter, read_table, write_table
-from ptad.tables.sources import COMPRESSIONS, FORMATS
+from ptad.tables.file_formats import FORMATS
+from ptad.tables.sources import COMPRESSIONS
 
 TABLE = pa.table(
     {
@@ -21,9 +22,10 @@ TABLE = pa.table(
         "b": [True, None, False],
     }
 )
+WRITABLE = [suffix for file_format in FORMATS if file_format.write for suffix in file_format.suffixes]
 
 
-@pytest.mark.parametrize("suffix", [*FORMATS, *(f".csv{c}" for c in COMPRESSIONS), ".jsonl.gz", ".tsv.zst"])
+@pytest.mark.parametrize("suffix", [*WRITABLE, *(f".csv{c}" for c in COMPRESSIONS), ".jsonl.gz", ".tsv.zst"])
 def test_values_round_trip(tmp_path, suffix):
     path = tmp_path / f"t{suffix}"
     with TableWriter(path, TABLE.schema) as writer:
@@ -34,10 +36,9 @@ def test_values_round_trip(tmp_path, suffix):
     assert read_table(path).to_pydict() == TABLE.to_pydict()
 
 
-def test_a_format_that_is_only_read_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setitem(FORMATS, ".avro", "avro")
-    with pytest.raises(DataError, match=r"'.avro' names no format that can be written. Use one of .csv, (?!.*avro)"):
-        TableWriter(tmp_path / "t.avro", TABLE.schema)
+def test_a_format_that_is_only_read_is_refused(tmp_path):
+    with pytest.raises(DataError, match=r"'.xlsx' names no format that can be written. Use one of .csv, (?!.*xlsx)"):
+        TableWriter(tmp_path / "t.xlsx", TABLE.schema)
 
 
 def test_json_lines_have_no_nan(tmp_path):

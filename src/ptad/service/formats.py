@@ -15,21 +15,20 @@ import pyarrow.parquet as pq
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ptad.tables import file_formats
+from ptad.tables.json_lines import json_rows
 from ptad.tables.values import decoded
-from ptad.tables.writing import json_rows
 
-JSON, CSV, NDJSON = "application/json", "text/csv", "application/x-ndjson"
-ARROW, PARQUET = "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet"
+JSON = "application/json"
+CSV, NDJSON, ARROW, PARQUET = (
+    f.media_types[0] for f in (file_formats.CSV, file_formats.JSON_LINES, file_formats.ARROW, file_formats.PARQUET)
+)
 ANSWER_FORMATS = {"csv": CSV, "ndjson": NDJSON, "arrow": ARROW, "parquet": PARQUET}
 UPLOAD_FORMATS = sorted(
     {
-        *ANSWER_FORMATS.values(),
-        "text/tab-separated-values",
+        *(kind for file_format in file_formats.FORMATS for kind in file_format.media_types),
         "application/octet-stream",
         "application/gzip",
-        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        "application/vnd.ms-excel",
-        "application/vnd.oasis.opendocument.spreadsheet",
     }
 )
 

@@ -31,10 +31,12 @@ from ptad.service.json_rows import (
 from ptad.service.settings import Limits
 from ptad.tables import BadCells, Schema, TableScan, TableSource, scan_table
 from ptad.tables.column_types import Reading, reason_to_exclude, type_of_array
+from ptad.tables.file_formats import JSON_LINES, WORKBOOK
 from ptad.tables.inference import infer_readings
 from ptad.tables.places import located
 from ptad.tables.schema_fit import has_semicolons
-from ptad.tables.sources import LONGEST_LINE, READ_ERRORS, TEXT_FORMATS, Source, find_sources, line_too_long
+from ptad.tables.source import LONGEST_LINE, READ_ERRORS, Source, line_too_long
+from ptad.tables.sources import find_sources
 from ptad.tables.spreadsheet import read_sheet
 from ptad.tables.values import decoded, without_missing
 
@@ -114,9 +116,9 @@ def _prepare(limits: Limits, path: Path, name: str, sheet: str | None) -> str:
     """Refuse archives and endless headers, decompress the file in place, and return the format that it had."""
     source = find_sources(path, sheet, name)[0]
     plain = _decompress(limits, source, name)
-    if plain.format in TEXT_FORMATS:
-        check_header(path, name, limits.columns, is_json=plain.format == "jsonl")
-    return source.format
+    if plain.format.is_text:
+        check_header(path, name, limits.columns, is_json=plain.format == JSON_LINES)
+    return source.format.name
 
 
 def _decompress(limits: Limits, source: Source, name: str) -> Source:
@@ -124,7 +126,7 @@ def _decompress(limits: Limits, source: Source, name: str) -> Source:
     path, most = source.path, limits.table_bytes
     too_large = DataError(f"{name} grows beyond {most:,} bytes when it is unpacked. Send a smaller table.")
     plain = path.with_name("plain")
-    if source.format == "excel":
+    if source.format == WORKBOOK:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
                 if sum(member.file_size for member in archive.infolist()) > most:

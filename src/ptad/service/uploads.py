@@ -17,7 +17,7 @@ from ptad.service.problems import Problem
 from ptad.service.sandbox import Sandbox
 from ptad.service.settings import Limits
 from ptad.service.store import Store, new_id, remove
-from ptad.tables.sources import LONGEST_LINE
+from ptad.tables.source import LONGEST_LINE
 
 METADATA, DATA = "table.json", "data"
 WRITE_BYTES = 2**20  # written at a time

@@ -1,4 +1,4 @@
-"""Reading of CSV and TSV as text; types are inferred from all values (:mod:`ptad.tables.type_inference`)."""
+"""CSV and TSV. Cells are read as text, and types inferred from all of them (:mod:`ptad.tables.type_inference`)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pcsv
 
 from ptad.errors import DataError
-from ptad.tables.sources import READ_ERRORS, Source, check_names
+from ptad.tables.places import SPREADSHEET
+from ptad.tables.source import READ_ERRORS, ReadOptions, Source, TableFile, check_names
 
 # Unquoted, these mean "missing"; in quotes they are text.
 NULL_WORDS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
@@ -22,18 +24,36 @@ DELIMITER = b"ptad.delimiter"  # metadata of an Arrow table: the delimiter of it
 _BINARY_FILES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF-")
 
 
+def open_delimited(source: Source, options: ReadOptions, delimiter: str | None = None) -> TableFile:
+    """Infer the types of the columns, and count the rows; without a delimiter, it is found in the first line."""
+    file = DelimitedFile(source, options.encoding, delimiter)
+    options.types.semicolons |= file.delimiter == ";"
+    options.types.add(pa.schema([(name, pa.null()) for name in file.header]))
+    n_rows = 0
+    for batch in file.batches():
+        options.types.add_text(options.without_missing(batch))
+        n_rows += batch.num_rows
+    return TableFile(file.header, n_rows, file.batches, SPREADSHEET)
+
+
+def csv_writer(sink: Any, schema: pa.Schema, delimiter: str = ",") -> Any:
+    """Open a writer of CSV; text is always quoted, so that it is read back as text."""
+    return pcsv.CSVWriter(sink, schema, write_options=pcsv.WriteOptions(delimiter=delimiter))
+
+
 @dataclass(frozen=True)
 class DelimitedFile:
     """A file of delimited text in some encoding."""
 
     source: Source
     encoding: str
+    fixed_delimiter: str | None = None
 
     @cached_property
     def delimiter(self) -> str:
-        """The delimiter of the cells, from the first line."""
-        if self.source.format == "tsv":
-            return "\t"
+        """The delimiter of the cells; if it is not fixed, from the first line."""
+        if self.fixed_delimiter is not None:
+            return self.fixed_delimiter
         with self._lines() as lines:
             first = next((line for line in lines if line.strip()), "")
         unquoted = "".join(first.split('"')[::2])

@@ -1,4 +1,4 @@
-"""Reading of JSON lines, one object per line, in blocks of whole lines."""
+"""JSON lines: one object per line. Files are read in blocks of whole lines."""
 
 from __future__ import annotations
 
@@ -12,11 +12,21 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json as pjson
 
 from ptad.errors import DataError
 from ptad.tables.conversion import objects_to_arrow
-from ptad.tables.sources import LONGEST_LINE, MOST_COLUMNS, READ_ERRORS, Source, line_too_long
+from ptad.tables.places import LINES
+from ptad.tables.source import (
+    LONGEST_LINE,
+    MOST_COLUMNS,
+    READ_ERRORS,
+    ReadOptions,
+    Source,
+    TableFile,
+    line_too_long,
+)
 
 BLOCK_BYTES = 1 << 23
 MAX_DEPTH = 32  # of nested objects and lists, which Arrow and Python parse by recursion
@@ -30,7 +40,46 @@ _STEPS = np.zeros(256, np.int8)
 _STEPS[list(b"{[")], _STEPS[list(b"}]")] = 1, -1
 
 
-def json_batches(
+def open_json_lines(source: Source, options: ReadOptions) -> TableFile:
+    """Infer the types of the columns, and count the rows."""
+    keys: dict[str, None] = {}
+    n_rows = 0
+    for batch in _batches(source, options.encoding, (), options.most_columns):
+        options.types.add_json(batch.schema)
+        keys |= dict.fromkeys(batch.schema.names)
+        n_rows += batch.num_rows
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        return _batches(source, options.encoding, options.types.mixed, options.most_columns)
+
+    return TableFile(keys, n_rows, batches, LINES, may_lack_columns=True)
+
+
+class JsonLinesWriter:
+    """A writer of JSON lines, with the methods of Arrow's writers."""
+
+    def __init__(self, sink: Any, schema: pa.Schema) -> None:
+        self._sink = sink
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """Write the rows of a batch."""
+        self._sink.write(json_rows(batch))
+
+    def close(self) -> None:
+        """Do nothing: there is no footer."""
+
+
+def json_rows(batch: pa.RecordBatch, *, ensure_ascii: bool = False) -> bytes:
+    """One JSON object per row and line; NaN and infinity, which JSON does not have, become null."""
+    columns = [
+        pc.if_else(pc.is_finite(c), c, pa.scalar(None, c.type)) if pa.types.is_floating(c.type) else c
+        for c in batch.columns
+    ]
+    rows = pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist()
+    return "".join(json.dumps(row, ensure_ascii=ensure_ascii, default=str) + "\n" for row in rows).encode()
+
+
+def _batches(
     source: Source, encoding: str, as_text: Collection[str] = (), most_columns: int | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Batches with the types of each block; columns in ``as_text`` are text as in the file.

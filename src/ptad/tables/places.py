@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from ptad.errors import DataError, Option
@@ -52,15 +53,14 @@ SPREADSHEET = RowNumbering.below_header(1)
 RECORDS = RowNumbering(1, "row {}", "rows are counted from 1")
 LINES = RowNumbering(1, "line {}", "rows are numbered by their line in the file")
 POSITIONS = RowNumbering(0, "row {} (counted from 0)", "rows are counted from 0")
-NUMBERINGS = {"csv": SPREADSHEET, "tsv": SPREADSHEET, "excel": SPREADSHEET, "jsonl": LINES}
 SHEET = b"ptad.sheet"  # metadata of an Arrow table read from a sheet: the row of its header, from 1, and its empty rows
 
 
-def row_numbering(file_format: str, metadata: Mapping[bytes, bytes] | None = None) -> RowNumbering:
-    """Return the numbering of a file of this format, or of an Arrow table that was read from a sheet."""
-    sheet = (metadata or {}).get(SHEET)
+def sheet_numbering(schema: pa.Schema) -> RowNumbering:
+    """Return the numbering of an Arrow table: as in the sheet that it was read from, or that of records."""
+    sheet = (schema.metadata or {}).get(SHEET)
     if sheet is None:
-        return NUMBERINGS.get(file_format, RECORDS)
+        return RECORDS
     try:
         header, empty = json.loads(sheet)
         return RowNumbering.below_header(int(header), [int(row) for row in empty])

@@ -6,18 +6,17 @@ Columns of a type that a detector cannot use are an error before any row is read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ptad.errors import DataError, SettingError
-from ptad.tables.database import Database, Query, driver, quoted
+from ptad.tables.database import Database, driver, quoted
 from ptad.tables.names import repeated
+from ptad.tables.source import ReadOptions, Source, TableFile
 from ptad.tables.values import EXACT
 
 _WRONG = "Correct the query."
@@ -29,33 +28,29 @@ _PG_TEXT = ("uuid", "inet", "cidr", "macaddr", "macaddr8", "citext")
 Opened = tuple[pa.Schema, Iterator[pa.RecordBatch], int | None]
 
 
-@dataclass
-class OpenQuery:
-    """A query that is running."""
-
-    schema: pa.Schema  # the types to cast the batches to
-    batches: Iterator[pa.RecordBatch]
-    n_rows: int | None  # None if unknown
-    close: Callable[[], None]  # closes the connection; may be called again
-
-    def read(self) -> Iterator[pa.RecordBatch]:
-        """Yield the batches and close the connection."""
-        with closing(self):
-            yield from self.batches
-
-
-def open_query(query: Query, label: str, batch_rows: int) -> OpenQuery:
+def open_query(source: Source, options: ReadOptions) -> TableFile:
     """Start a query; raise if its types cannot be used, or if it has no rows."""
-    database = query.database
+    assert source.query is not None
+    database = source.query.database
     opener = {"sqlite": _open_sqlite, "duckdb": _open_duckdb, "postgresql": _open_postgresql}[database.kind]
     with ExitStack() as stack:
         connection = _closed_by(stack, database.connect(read_only=True))
         with database.errors("the query cannot be run", _WRONG):
-            schema, batches, n_rows = opener(database, connection, query.statement, batch_rows, stack)
+            schema, batches, n_rows = opener(database, connection, source.query.statement, options.batch_rows, stack)
         first = next(batches, None)
         if first is None:
-            raise DataError(f"{label} returns no rows. Check its conditions.")
-        return OpenQuery(schema, chain([first], batches), n_rows, stack.pop_all().close)
+            raise DataError(f"{source.label} returns no rows. Check its conditions.")
+        options.types.add(schema)
+        close = stack.pop_all().close  # may be called again
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        try:
+            yield first
+            yield from batches
+        finally:
+            close()
+
+    return TableFile(schema.names, n_rows, rows, close=close)
 
 
 def _closed_by(stack: ExitStack, resource: Any) -> Any:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ptad.errors import DataError
-from ptad.tables.arrow_files import arrow_batches, arrow_shape
-from ptad.tables.delimited import DELIMITER, DelimitedFile
-from ptad.tables.json_lines import json_batches
+from ptad.tables.delimited import DELIMITER
 from ptad.tables.number_format import check_signs
-from ptad.tables.places import Places, row_numbering
-from ptad.tables.query_readers import open_query
-from ptad.tables.sources import Source, find_sources
-from ptad.tables.spreadsheet import read_sheet
+from ptad.tables.places import Places
+from ptad.tables.source import ReadOptions, Source, TableFile
+from ptad.tables.sources import find_sources
 from ptad.tables.type_inference import TypeInference, converted
-from ptad.tables.values import without_missing_text
 
 if TYPE_CHECKING:
     from ptad.tables.schema import Schema
@@ -104,17 +100,7 @@ def scan_table(
     check_signs(table.decimal, table.thousands)
     sources = find_sources(table.source, table.sheet, table.label)
     types = TypeInference(schema, table.decimal, table.thousands)
-    return TableScan(sources, types, max(int(batch_rows), 1), tuple(missing), encoding, most_columns)
-
-
-@dataclass(frozen=True)
-class _File:
-    """A file after the first pass."""
-
-    names: Collection[str]
-    n_rows: int | None  # None where a database does not say
-    batches: Callable[[], Iterator[pa.RecordBatch]]  # for the second pass
-    metadata: Mapping[bytes, bytes] | None = None
+    return TableScan(sources, ReadOptions(types, max(int(batch_rows), 1), encoding, tuple(missing), most_columns))
 
 
 class TableScan(Iterator[pa.RecordBatch]):
@@ -123,28 +109,22 @@ class TableScan(Iterator[pa.RecordBatch]):
     ``schema`` is the Arrow schema of every batch, ``label`` names the files, ``places`` are those of the rows.
     """
 
-    def __init__(
-        self,
-        sources: list[Source],
-        types: TypeInference,
-        batch_rows: int,
-        missing: tuple[str, ...],
-        encoding: str,
-        most_columns: int | None,
-    ) -> None:
+    def __init__(self, sources: list[Source], options: ReadOptions) -> None:
         if not sources:
             raise DataError("No file was given. Name at least one.")
         self.sources = sources
         self.label = sources[0].label if len(sources) == 1 else f"{sources[0].label} and {len(sources) - 1} more files"
-        self._types, self._batch_rows, self._missing = types, batch_rows, missing
-        self._encoding, self._most_columns = encoding, most_columns
-        self._files: list[_File] = []
-        for source in sources:
-            self._files.append(self._inspect(source))
+        self._options = options
+        self._files: list[TableFile] = []
+        for source in sources:  # the first pass
+            file = source.format.open(source, options)
+            if file.close is not None:
+                weakref.finalize(self, file.close)  # also if the scan is not read to its end
+            self._files.append(file)
             source.check_unchanged()
             self._check_columns(source)
-        metadata = {DELIMITER: b";"} if types.semicolons else None
-        self.schema = types.result(self.label).with_metadata(metadata)
+        metadata = {DELIMITER: b";"} if options.types.semicolons else None
+        self.schema = options.types.result(self.label).with_metadata(metadata)
         counts = [file.n_rows for file in self._files]
         self.n_rows = None if None in counts else sum(n for n in counts if n)
         if self.n_rows == 0:
@@ -158,46 +138,13 @@ class TableScan(Iterator[pa.RecordBatch]):
     def places(self) -> Places:
         """The places of the rows in their files."""
         files = zip(self.sources, self._files, strict=True)
-        return Places(tuple((s.label, f.n_rows or 0, row_numbering(s.format, f.metadata)) for s, f in files))
-
-    def _inspect(self, source: Source) -> _File:
-        """First pass over a file: infer the types from all its values, and count the rows."""
-        if source.format in ("csv", "tsv"):
-            delimited = DelimitedFile(source, self._encoding)
-            self._types.semicolons |= delimited.delimiter == ";"
-            self._types.add(pa.schema([(name, pa.null()) for name in delimited.header]))
-            n_rows = 0
-            for batch in delimited.batches():
-                self._types.add_text(self._without_missing(batch))
-                n_rows += batch.num_rows
-            return _File(delimited.header, n_rows, delimited.batches)
-        if source.format == "jsonl":
-            keys: dict[str, None] = {}
-            n_rows = 0
-            for batch in json_batches(source, self._encoding, (), self._most_columns):
-                self._types.add_json(batch.schema)
-                keys |= dict.fromkeys(batch.schema.names)
-                n_rows += batch.num_rows
-            return _File(
-                keys, n_rows, lambda: json_batches(source, self._encoding, self._types.mixed, self._most_columns)
-            )
-        if source.format == "excel":
-            sheet = read_sheet(source)
-            self._types.add(sheet.schema)
-            return _File(sheet.column_names, sheet.num_rows, lambda: iter(sheet.to_batches()), sheet.schema.metadata)
-        if source.query is not None:
-            query = open_query(source.query, source.label, self._batch_rows)
-            weakref.finalize(self, query.close)  # also if the scan is not read to its end
-            self._types.add(query.schema)
-            return _File(query.schema.names, query.n_rows, query.read)
-        count, schema = arrow_shape(source)
-        self._types.add(schema)
-        return _File(schema.names, count, lambda: arrow_batches(source, self._batch_rows), schema.metadata)
+        return Places(tuple((source.label, file.n_rows or 0, file.numbering) for source, file in files))
 
     def _check_columns(self, source: Source) -> None:
-        """Raise if the last file does not have the columns of the first one; those of JSON lines may differ."""
+        """Raise if the last file does not have the columns of the first one."""
         first: Collection[str] = next((file.names for file in self._files if file.names), ())
-        if source.format != "jsonl" and (different := sorted(set(self._files[-1].names) ^ set(first))):
+        last = self._files[-1]
+        if not last.may_lack_columns and (different := sorted(set(last.names) ^ set(first))):
             raise DataError(
                 f"{source.label} and {self.sources[0].label} do not have the same columns: "
                 f"{', '.join(map(repr, different))} is only in one of them. Give files of one table."
@@ -206,11 +153,11 @@ class TableScan(Iterator[pa.RecordBatch]):
     def _equal_batches(self) -> Iterator[pa.RecordBatch]:
         """Second pass: batches of equal size."""
         parts: list[pa.RecordBatch] = []
-        n_missing = self._batch_rows
+        n_missing = self._options.batch_rows
         for batch in self._converted_batches():
             while batch.num_rows >= n_missing:
                 yield _concatenated([*parts, batch.slice(0, n_missing)])
-                batch, parts, n_missing = batch.slice(n_missing), [], self._batch_rows
+                batch, parts, n_missing = batch.slice(n_missing), [], self._options.batch_rows
             if batch.num_rows:
                 parts.append(batch)
                 n_missing -= batch.num_rows
@@ -221,12 +168,8 @@ class TableScan(Iterator[pa.RecordBatch]):
         for source, file in zip(self.sources, self._files, strict=True):
             source.check_unchanged()
             for batch in file.batches():
-                yield _cast(self._without_missing(batch), self.schema, source)
+                yield _cast(self._options.without_missing(batch), self.schema, source)
             source.check_unchanged()
-
-    def _without_missing(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        columns = [without_missing_text(column, self._missing) for column in batch.columns]
-        return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _concatenated(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

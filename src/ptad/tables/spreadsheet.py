@@ -24,8 +24,8 @@ from ptad.errors import DataError, Message, MissingExtraError, Option
 from ptad.tables.conversion import objects_to_arrow
 from ptad.tables.delimited import NULL_WORDS
 from ptad.tables.names import listed
-from ptad.tables.places import SHEET
-from ptad.tables.sources import READ_ERRORS, Source, check_names
+from ptad.tables.places import SHEET, sheet_numbering
+from ptad.tables.source import READ_ERRORS, ReadOptions, Source, TableFile, check_names
 from ptad.tables.values import EXACT
 
 logger = logging.getLogger("ptad")
@@ -35,6 +35,15 @@ Rows = list[list[Any]]
 _MISSING = {*NULL_WORDS, "#N/A", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#GETTING_DATA"}
 SPARSE_CELLS, FEW_FILLED = 1 << 22, 64  # in a larger grid at least one of so many cells must be filled
 _REFERENCE = re.compile(r"([A-Za-z]+)([0-9]+)")
+
+
+def open_sheet(source: Source, options: ReadOptions) -> TableFile:
+    """Read the chosen sheet of a workbook; see :func:`read_sheet`."""
+    sheet = read_sheet(source)
+    options.types.add(sheet.schema)
+    return TableFile(
+        sheet.column_names, sheet.num_rows, lambda: iter(sheet.to_batches()), sheet_numbering(sheet.schema)
+    )
 
 
 def read_sheet(source: Source) -> pa.Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import lzma
 import sys
 from collections.abc import Iterator
@@ -11,15 +10,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as pcsv
-import pyarrow.parquet as pq
 
 from ptad.errors import DataError
 from ptad.files import NewFile, write_error
-from ptad.tables.sources import COMPRESSIONS, FORMATS, format_of
-
-_WRITABLE = ("csv", "tsv", "parquet", "arrow", "jsonl")  # formats that TableWriter can write; others are only read
+from ptad.tables.file_formats import BY_SUFFIX, CSV, FileFormat
+from ptad.tables.sources import COMPRESSIONS, format_of
 
 
 def write_table(table: Any, path: Any) -> None:
@@ -33,8 +28,7 @@ class TableWriter:
     """Append record batches to a CSV, TSV, Parquet, Feather or JSON lines file.
 
     Text formats may be compressed (.gz .bz2 .zst .lz4 .xz). Rows are written to a temporary file beside the target,
-    which takes its name on :meth:`close`; an exception in the ``with`` block removes it. Text in CSV is always quoted,
-    so that it is read back as text.
+    which takes its name on :meth:`close`; an exception in the ``with`` block removes it.
 
     Parameters
     ----------
@@ -49,7 +43,7 @@ class TableWriter:
     def __init__(self, path: Any, schema: pa.Schema, name: Any = None) -> None:
         self.path, self.schema, self.name = Path(path), schema, path if name is None else name
         self._new = None if str(path) == "-" else NewFile(self.path)
-        self._format, compression = ("csv", None) if self._new is None else _output_format(self.path, self.name)
+        self._format, compression = (CSV, None) if self._new is None else _output_format(self.path, self.name)
         self._streams: list[Any] = []  # the file, the stream that compresses, the writer of the format
         if self._new is not None:
             with self._abort_on_error():
@@ -60,10 +54,7 @@ class TableWriter:
         with self._abort_on_error():
             if not self._streams:
                 self._open(sys.stdout.buffer, None)
-            if self._format == "jsonl":
-                self._streams[-1].write(json_rows(batch))
-            else:
-                self._streams[-1].write_batch(batch)
+            self._streams[-1].write_batch(batch)
 
     def close(self) -> None:
         """Complete the file and give it its name."""
@@ -100,15 +91,8 @@ class TableWriter:
             self._streams.append(lzma.LZMAFile(file, "wb"))  # noqa: SIM115 - closed by close and abort
         elif compression is not None:
             self._streams.append(pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), compression))
-        sink = self._streams[-1]
-        if self._format in ("csv", "tsv"):
-            options = pcsv.WriteOptions(delimiter="\t" if self._format == "tsv" else ",")
-            self._streams.append(pcsv.CSVWriter(sink, self.schema, write_options=options))
-        elif self._format == "parquet":
-            self._streams.append(pq.ParquetWriter(sink, self.schema, compression="zstd"))
-        elif self._format == "arrow":
-            options = pa.ipc.IpcWriteOptions(compression="lz4")
-            self._streams.append(pa.ipc.new_file(sink, self.schema, options=options))
+        assert self._format.write is not None  # _output_format
+        self._streams.append(self._format.write(self._streams[-1], self.schema))
 
     @contextmanager
     def _abort_on_error(self) -> Iterator[None]:
@@ -124,22 +108,12 @@ class TableWriter:
             raise
 
 
-def _output_format(path: Path, name: Any) -> tuple[str, str | None]:
+def _output_format(path: Path, name: Any) -> tuple[FileFormat, str | None]:
     file_format, compression = format_of(path)
-    if file_format not in _WRITABLE or (compression and file_format in ("parquet", "arrow")):
-        suffixes = ", ".join(suffix for suffix, format_ in FORMATS.items() if format_ in _WRITABLE)
+    if file_format is None or file_format.write is None or (compression and not file_format.is_text):
+        suffixes = ", ".join(suffix for suffix, format_ in BY_SUFFIX.items() if format_.write is not None)
         raise DataError(
             f"{name}: the suffix {''.join(path.suffixes[-2:])!r} names no format that can be written. Use one of "
             f"{suffixes}, text formats also with {', '.join(COMPRESSIONS)}."
         )
-    return str(file_format), compression
-
-
-def json_rows(batch: pa.RecordBatch, *, ensure_ascii: bool = False) -> bytes:
-    """One JSON object per row and line; NaN and infinity, which JSON does not have, become null."""
-    columns = [
-        pc.if_else(pc.is_finite(c), c, pa.scalar(None, c.type)) if pa.types.is_floating(c.type) else c
-        for c in batch.columns
-    ]
-    rows = pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist()
-    return "".join(json.dumps(row, ensure_ascii=ensure_ascii, default=str) + "\n" for row in rows).encode()
+    return file_format, compression

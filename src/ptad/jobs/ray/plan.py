@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from ptad.errors import DataError
 from ptad.tables import TableScan, write_table
+from ptad.tables.file_formats import PARQUET
 
 #: (path, first row in the file, number of rows)
 Slice = tuple[str, int, int]
@@ -37,7 +38,7 @@ class Unit:
 
 def parquet_files(scan: TableScan, copies: Path) -> Iterator[tuple[str, int]]:
     """Yield the table as (Parquet file, number of rows), copied batch by batch if it is in another format."""
-    if all(source.format == "parquet" and source.compression is None for source in scan.sources):
+    if all(source.format == PARQUET and source.compression is None for source in scan.sources):
         for source in scan.sources:
             with pq.ParquetFile(source.path) as file:
                 yield str(source.path.resolve()), int(file.metadata.num_rows)
