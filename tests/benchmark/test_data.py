@@ -194,7 +194,7 @@ def test_a_new_collection_is_a_class_and_a_line(tmp_path: Path, monkeypatch: pyt
     tables = open_collection("mine", tmp_path)
     assert tables.select("a") == ["a1", "a2"] and tables.seeds == "0" and group_of("mine", "b1") == "b"
     assert [entry.status for entry in tables.check()] == ["ok"] * 3
-    with pytest.raises(DataError, match="Choose paper, macro, mine, or name a folder"):
+    with pytest.raises(DataError, match="Choose paper, macro, keel, mine, or name a folder"):
         open_collection("nowhere", tmp_path)
 
 

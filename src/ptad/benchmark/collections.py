@@ -218,10 +218,23 @@ class MacroCollection(Collection):
         return table.partition("_")[0]
 
 
+class KeelCollection(Collection):
+    """KEEL, unused for any choice: rare classes (``rare_*``), and one class against the rest (``class_*``)."""
+
+    subfolder = "keel"
+    origin = "KEEL's tables, without relatives of the other collections, are written by benchmarks/keel_tables.py."
+
+    @staticmethod
+    def group(table: str) -> str:
+        """Return ``rare`` or ``class``."""
+        return table.partition("_")[0]
+
+
 #: Named collections, in the data folder.
 COLLECTIONS: dict[str, type[Collection]] = {
     "paper": PaperCollection,
     "macro": MacroCollection,
+    "keel": KeelCollection,
 }
 
 

@@ -30,7 +30,7 @@ def draw_all(results: Path, directory: Path) -> list[Path]:
     folder = ResultsFolder(results)
     directory.mkdir(parents=True, exist_ok=True)
     written = []
-    for collection, metric in (("paper", "auc_pr"), ("paper", "auc_roc"), ("macro", "auc_pr")):
+    for collection, metric in (("paper", "auc_pr"), ("paper", "auc_roc"), ("macro", "auc_pr"), ("keel", "auc_pr")):
         name = f"{metric if collection == 'paper' else collection}_critical_difference.png"
         if save_critical_difference(folder.rows(collection), collection, directory / name, metric):
             written.append(directory / name)

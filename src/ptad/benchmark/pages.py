@@ -32,9 +32,11 @@ from ptad.files import write_atomic
 _MARK = re.compile(r"<!-- begin ([a-z-]+) -->\n.*?<!-- end \1 -->", re.DOTALL)
 _SECTION = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
 NOT_YET = "*Not measured yet.*"
-LEADERBOARD = "macro"
+LEADERBOARDS = ("macro", "keel")  # collections with a page of their own
 DEFAULT, PAPER = "ptad", "ptad-paper"
 GROUPS = {
+    "rare": "{n} tables of KEEL, used for no choice: a rare class",
+    "class": "{n} tables of KEEL, used for no choice: one class against the rest",
     "odd": "Odd: {n} tables of macrOData, semantic anomalies",
     "ovr": "Ovr: {n} tables of macrOData, one class against the rest",
 }
@@ -65,10 +67,12 @@ def write_leaderboard(results: Path, out: Path, collection: str | None = None) -
 def render_pages(results: Path, docs: Path, readme: Path) -> dict[Path, str]:
     """Return the text of every page with generated parts, without writing it."""
     folder = ResultsFolder(results)
-    image = f"images/{LEADERBOARD}_critical_difference.png"
     pages = {
         readme: fill(readme, {"figures": headline(folder)}),
-        docs / f"{LEADERBOARD}.md": leaderboard_page(folder.rows(LEADERBOARD), LEADERBOARD, image),
+        **{
+            docs / f"{name}.md": leaderboard_page(folder.rows(name), name, f"images/{name}_critical_difference.png")
+            for name in LEADERBOARDS
+        },
         docs / "benchmark.md": fill(docs / "benchmark.md", main_blocks(folder)),
         docs / "typed-tables.md": fill(
             docs / "typed-tables.md", {"results": measurement_block(folder, "typed-tables")}
@@ -165,18 +169,25 @@ def measurement_block(results: ResultsFolder, name: str) -> str:
 
 def headline(results: ResultsFolder) -> str:
     """Return the table of the README and the sentences below it, Markdown."""
-    macro, paper = (experiment_rows(results.rows(name), "main") for name in ("macro", "paper"))
+    keel, macro, paper = (experiment_rows(results.rows(name), "main") for name in ("keel", "macro", "paper"))
     folds = results.measurement("pretrained")
-    body = [*_macro_lines(macro, folds), _paper_line(paper), _typed_line(results.measurement("typed-tables"))]
+    body = [
+        *_group_lines(keel, "keel"),
+        *_group_lines(macro, "macro", folds),
+        _paper_line(paper),
+        _typed_line(results.measurement("typed-tables")),
+    ]
     header = ["mean AUC-PR / AUC-ROC", "`default`", "first neighbour", "`paper`"]
-    return f"{to_markdown(Table('', header, body))}\n\n{' '.join(_sentences(macro, folds))}"
+    return f"{to_markdown(Table('', header, body))}\n\n{' '.join(_sentences(keel, macro, folds))}"
 
 
-def _macro_lines(rows: Sequence[Row], folds: Sequence[dict[str, str]]) -> list[list[str]]:
-    """Return the lines of macrOData; the default is measured with weights that were not trained on the table."""
-    board = make_board(_rows_of(rows, DEFAULT, BASELINE), "macro")
+def _group_lines(rows: Sequence[Row], collection: str, folds: Sequence[dict[str, str]] = ()) -> list[list[str]]:
+    """Return a line per group; with ``folds`` the default has weights that were not trained on the table."""
+    board = make_board(_rows_of(rows, DEFAULT, BASELINE), collection)
     lines = []
     for group, title in GROUPS.items():
+        if group not in board.groups:
+            continue
         members = board.groups[group]
         fold_rows = [row for row in folds if row["table"].startswith(f"{group}_")]
         means = (np.mean([float(row[metric]) for row in fold_rows]) for metric in METRICS)
@@ -204,11 +215,8 @@ def _typed_line(rows: Sequence[dict[str, str]]) -> list[str]:
     return [title, f"{default:.3f}", f"{knn:.3f} (kNN, one-hot)", ""]
 
 
-def _sentences(rows: Sequence[Row], folds: Sequence[dict[str, str]]) -> list[str]:
-    board = make_board(rows, "macro")
-    gains = board.gains(BASELINE, "auc_pr")[:, board.methods.index(DEFAULT)]
-    rank = 1 + board.methods.index(DEFAULT)
-    sentences = []
+def _sentences(keel: Sequence[Row], rows: Sequence[Row], folds: Sequence[dict[str, str]]) -> list[str]:
+    sentences = [_standing(make_board(keel, "keel"), "KEEL")]
     if folds:
         means = [np.mean([float(row[f"{metric}_without"]) for row in folds]) for metric in METRICS]
         sentences.append(
@@ -216,11 +224,7 @@ def _sentences(rows: Sequence[Row], folds: Sequence[dict[str, str]]) -> list[str
             f"its weights never saw the table. Without it the default has {means[0]:.3f} / {means[1]:.3f} over all "
             f"{len(folds)} tables; all that follows is without it."
         )
-    sentences.append(
-        f"On the {len(board.datasets)} tables it wins against the first neighbour on {wins(gains).mean():.0%} "
-        f"and has the {'best' if rank == 1 else f'{rank}. best'} mean AUC-PR of {len(board.methods)} methods "
-        "([leaderboard](docs/macro.md))."
-    )
+    sentences.append(_standing(make_board(rows, "macro"), "macrOData"))
     if sample := rows_of_sample(rows):
         few = make_board(sample, "macro")
         deep = [method for method in few.methods if method in DEEP_PEERS]
@@ -234,6 +238,17 @@ def _sentences(rows: Sequence[Row], folds: Sequence[dict[str, str]]) -> list[str
         f"{_enumerate([f'{rate:.4f}' for rate in rates])} on average over these tables."
     )
     return sentences
+
+
+def _standing(board: Board, title: str) -> str:
+    """Return how the default stands among the methods of a leaderboard."""
+    gains = board.gains(BASELINE, "auc_pr")[:, board.methods.index(DEFAULT)]
+    rank = 1 + board.methods.index(DEFAULT)
+    return (
+        f"On the {len(board.datasets)} tables of {title} the default wins against the first neighbour on "
+        f"{wins(gains).mean():.0%} and has the {'best' if rank == 1 else f'{rank}. best'} mean AUC-PR of "
+        f"{len(board.methods)} methods ([leaderboard](docs/{board.collection}.md))."
+    )
 
 
 def _rows_of(rows: Sequence[Row], *methods: str) -> list[Row]:

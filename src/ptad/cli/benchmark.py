@@ -22,7 +22,7 @@ DataOption = Annotated[
     Path | None,
     typer.Option("--data", envvar="PTAD_DATA", help="Folder with the tables (or the variable PTAD_DATA)."),
 ]
-CollectionOption = Annotated[str, typer.Option(help="paper, macro, or a folder of npz, CSV or Parquet files.")]
+CollectionOption = Annotated[str, typer.Option(help="paper, macro, keel, or a folder of npz, CSV or Parquet files.")]
 LabelOption = Annotated[str, typer.Option(help="Label column of CSV and Parquet files in a folder.")]
 NormalOption = Annotated[list[str] | None, typer.Option(help="Label value of normal rows; 0 by default.")]
 DatasetsOption = Annotated[str, typer.Option(help="Tables or groups separated by commas, or 'all'.")]
@@ -195,7 +195,9 @@ def experiment(
 @app.command()
 def data(
     directory: Annotated[Path | None, typer.Argument(help="Folder to look at.", envvar="PTAD_DATA")] = None,
-    collection: Annotated[str | None, typer.Option(help="paper, macro, or a folder; by default the first two.")] = None,
+    collection: Annotated[
+        str | None, typer.Option(help="paper, macro, keel, or a folder; by default these three.")
+    ] = None,
     label: LabelOption = "label",
     normal: NormalOption = None,
     check: Annotated[bool, typer.Option("--check/--list", help="Read and verify, or only list the catalogue.")] = True,

@@ -18,7 +18,7 @@ from ptad.benchmark.summary import Board, make_board
 from ptad.config import PRESETS
 
 DEFAULT, PRETRAINED = "default", "pretrained"
-MEANS_TITLES = {"macro": "macrOData: means", "paper": "The paper's tables: means"}
+MEANS_TITLES = {"macro": "macrOData: means", "paper": "The paper's tables: means", "keel": "KEEL: means"}
 
 
 def parts_page(results: ResultsFolder) -> str:
@@ -35,7 +35,7 @@ def parts_page(results: ResultsFolder) -> str:
 
 
 def _overall(boards: Sequence[Board]) -> Table:
-    """The change of the mean of AUC-PR and AUC-ROC, averaged over the groups (odd, ovr, the paper's 20)."""
+    """The change of the mean of AUC-PR and AUC-ROC, averaged over the groups of all collections."""
     changes = []
     for board in boards:
         both = (board.gains(DEFAULT, "auc_pr") + board.gains(DEFAULT, "auc_roc")) / 2
