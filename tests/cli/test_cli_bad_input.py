@@ -165,7 +165,7 @@ def test_paths(ptad, table, model, tmp_path):
     assert "is the table itself" in message("score", model, table, "--out", table)
     (tmp_path / "file").write_text("x")
     assert "cannot be written" in message("fit", table, "--out", tmp_path / "file" / "m")
-    assert {p.name for p in tmp_path.iterdir()} == {"empty", "file"}
+    assert {p.name for p in tmp_path.iterdir()} == {"empty", "file", "loop", "pipe.csv"}
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
