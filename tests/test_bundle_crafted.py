@@ -164,7 +164,15 @@ CRAFTED: dict[str, tuple[Any, str]] = {
     "rows without end": (lambda f: change_manifest(f, "n_rows", value=10**30), "n_rows must be a whole number"),
     "neighbours without end": (
         lambda f: change_manifest(f, "config", "reference", "neighbours", value=10**400),
-        "'reference.neighbours' must be a whole number, at least 1 and at most 1,024",
+        "'reference.neighbours' must be a whole number, at least 1 and at most 128",
+    ),
+    "categories without end": (
+        lambda f: change_manifest(f, "schema", "columns", 3, "values", value=[str(i) for i in range(100_000)]),
+        "The columns have 100,000 categories in all, too many for 60 reference rows",
+    ),
+    "texts without end": (
+        lambda f: change_manifest(f, "schema", "columns", 4, "counts", value={str(i): 1 for i in range(10_000)}),
+        "the counts of a text column must be those of at most 1,000 values",
     ),
     "unknown entry": (lambda f: change_manifest(f, "magic", value=1), "unknown entry 'magic'"),
     "nesting": (deep, "not valid JSON"),
@@ -270,6 +278,17 @@ def test_weights_that_are_not_finite_are_refused(bundles: dict[str, Path], tmp_p
         change_array(folder, name, lambda a, value=value: np.full_like(a, value))
         with pytest.raises(BundleError, match=why):
             PTAD.load(folder)
+
+
+def test_scores_that_are_not_finite_are_refused(bundles: dict[str, Path], table: pd.DataFrame, tmp_path: Path) -> None:
+    folder = shutil.copytree(bundles["paper"], tmp_path / "model")
+    # what is missing is not reconstructed: the rows that are scored when the model is read have finite scores
+    change_array(folder, "reference", lambda a: np.where(np.arange(len(a))[:, None] < 2, np.nan, a))
+    change_array(folder, "network.network.backbone.readout.bias", lambda a: np.full_like(a, 1e30))
+    model, rows = PTAD.load(folder, device="cpu"), table[["a", "count", "colour", "gap"]]
+    for use in (model.anomaly_score, model.p_value, model.explain):
+        with pytest.raises(BundleError, match="its scores are not finite"):
+            use(rows)
 
 
 def test_a_false_alarm_rate_that_no_rows_support_is_refused(bundles: dict[str, Path], tmp_path: Path) -> None:

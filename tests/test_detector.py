@@ -51,6 +51,12 @@ def test_held_out_scores_are_those_of_a_fit_without_the_row() -> None:
     assert np.array_equal(detector.calibration.scores, np.sort(detector.held_out_scores))
 
 
+def test_more_categories_than_fit_into_memory_are_refused() -> None:
+    features = Features(np.array([0]), np.array([20_000]))
+    with pytest.raises(DataError, match="20,000 categories in all, too many for 7 reference rows"):
+        Detector.fit(np.arange(10.0)[:, None], features, few_folds(), seed=0)
+
+
 @pytest.mark.parametrize("change", ["value", "category", "missing"])
 def test_the_fold_that_holds_a_row_out_does_not_notice_its_change(change: str) -> None:
     rows, config = rows_of(80), few_folds()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ptad.errors import BusyError, DataError
-from ptad.files import NotRegularFileError, OutputLock, open_regular, write_atomic, write_error
+from ptad.files import NotRegularFileError, OutputLock, open_regular, output_file, write_atomic, write_error
 from ptad.folders import exchange
 from stopping import exit_code, in_child
 
@@ -24,6 +24,23 @@ def test_a_second_writer_is_an_error_with_the_process_of_the_first(tmp_path: Pat
     with OutputLock(out), OutputLock(tmp_path / "other.csv"):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_replaces_files_only(tmp_path: Path) -> None:
+    plain, link, loop, pipe = (tmp_path / name for name in ("plain", "link", "loop", "pipe"))
+    link.symlink_to(plain)
+    loop.symlink_to(loop)
+    os.mkfifo(pipe)
+    assert output_file(plain, DataError) == output_file(link, DataError) == plain
+    assert output_file(loop, DataError) == loop
+    for other, why in (
+        (pipe, "pipe or a device"),
+        ("/dev/stdout", "pipe or a device"),
+        (tmp_path, "folder"),
+        ("", "folder"),
+    ):
+        with pytest.raises(DataError, match=f"is a {why}. Name a file to write to"):
+            output_file(other, DataError)
 
 
 def test_no_lock_outlives_its_process(tmp_path: Path) -> None:

@@ -24,10 +24,10 @@ from ptad.calibration import (
     plan_calibration,
 )
 from ptad.config import Config
-from ptad.errors import DataError
+from ptad.errors import BundleError, DataError
 from ptad.parallel import in_chunks
 from ptad.progress import Reporter, RowsDone, rows_reported
-from ptad.reference import Batch, Reference
+from ptad.reference import Batch, Reference, check_categories
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext, History, Term, TermValues, refuse_empty
 
@@ -256,11 +256,19 @@ class Detector:
     def scores(self, rows: Matrix, done: RowsDone | None = None) -> Matrix:
         """Return (n,): the anomaly score, higher for anomalies; ``done`` is called with the number of finished rows."""
         refuse_empty(rows)
-        return np.asarray(add_up(self.units(self.pipeline.values(rows, done)), self.config.weights))
+        scores = np.asarray(add_up(self.units(self.pipeline.values(rows, done)), self.config.weights))
+        check_scores(scores)
+        return scores
 
     def recalibrated(self, rows: Matrix, done: RowsDone | None = None) -> Detector:
         """Return the detector with a threshold from normal rows that it was not fitted on."""
         return replace(self, calibration=Calibration(self.scores(rows, done)))
+
+
+def check_scores(scores: Matrix) -> None:
+    """Raise if a score is not finite: no fit gives such a model, but weights in a file may be any numbers."""
+    if not np.isfinite(scores).all():
+        raise BundleError("The model is damaged: its scores are not finite. Restore it or fit again.")
 
 
 def sample_rows(rows: Matrix, max_rows: int, rng: np.random.Generator) -> Matrix:
@@ -271,6 +279,7 @@ def sample_rows(rows: Matrix, max_rows: int, rng: np.random.Generator) -> Matrix
 def sample_reference(rows: Matrix, features: Features, config: Config, context: FitContext) -> Reference:
     """Return the reference rows of a fit on these rows."""
     sample = sample_rows(rows, config.reference.rows, context.rng)
+    check_categories(len(sample), features, DataError)
     return Reference(sample, features, config.reference, context.device)
 
 

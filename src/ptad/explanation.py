@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ptad.arrays import Array, Indices, Matrix, like, namespace
 from ptad.attribution import Attribution, attribute, final_contributions
 from ptad.calibration import add_up
-from ptad.detector import Detector
+from ptad.detector import Detector, check_scores
 from ptad.tables import BadCells, Schema, same_kind, same_series
 from ptad.terms.base import Reason, TermValues
 
@@ -153,7 +153,9 @@ def make_explanation(
     bad = BadCells() if bad is None else bad
     if rows is None:
         rows = schema.encode(table, bad)
-    score, by_term, attribution = attribute_rows(rows, detector)
+    with np.errstate(invalid="ignore"):  # what is not finite is an error
+        score, by_term, attribution = attribute_rows(rows, detector)
+    check_scores(score)
     observed = schema.observed(table)
     expected = {name: np.full(len(rows), None, dtype=object) for name in schema.names}
     if attribution.expected is not None:

@@ -50,6 +50,17 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     return file
 
 
+def output_file(path: str | os.PathLike[str], kind: type[UserError]) -> Path:
+    """Return the file that an output replaces, of a link its target; raise an error of this kind for anything else."""
+    given, target = Path(path), Path(os.path.realpath(path))  # Path.resolve raises for a link to itself
+    if target.is_dir():
+        raise kind(f"{given} is a folder. Name a file to write to.")
+    # the file behind /dev/stdout belongs to whoever opened it; what an output replaces is no longer a pipe or a device
+    if given.parent in (Path("/dev"), Path("/dev/fd")) or (target.exists() and not target.is_file()):
+        raise kind(f"{given} is a pipe or a device. Name a file to write to.")
+    return target if given.is_symlink() else given
+
+
 def write_synced(path: Path, content: bytes) -> None:
     """Write a file and flush it to the disk."""
     with path.open("wb") as file:

@@ -52,7 +52,7 @@ def replaced_folder(target: Path, check: Callable[[], None]) -> Iterator[Path]:
 
 def recover(folder: Path) -> None:
     """Clean up after savers that were killed; a folder that one of them had renamed gets its name back."""
-    target = folder.resolve()
+    target = Path(os.path.realpath(folder))  # Path.resolve raises for a link to itself
     if not staging_folders(target):
         return
     # a saver at work is waited for only if there is no folder: otherwise the folder can be read meanwhile

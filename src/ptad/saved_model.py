@@ -28,7 +28,7 @@ from ptad.layout import (
     damaged,
     require,
 )
-from ptad.reference import Reference
+from ptad.reference import Reference, check_categories
 from ptad.storage import FORMAT_VERSION, open_bundle, write_bundle
 from ptad.tables import Schema
 from ptad.tables.features import Features
@@ -123,6 +123,7 @@ def save_model(
 def _layouts(config: Config, features: Features, shapes: dict[str, tuple[int, ...]]) -> dict[str, ArrayLayout]:
     """Return the layouts of the arrays of a bundle; the number of reference rows follows from their ``shapes``."""
     n_reference = shapes["reference"][0] if len(shapes.get("reference", ())) == 2 else 1
+    check_categories(n_reference, features, BundleError)
     layouts = {
         "reference": ArrayLayout("float64", ((1, config.reference.rows), len(features)), allow_nan=True),
         "units": ArrayLayout("float64", (2, len(config.terms)), low=-MAX_UNIT, high=MAX_UNIT),
@@ -157,6 +158,5 @@ def _make_detector(
     # The bundle does not map calibration scores to training rows; NaN for every row, which take no memory here.
     held_out_scores = np.broadcast_to(np.nan, (n_rows,))
     detector = Detector(config, features, Pipeline(reference, terms), units, calibration, held_out_scores)
-    if not np.isfinite(detector.scores(rows[:N_PROBES])).all():
-        raise BundleError("The model is damaged: its scores are not finite. Restore it or fit again.")
+    detector.scores(rows[:N_PROBES])  # raises if they are not finite
     return detector

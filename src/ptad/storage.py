@@ -103,7 +103,7 @@ def open_bundle(folder: str | os.PathLike[str], label: str | None = None) -> Ite
 def write_bundle(folder: str | os.PathLike[str], content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
     """Write a bundle; an older bundle at the same place is replaced, anything else there is an error."""
     label = Path(folder)
-    target = label.resolve()  # a link to a model stays a link
+    target = Path(os.path.realpath(label))  # a link to a model stays a link
     blob = safetensors.numpy.save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
     manifest = {
         "format": FORMAT,
@@ -145,7 +145,7 @@ def _open_files(source: Path, label: str) -> tuple[BinaryIO, BinaryIO]:
         try:
             folder = source.stat()
         except OSError as error:
-            if isinstance(error, FileNotFoundError) and staging_folders(source.resolve()):
+            if isinstance(error, FileNotFoundError) and staging_folders(Path(os.path.realpath(source))):
                 recover(source)  # a saver is between two renames, or was killed there
                 continue
             problem = f"There is no model folder at '{label}'"

@@ -154,12 +154,18 @@ def test_paths(ptad, table, model, tmp_path):
     nowhere = message("score", model, table, "--out", tmp_path / "none" / "o.csv")
     assert f"none/o.csv cannot be written: there is no folder {tmp_path / 'none'}. Make it, or name" in nowhere
     assert "is a folder. Name a file" in message("score", model, table, "--out", tmp_path / "empty")
+    os.mkfifo(tmp_path / "pipe.csv")
+    assert "is a pipe or a device" in message("score", model, table, "--out", tmp_path / "pipe.csv")
+    assert "is a pipe or a device" in message("report", model, table, "--out", os.devnull)
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert "There is no model folder" in message("score", tmp_path / "loop", table)
+    assert "is not a ptad model" in message("fit", table, "--out", tmp_path / "loop", "-q")
     assert "Give --explain a number from 0 to 1,000" in message("score", model, table, "--explain", 10**9)
     assert "names no format that can be written" in message("score", model, table, "--out", tmp_path / "o.docx")
     assert "is the table itself" in message("score", model, table, "--out", table)
     (tmp_path / "file").write_text("x")
     assert "cannot be written" in message("fit", table, "--out", tmp_path / "file" / "m")
-    assert {p.name for p in tmp_path.iterdir()} == {"empty", "file"}
+    assert {p.name for p in tmp_path.iterdir()} == {"empty", "file", "loop", "pipe.csv"}
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

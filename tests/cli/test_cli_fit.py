@@ -109,6 +109,7 @@ def test_wrong_options_are_the_users_mistake(ptad, table, tmp_path, args, messag
         ("[config.reference]\nsteps = 3", "no setting 'reference.steps'. Known settings: rows"),
         ("config = 3", "'config' must hold settings"),
         ("preset = ", "is not valid TOML"),
+        pytest.param(f"key = '{'x' * 2**20}'", "is not valid TOML", id="without end"),
     ],
 )
 def test_wrong_settings_files_are_refused_by_key(ptad, table, tmp_path, content, message):

@@ -122,6 +122,12 @@ def test_wrong_queries(place: Place, sql: str, message: str) -> None:
     assert place.run("SELECT count(*) FROM orders") == [(300,)]
 
 
+def test_duckdb_downloads_nothing() -> None:
+    """It would install an extension, which is code, for a file of another format or an address in a query."""
+    query = Query("duckdb://", "SELECT current_setting('autoinstall_known_extensions') AS installs")
+    assert read_table(query).to_pylist() == [{"installs": False}]
+
+
 BAD_TYPES = {
     "sqlite": ["x'00'"],
     "duckdb": ["'a'::BLOB", "[1]", "INTERVAL 1 DAY", "{'a': 1}", "MAP {'a': 1}", "'{}'::JSON", "'1'::BIT"],

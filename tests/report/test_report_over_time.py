@@ -126,6 +126,8 @@ def test_a_column_without_any_date_yet_is_missing(model):
     assert missing.all()
     seconds, missing = column.read(pa.record_batch({"later": ["2024-01-01", None]}))
     assert seconds[0] == START and missing.tolist() == [False, True]
+    _, missing = TimeColumn(model.schema_, "other").read(pa.record_batch({"other": ["2024-01-01", "2024-01-02", "x"]}))
+    assert missing.tolist() == [False, False, True]
 
 
 def test_a_date_that_cannot_be_read_is_no_date():

@@ -15,7 +15,7 @@ import pytest
 from ptad.errors import DataError
 from ptad.service import sandbox_tasks
 from ptad.service.formats import CSV, Encoder
-from ptad.service.sandbox import Sandbox
+from ptad.service.sandbox import FAST_SECONDS, SMALL_SECONDS, Sandbox
 from ptad.service.settings import Limits
 from ptad.service.store import Store
 from ptad.service.uploads import Uploads, display_name
@@ -67,6 +67,28 @@ def test_refused_in_words(service, name):
     assert "/" not in answer.json()["detail"].replace("N/A", "").split("evil.csv")[0]  # no path of this machine
     assert service.http.get("/ready").status_code == 200
     assert list((service.store / "tmp").iterdir()) == []
+
+
+def test_a_small_file_that_takes_long_makes_way_for_the_others(tmp_path, monkeypatch):
+    """A workbook of half a megabyte can keep a process busy for minutes: it is read again among the large files."""
+    store, limits = Store(tmp_path / "store"), Limits()
+    sandbox = Sandbox(limits)
+    seconds = {}
+    run_in = sandbox._run_in
+
+    async def too_long_for_the_first(threads, task, arguments, limit):
+        seconds[threads] = limit
+        return None if threads is sandbox._small else await run_in(threads, task, arguments, limit)
+
+    monkeypatch.setattr(sandbox, "_run_in", too_long_for_the_first)
+
+    async def body():
+        yield write_xlsx(tmp_path / "t.xlsx", {"s": [["a", "b"], [1, 2], [3, 4]]}).read_bytes()
+
+    table = asyncio.run(Uploads(store, limits, sandbox).add("t.xlsx", body()))
+    sandbox.close()
+    store.close()
+    assert table["rows"] == 2 and seconds == {sandbox._small: FAST_SECONDS, sandbox._large: SMALL_SECONDS}
 
 
 def test_a_decompression_bomb_is_stopped_at_the_limit(tmp_path):

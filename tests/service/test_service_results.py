@@ -13,6 +13,9 @@ import pytest
 from service_tables import csv_of, make_rows
 
 from messy_table import MARKERS, messy_table
+from ptad.jobs.score import added_schema
+from ptad.service import results
+from ptad.service.jobs.table_scores import N_REASONS
 
 pytestmark = pytest.mark.slow
 
@@ -159,6 +162,16 @@ def test_a_model_that_an_update_needs_is_not_deleted(service, fitted, csv_bytes)
     refused(service.http.delete(f"/v1/models/{fitted['model']}"), 409, "needs this model")
     held.release()
     assert service.wait(job["id"])["state"] == "done"
+
+
+def test_a_timeline_quotes_no_cell_in_a_warning(tmp_path):
+    """The warnings of the library get into the log of the service."""
+    days = [f"2024-01-{day:02d}" for day in range(1, 31)]
+    added = {field.name: pa.nulls(31, field.type) for field in added_schema(N_REASONS)} | {"score": [0.0] * 31}
+    pq.write_table(pa.table({"day": [*days, "x"], **added}), tmp_path / "scored.parquet")
+    content = {"scores": {"threshold": 1.0, "scale": [0.0, 1.0]}, "over_time": None}
+    found = results.timeline(results.ScoredFile.open(tmp_path / "scored.parquet"), content, None)
+    assert found["columns"] == ["day"] and found["without"] == 1
 
 
 def test_a_timeline_counts_every_row_once(service, fitted):

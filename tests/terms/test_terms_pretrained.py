@@ -68,6 +68,13 @@ def test_a_value_far_outside_is_more_anomalous_and_its_column_is_named(term: Fit
     assert (term.explain(pushed).shares.argmax(axis=1) == 2).all()
 
 
+def test_a_baseline_in_steps_is_the_same(term: Fitted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many columns or neighbours, the differences of all rows at once would take gigabytes."""
+    expected = term.value(NEW)
+    monkeypatch.setattr("ptad.terms.pretrained.CELLS_AT_ONCE", 1)
+    assert np.array_equal(fit_term(PretrainedSettings(), TRAIN, Features.numeric(5)).value(NEW), expected)
+
+
 def test_a_table_with_categories_or_too_many_columns_gets_nothing() -> None:
     for settings, rows, features in (
         (PretrainedSettings(), mixed_rows(100), MIXED),

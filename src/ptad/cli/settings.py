@@ -12,6 +12,8 @@ from typing import Any
 
 from ptad.errors import SettingError
 
+MOST_CHARACTERS = 2**20  # of a file of settings
+
 
 def parse_rate(text: str | None) -> float | str | None:
     """Read a false-alarm rate: a number, or "auto"."""
@@ -88,7 +90,8 @@ def read_settings(path: Path) -> dict[str, Any]:
 
     form = "JSON" if path.suffix == ".json" else "TOML"
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(MOST_CHARACTERS)  # a device may never end
         content = json.loads(text) if form == "JSON" else tomllib.loads(text)
     except OSError as error:
         raise SettingError(f"--config {path} cannot be read: {error.strerror or error}. Check the path.") from error

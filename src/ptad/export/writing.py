@@ -17,7 +17,7 @@ from ptad.estimator import PTAD
 from ptad.explanation import REASONS
 from ptad.export.graph import TRACED_ON, make_graph
 from ptad.export.runner import FORMAT, FORMAT_VERSION
-from ptad.files import NewFile, OutputLock, write_errors
+from ptad.files import NewFile, OutputLock, output_file, write_errors
 from ptad.parallel import CHUNK_ROWS
 from ptad.terms.base import Reason
 
@@ -45,9 +45,7 @@ def export_model(folder: str | os.PathLike[str], out: str | os.PathLike[str]) ->
         raise MissingExtraError(str(error.name), "onnx", "Exporting a model") from error
     from ptad.export.parity import check_parity
 
-    target = Path(out)
-    if target.is_dir():
-        raise SettingError(f"'{target}' is a folder. Name a file to write, such as '{target / 'model.onnx'}'.")
+    target = output_file(out, SettingError)
     with write_errors(target, SettingError):
         lock = OutputLock(target)  # before the work: a path that cannot be written to is refused at once
     with lock:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from ptad.errors import DataError, SettingError
-from ptad.files import NewFile, OutputLock, write_errors
+from ptad.files import NewFile, OutputLock, output_file, write_errors
 from ptad.tables.bad_cells import BadCell
 from ptad.tables.places import Places
 
@@ -43,12 +44,10 @@ def check_list(path: Path | None, places: Places, out: Any = None) -> None:
     """Refuse a list that would replace the table, the output ``out`` or something that is not a file."""
     if path is None:
         return
-    if str(path).startswith("/dev/") or (path.exists() and not path.resolve().is_file()):
-        # the list replaces what is there: a folder or a device such as /dev/stdout must not be replaced
-        raise SettingError(f"The list of bad cells, {path}, is not a file. Name a CSV file to write to.")
-    others = {} if out is None else {Path(out).resolve(): "the output"}
-    others |= {Path(label).resolve(): "the table" for label, _, _ in places.files if label}
-    if other := others.get(path.resolve()):
+    output_file(path, SettingError)
+    others = {} if out is None else {os.path.realpath(out): "the output"}
+    others |= {os.path.realpath(label): "the table" for label, _, _ in places.files if label}
+    if other := others.get(os.path.realpath(path)):
         raise SettingError(f"The list of bad cells, {path}, is {other} itself. Name another file to write to.")
 
 
@@ -63,7 +62,7 @@ def bad_cell_list(path: Path | None, places: Places, out: Any = None) -> Iterato
         yield BadCellList(places)
         return
     check_list(path, places, out)
-    target, name = path.resolve(), f"The list of bad cells, {path},"  # of a link, the target is replaced
+    target, name = output_file(path, SettingError), f"The list of bad cells, {path},"
     new = NewFile(target)
     with write_errors(name, DataError):
         lock = OutputLock(target)

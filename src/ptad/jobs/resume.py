@@ -38,8 +38,6 @@ class PartStore:
         self.out = out
         self.folder = out.with_name(f".{out.name}.partial")
         self.staging = self.folder / out.name
-        if out.is_dir():
-            raise DataError(f"{out} is a folder. Name a file to write to.")
         with write_errors(out, DataError):
             self._lock = OutputLock(out)
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from ptad._version import __version__
 from ptad.errors import BusyError, DataError, Option, SettingError, UserError
+from ptad.files import output_file
 from ptad.jobs.batches import JobOptions, TableJob, is_repeatable
 from ptad.jobs.reasons import why_fields
 from ptad.jobs.resume import PartStore
@@ -112,9 +114,10 @@ def score_table(model_folder: str | Path, source: Any, out: str | Path, **option
     score_options = ScoreOptions(**options)
     job = ScoreJob(model_folder, source, score_options)
     model, to_stdout = job.model, str(out) == "-"
-    if not to_stdout and any(Path(out).resolve() == s.path.resolve() for s in job.scan.sources):
+    target = None if to_stdout else output_file(out, DataError)
+    if target is not None and any(os.path.realpath(target) == os.path.realpath(s.path) for s in job.scan.sources):
         raise SettingError(f"{out} is the table itself. Name another file to write to.")
-    store = None if to_stdout else PartStore(Path(out), job.fingerprint())
+    store = None if target is None else PartStore(target, job.fingerprint())
     resumable = store if is_repeatable(source) else None
     anomalies = resumed = 0
     cells, training = CellCounts.none(model.schema_), TrainingTable(model.detector_.reference)

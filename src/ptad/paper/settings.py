@@ -47,7 +47,7 @@ class NetworkSettings(TermSettings):
     prototype_distance: str = setting("transport", choices=("transport", "mse"))
     matching: str = setting("nearest", choices=("nearest", "product_min"))  # PAPER-04
     entropy_weight: float = setting(0.1, low=0.0, high=1e6, open_low=True)  # lambda
-    sinkhorn_iterations: int = setting(30, low=1, high=100_000)
+    sinkhorn_iterations: int = setting(30, low=1, high=10_000)
     plan_gradient: bool = setting(False)  # PAPER-05
 
     # loss and score

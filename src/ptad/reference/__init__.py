@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptad.arrays import Array, Matrix, column_range, like, on_device
+from ptad.errors import Option, UserError
 from ptad.reference.coordinates import Coordinates
 from ptad.reference.neighbours import Neighbours
 from ptad.settings import Settings, setting
@@ -19,6 +20,8 @@ N_BASELINE = 256  # reference rows that the baseline is computed from
 N_STEPS = 2048  # reference rows from which the steps of recorded values are inferred
 STEPS = (86_400.0, 3_600.0, 60.0, 1.0)  # days, hours and minutes in seconds; whole numbers
 MAX_DECIMALS = 6
+MAX_CATEGORY_CELLS = 2**26  # categories, which are coordinates, times reference rows; a cell takes some 30 bytes
+NEIGHBOUR_ROWS = 4096  # reference rows, at least: as many are the neighbours of a chunk of rows
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class ReferenceSettings(Settings):
     name: ClassVar[str] = "reference"
 
     rows: int = setting(16_384, low=2, high=10_000_000)  # at most; drawn at random where there are more
-    neighbours: int = setting(32, low=1, high=1024)
+    neighbours: int = setting(32, low=1, high=128)  # memory and time grow with the square
     rank_weight: float = setting(0.5, low=0.0, high=10.0)  # of a number's rank beside its value
     category_weight: float = setting(0.5, low=0.0, high=10.0)  # of a category's coordinate beside a number's range
 
@@ -99,6 +102,17 @@ class Reference:
     def values(self) -> Array:
         """The encoded rows on the device."""
         return on_device(self.rows, self.device)
+
+
+def check_categories(n_rows: int, features: Features, kind: type[UserError]) -> None:
+    """Raise an error of this kind if there are too many categories to compare rows with ``n_rows`` reference rows."""
+    n_categories = int(features.n_categories.sum())
+    if n_categories * max(n_rows, NEIGHBOUR_ROWS) > MAX_CATEGORY_CELLS:
+        raise kind(
+            f"The columns have {n_categories:,} categories in all, too many for {n_rows:,} reference rows.",
+            "Fit with fewer: give the columns with most of them the type text with {}.",
+            (Option("types"),),
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -67,8 +67,12 @@ class Coordinates:
                 median[j] = present[(len(present) - 1) // 2]
             else:
                 knots[j] = 0.0
-        shares = [(rows[:, j, None] == np.arange(features.n_categories[j])).mean(axis=0) for j in features.categories]
-        share = np.concatenate([*shares, np.empty(0)])
+        widths = features.n_categories[features.categories]
+        counts = [
+            np.bincount(codes[codes < width].astype(np.int64), minlength=width)  # neither unseen nor missing ones
+            for codes, width in zip(rows.T[features.categories], widths, strict=True)
+        ]
+        share = np.concatenate([*counts, np.empty(0)]) / len(rows)
         category_lengths, common = category_weight * (share > 0.0), (share >= COMMON) * 1.0
         return cls(features, rank_weight, low, width, knots, median, category_lengths, common)
 

@@ -38,10 +38,11 @@ class Neighbours:
         padding = -n % BLOCK
         norms = (centred**2).sum(axis=1)
         offsets = np.concatenate([norms + TIE_STEP * np.arange(n), np.full(padding, np.inf)])
-        product = np.concatenate([-2.0 * centred, np.zeros((padding, centred.shape[1]))]).T
+        product = np.zeros((centred.shape[1], n + padding))
+        np.multiply(centred.T, -2.0, out=product[:, :n])
         self._largest = float(norms.max(initial=0.0))
         self._centre, self._offsets = like(centre, points), like(offsets, points)
-        self._product = like(np.ascontiguousarray(product), points)
+        self._product = like(product, points)
         self._single = None
         if not is_tensor(points):
             self._single = self._product.astype(np.float32), offsets.astype(np.float32)

@@ -97,7 +97,8 @@ class TimeColumn:
 
     def _fitted(self, array: pa.Array) -> Any:
         try:
-            return fit_schema(pa.table({self.name: array}), types={self.name: "datetime"}).columns[0]
+            table = pa.table({self.name: array})
+            return fit_schema(table, types={self.name: "datetime"}, bad=BadCells()).columns[0]
         except DataError as error:
             raise DataError(
                 f"The time column {self.name!r} cannot be read as dates. {error.message.problem}",

@@ -20,7 +20,7 @@ import narwhals as nw
 import pyarrow as pa
 
 from ptad.errors import DataError, Option
-from ptad.files import OutputLock, write_atomic, write_errors
+from ptad.files import OutputLock, output_file, write_atomic, write_errors
 from ptad.jobs import Progress
 from ptad.jobs.bad_cell_list import bad_cell_list
 from ptad.jobs.batches import JobOptions, is_repeatable, load_model, operating_point, rows_per_batch, with_options
@@ -84,10 +84,9 @@ def write_report(
     options = JobOptions(
         false_alarm_rate=settings.false_alarm_rate, device=device, encoding=encoding, missing=missing, strict=strict
     )
-    if Path(out).is_dir():
-        raise DataError(f"{out} is a folder. Name a file to write to.")
+    target = output_file(out, DataError)
     with write_errors(out, DataError):
-        lock = OutputLock(Path(out))
+        lock = OutputLock(target)
     with lock:
         source = as_source(table) if _is_path(table) else TableSource(None)
         used: Model
@@ -108,7 +107,7 @@ def write_report(
         _check_survey(survey, name)
         content = make_content(survey, settings, name, model_name)
         with write_errors(out, DataError):
-            write_atomic(Path(out), make_page(content).encode("utf-8", "replace"))
+            write_atomic(target, make_page(content).encode("utf-8", "replace"))
         return content
 
 

@@ -19,7 +19,7 @@ from ptad.report.over_time import TimeColumn, TimeTally
 from ptad.report.score_histogram import ScoreScale
 from ptad.service.jobs.table_scores import N_REASONS, PREFIX
 from ptad.service.problems import Problem
-from ptad.tables import fit_schema
+from ptad.tables import BadCells, fit_schema
 from ptad.tables.inference import infer_readings
 
 PROFILE_ROWS = 2000  # of a text column, to find out whether it holds dates
@@ -110,7 +110,8 @@ def timeline(file: ScoredFile, content: dict[str, Any], column: str | None) -> d
     tally = TimeTally(name, float(scores["threshold"]), ScoreScale(*scores["scale"]))
     if len(head) < 2:  # one row is no period
         return {**tally.content(), "columns": columns}
-    reader = TimeColumn(fit_schema(pa.table({name: head}), types={name: "datetime"}), name)
+    # without the warning about bad cells, which quotes one: no value of a table gets into the log
+    reader = TimeColumn(fit_schema(pa.table({name: head}), types={name: "datetime"}, bad=BadCells()), name)
     score = f"{file.prefix}score"
     with pq.ParquetFile(file.path) as parquet:
         for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=[name, score], use_threads=False):

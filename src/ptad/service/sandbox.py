@@ -27,7 +27,8 @@ from ptad.service.process_limits import limit_process
 from ptad.service.settings import Limits
 
 SMALL_WORKERS, LARGE_WORKERS = 1, 2  # so that a small table does not wait for large ones
-SMALL_SECONDS = 60.0  # for a small table, which the others wait for
+FAST_SECONDS = 3.0  # for a small table, which the others wait for; one that takes longer is read among the large ones
+SMALL_SECONDS = 60.0  # for a small table there
 EXIT_SECONDS = 5.0  # for a process that has sent its result
 MOST_RESULT_BYTES = 256 * 2**20  # a table may have thousands of columns, each with examples
 MULTIPROCESSING: Any = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
@@ -45,19 +46,18 @@ class Sandbox:
         self._small = ThreadPoolExecutor(SMALL_WORKERS, "ptad-sandbox")
         self._large = ThreadPoolExecutor(LARGE_WORKERS, "ptad-sandbox-large")
         # the server that forks is started now: the first caller does not wait for it
-        self._small.submit(self._run, _do_nothing, {"path": Path(__file__), "name": ""}, [])
+        self._small.submit(self._run, _do_nothing, {"path": Path(__file__), "name": ""}, limits.reading_seconds, [])
 
     async def run(self, task: Callable[..., Any], path: Path, **arguments: Any) -> Any:
         """Return ``task(limits, path, **arguments)``, plain JSON; ``name`` is what errors call the file."""
-        started: list[Any] = []
-        call = partial(self._run, task, {"path": path, **arguments}, started)
-        threads = self._small if _is_small(path, self._limits) else self._large
-        try:
-            outcome = await asyncio.get_running_loop().run_in_executor(threads, call)
-        except asyncio.CancelledError:  # nobody waits for the result any more
-            for process in started:
-                process.kill()
-            raise
+        arguments, outcome, seconds = {"path": path, **arguments}, None, self._limits.reading_seconds
+        if path.stat().st_size <= self._limits.small_upload_bytes:
+            outcome = await self._run_in(self._small, task, arguments, min(seconds, FAST_SECONDS))
+            seconds = min(seconds, SMALL_SECONDS)
+        if outcome is None:  # a large file, or a small one that unpacks to a large table: it is read again
+            outcome = await self._run_in(self._large, task, arguments, seconds)
+        if outcome is None:
+            raise DataError(f"Reading {arguments['name']} takes longer than {seconds:g} s. Send a smaller table.")
         if outcome.get("full"):
             raise OSError(errno.ENOSPC, DISK_FULL)
         if "error" in outcome:
@@ -71,13 +71,28 @@ class Sandbox:
         for process in list(self._processes):
             process.kill()
 
-    def _run(self, task: Callable[..., Any], arguments: dict[str, Any], started: list[Any]) -> dict[str, Any]:
-        """Run a task in a process; its outcome is read as JSON, since the input may have taken the process over."""
-        name, seconds = arguments["name"], self._limits.reading_seconds
-        if _is_small(arguments["path"], self._limits):
-            seconds = min(seconds, SMALL_SECONDS)
+    async def _run_in(
+        self, threads: ThreadPoolExecutor, task: Callable[..., Any], arguments: dict[str, Any], seconds: float
+    ) -> dict[str, Any] | None:
+        started: list[Any] = []
+        call = partial(self._run, task, arguments, seconds, started)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(threads, call)
+        except asyncio.CancelledError:  # nobody waits for the result any more
+            for process in started:
+                process.kill()
+            raise
+
+    def _run(
+        self, task: Callable[..., Any], arguments: dict[str, Any], seconds: float, started: list[Any]
+    ) -> dict[str, Any] | None:
+        """Run a task in a process and return its outcome, None if it takes longer than ``seconds``.
+
+        The outcome is read as JSON, since the input may have taken the process over.
+        """
         receiver, sender = MULTIPROCESSING.Pipe(duplex=False)
-        process = MULTIPROCESSING.Process(target=_main, args=(sender, self._limits, task, arguments), daemon=True)
+        given = (sender, self._limits, task, arguments, seconds > FAST_SECONDS)
+        process = MULTIPROCESSING.Process(target=_main, args=given, daemon=True)
         with receiver:
             with sender:
                 process.start()
@@ -86,12 +101,12 @@ class Sandbox:
             try:
                 if not receiver.poll(seconds):
                     process.kill()
-                    return {"error": f"Reading {name} takes longer than {seconds:g} s. Send a smaller table."}
+                    return None
                 outcome: dict[str, Any] = json.loads(receiver.recv_bytes(MOST_RESULT_BYTES))
                 return outcome
             except EOFError:
                 why = "it is damaged, or needs more memory or time than one upload may use"
-                return {"error": f"{name} could not be read: {why}. Check it, or send a smaller one."}
+                return {"error": f"{arguments['name']} could not be read: {why}. Check it, or send a smaller one."}
             finally:
                 process.join(EXIT_SECONDS)
                 if process.is_alive():
@@ -107,11 +122,9 @@ def _do_nothing(limits: Limits, path: Path, name: str) -> None:
     pass
 
 
-def _is_small(path: Path, limits: Limits) -> bool:
-    return path.stat().st_size <= limits.small_upload_bytes
-
-
-def _main(sender: Connection, limits: Limits, task: Callable[..., Any], arguments: dict[str, Any]) -> None:
+def _main(
+    sender: Connection, limits: Limits, task: Callable[..., Any], arguments: dict[str, Any], is_long: bool
+) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the service
     with open(os.devnull, "w") as devnull:  # noqa: PTH123
         for descriptor in (1, 2):
@@ -120,7 +133,7 @@ def _main(sender: Connection, limits: Limits, task: Callable[..., Any], argument
     limit_process(
         AS=limits.reading_memory, CPU=int(limits.reading_seconds) + 1, FSIZE=limits.table_bytes + 2**20
     )  # where there are no such limits (Windows), the time limit of the parent remains
-    if hasattr(os, "nice") and not _is_small(arguments["path"], limits):
+    if is_long and hasattr(os, "nice"):
         os.nice(5)
     try:
         outcome = {"result": task(limits, **arguments)}

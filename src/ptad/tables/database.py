@@ -89,7 +89,9 @@ class Database:
         with self.errors(*_CANNOT_OPEN[self.kind]):
             if self.kind == "duckdb":
                 file = None if self.path is None else str(self.existing())
-                return package.connect(file or ":memory:", read_only=read_only and file is not None)
+                # for a file of another format or a web address DuckDB would download code, and run it
+                offline = {"autoinstall_known_extensions": "false"}
+                return package.connect(file or ":memory:", read_only=read_only and file is not None, config=offline)
             if self.kind == "sqlite":
                 path = quote(str(self.existing().resolve()))
                 return package.connect(f"file:{path}?mode={'ro' if read_only else 'rw'}")

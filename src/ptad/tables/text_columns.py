@@ -150,6 +150,8 @@ class TextColumn:
     @classmethod
     def from_json(cls, name: str, type: str, state: dict[str, Any]) -> TextColumn:
         counts, n_rows = {str(k): int(v) for k, v in state["counts"].items()}, int(state["n_rows"])
+        if len(counts) > MOST_VALUES:
+            raise damaged("the counts of a text column", f"those of at most {MOST_VALUES:,} values")
         if sum(counts.values()) > n_rows:
             raise damaged("the counts of a text column", f"those of at most {n_rows:,} rows")
         return cls(name, counts, n_rows, type)

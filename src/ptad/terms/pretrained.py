@@ -45,6 +45,7 @@ SHAPES: dict[str, tuple[int, ...]] = {
 MAX_WEIGHT = 1e3  # of a network that is read from a bundle
 N_HELD_OUT = 256  # rows, at most a quarter of the reference rows, whose inputs give the baseline
 FEW_NEIGHBOURS = 8
+CELLS_AT_ONCE = 2**22  # of the differences to neighbours, when the baseline is computed
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,11 @@ class Pretrained(NeighbourTerm):
         if len(places) < 2:  # too few rows to hold some out
             places, others = np.arange(n), np.ones(n, dtype=bool)
         rest = Reference(rows[others], self.features, self.reference.settings, self.reference.device)
-        cells, summary = self.describe(Batch(on_device(rows[places], self.reference.device), rest))
+        k, width = rest.search.k, len(rest.coordinates.column)
+        step = max(CELLS_AT_ONCE // (k * (k + width)), 1)  # one step, unless there are many neighbours or columns
+        chunks = [on_device(rows[places[i : i + step]], self.reference.device) for i in range(0, len(places), step)]
+        described = zip(*(self.describe(Batch(chunk, rest)) for chunk in chunks), strict=True)
+        cells, summary = (namespace(parts[0]).concatenate(parts) for parts in described)
         spreads = [((x - x.mean(axis=0)) ** 2).mean(axis=0) ** 0.5 for x in (cells, summary)]
         return cells.mean(axis=0), spreads[0] + 0.1, summary.mean(axis=0), spreads[1] + 0.05
 
