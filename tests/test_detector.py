@@ -51,10 +51,15 @@ def test_held_out_scores_are_those_of_a_fit_without_the_row() -> None:
     assert np.array_equal(detector.calibration.scores, np.sort(detector.held_out_scores))
 
 
-def test_more_categories_than_fit_into_memory_are_refused() -> None:
-    features = Features(np.array([0]), np.array([20_000]))
-    with pytest.raises(DataError, match="20,000 categories in all, too many for 7 reference rows"):
-        Detector.fit(np.arange(10.0)[:, None], features, few_folds(), seed=0)
+def test_many_categories_leave_room_for_fewer_reference_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ptad.reference.MAX_CATEGORY_CELLS", 80)
+    monkeypatch.setattr("ptad.reference.NEIGHBOUR_ROWS", 4)
+    rows = (np.arange(30) % 2.0)[:, None]
+    for n_categories, n_reference in ((2, 30), (10, 8), (20, 4)):
+        detector = Detector.fit(rows, Features(np.array([0]), np.array([n_categories])), few_folds(), seed=0)
+        assert len(detector.reference) == n_reference
+    with pytest.raises(DataError, match="21 categories in all; at most 20 can be compared"):
+        Detector.fit(rows, Features(np.array([0]), np.array([21])), few_folds(), seed=0)
 
 
 @pytest.mark.parametrize("change", ["value", "category", "missing"])

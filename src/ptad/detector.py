@@ -27,7 +27,7 @@ from ptad.config import Config
 from ptad.errors import BundleError, DataError
 from ptad.parallel import in_chunks
 from ptad.progress import Reporter, RowsDone, rows_reported
-from ptad.reference import Batch, Reference, check_categories
+from ptad.reference import Batch, Reference, max_reference_rows
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext, History, Term, TermValues, refuse_empty
 
@@ -278,8 +278,8 @@ def sample_rows(rows: Matrix, max_rows: int, rng: np.random.Generator) -> Matrix
 
 def sample_reference(rows: Matrix, features: Features, config: Config, context: FitContext) -> Reference:
     """Return the reference rows of a fit on these rows."""
-    sample = sample_rows(rows, config.reference.rows, context.rng)
-    check_categories(len(sample), features, DataError)
+    max_rows = min(config.reference.rows, max_reference_rows(features, DataError))
+    sample = sample_rows(rows, max_rows, context.rng)
     return Reference(sample, features, config.reference, context.device)
 
 

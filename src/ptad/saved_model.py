@@ -28,7 +28,7 @@ from ptad.layout import (
     damaged,
     require,
 )
-from ptad.reference import Reference, check_categories
+from ptad.reference import Reference, max_reference_rows
 from ptad.storage import FORMAT_VERSION, open_bundle, write_bundle
 from ptad.tables import Schema
 from ptad.tables.features import Features
@@ -123,9 +123,9 @@ def save_model(
 def _layouts(config: Config, features: Features, shapes: dict[str, tuple[int, ...]]) -> dict[str, ArrayLayout]:
     """Return the layouts of the arrays of a bundle; the number of reference rows follows from their ``shapes``."""
     n_reference = shapes["reference"][0] if len(shapes.get("reference", ())) == 2 else 1
-    check_categories(n_reference, features, BundleError)
+    max_rows = min(config.reference.rows, max_reference_rows(features, BundleError))
     layouts = {
-        "reference": ArrayLayout("float64", ((1, config.reference.rows), len(features)), allow_nan=True),
+        "reference": ArrayLayout("float64", ((1, max_rows), len(features)), allow_nan=True),
         "units": ArrayLayout("float64", (2, len(config.terms)), low=-MAX_UNIT, high=MAX_UNIT),
     }
     if "calibration" in shapes:

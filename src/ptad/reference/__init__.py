@@ -21,7 +21,7 @@ N_STEPS = 2048  # reference rows from which the steps of recorded values are inf
 STEPS = (86_400.0, 3_600.0, 60.0, 1.0)  # days, hours and minutes in seconds; whole numbers
 MAX_DECIMALS = 6
 MAX_CATEGORY_CELLS = 2**26  # categories, which are coordinates, times reference rows; a cell takes some 30 bytes
-NEIGHBOUR_ROWS = 4096  # reference rows, at least: as many are the neighbours of a chunk of rows
+NEIGHBOUR_ROWS = 4096  # reference rows that fit at least: as many are the neighbours of a chunk of rows
 
 
 @dataclass(frozen=True)
@@ -104,15 +104,18 @@ class Reference:
         return on_device(self.rows, self.device)
 
 
-def check_categories(n_rows: int, features: Features, kind: type[UserError]) -> None:
-    """Raise an error of this kind if there are too many categories to compare rows with ``n_rows`` reference rows."""
+def max_reference_rows(features: Features, kind: type[UserError]) -> int:
+    """Return how many reference rows fit into memory; raise an error of this kind if that is fewer than needed."""
     n_categories = int(features.n_categories.sum())
-    if n_categories * max(n_rows, NEIGHBOUR_ROWS) > MAX_CATEGORY_CELLS:
+    n_rows = MAX_CATEGORY_CELLS // max(n_categories, 1)
+    if n_rows < NEIGHBOUR_ROWS:
         raise kind(
-            f"The columns have {n_categories:,} categories in all, too many for {n_rows:,} reference rows.",
+            f"The columns have {n_categories:,} categories in all; at most {MAX_CATEGORY_CELLS // NEIGHBOUR_ROWS:,} "
+            "can be compared.",
             "Fit with fewer: give the columns with most of them the type text with {}.",
             (Option("types"),),
         )
+    return n_rows
 
 
 @dataclass(frozen=True, eq=False)
