@@ -61,8 +61,8 @@ class Job:
     false_alarm_rate: Annotated[
         str | None,
         typer.Option(
-            help="Target: share of normal rows that may be flagged, such as 0.01, or auto. By default that of the model; "
-            "in a fit auto: 0.01, or what the rows support.",
+            help="Target: share of normal rows that may be flagged, such as 0.01, or auto. By default that of the "
+            "model; in a fit auto: 0.01, or what the rows support.",
             metavar="RATE",
         ),
     ] = None

@@ -52,7 +52,7 @@ class NumberFormat:
         return np.asarray(pc.match_substring_regex(text, self.pattern).fill_null(True))
 
     def without_groups(self, text: pa.Array) -> pa.Array:
-        """Remove thousands signs that no training value had, where a decimal sign follows: 98.765,43 means one number."""
+        """Remove thousands signs that no training value had, if a decimal sign follows: 98.765,43 is no guess."""
         for group in (g for sign, g in THOUSANDS.items() if not self.thousands and sign not in ("", self.decimal)):
             grouped = pc.match_substring_regex(text, rf"^[+-]?[1-9]\d{{0,2}}(?:{group}\d{{3}})+\{self.decimal}\d+$")
             text = pc.if_else(grouped, pc.replace_substring_regex(text, group, ""), text)

@@ -89,10 +89,10 @@ class Source:
 
     def damaged(self, error: BaseException) -> DataError:
         """The error for content that cannot be read."""
-        reason = getattr(error, "strerror", None) or error  # the whole text of an OSError holds the path
+        # the whole text of an OSError holds the path
+        reason = str(getattr(error, "strerror", None) or error).rstrip(".")
         return DataError(
-            f"{self.label} is damaged, truncated or not {self.format.title}: {str(reason).rstrip('.')}. Fetch or write it "
-            "again."
+            f"{self.label} is damaged, truncated or not {self.format.title}: {reason}. Fetch or write it again."
         )
 
 
