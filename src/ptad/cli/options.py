@@ -82,7 +82,7 @@ class Job:
     missing: Annotated[
         list[str] | None,
         typer.Option(
-            help="Text that means missing, besides empty cells and NA (may be repeated); a model keeps its own.",
+            help="Text that means missing, besides empty cells, NA, n/a and the like (may be repeated).",
             metavar="TEXT",
         ),
     ] = None
