@@ -54,6 +54,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "ptad"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_sidebars = {"getting-started": []}  # it has no neighbours
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {

@@ -52,6 +52,15 @@ def test_every_command_and_option_is_in_the_reference(generated: ModuleType) -> 
     assert "[bold]" not in text and "ptad fit normal.csv --out model" in text
 
 
+@pytest.mark.parametrize(
+    "page", [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda p: p.name
+)
+def test_files_that_a_page_names_exist(page: Path) -> None:
+    files = {p.as_posix() for d in ("src", "tests", "docs", "benchmarks") for p in (ROOT / d).rglob("*.*")}
+    named = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)*\.(?:py|js|css|html|safetensors))`", page.read_text("utf-8")))
+    assert not {name for name in named if not any(file.endswith(f"/{name}") for file in files)}
+
+
 def test_every_setting_and_limit_is_in_the_reference(generated: ModuleType) -> None:
     settings, limits = generated.settings(), generated.limits()
     assert "| `local_reconstruction.ridge` | 0.001 |" in settings and "| `network.n_steps` | 500 |" in settings

@@ -146,12 +146,14 @@ def test_the_service(folder: Path) -> None:
     run(folder, "from ptad.service import ServiceSettings, serve\nimport ptad.service.app, ptad.service.jobs.worker")
 
 
-def test_what_needs_torch_names_the_extra(folder: Path) -> None:
+def test_what_needs_torch_names_the_extra(folder: Path, model: Path) -> None:
     said = run(
         folder,
         """
 print(ptad('fit', 'normal.csv', '--out', 'never', '--preset', 'paper', code=2))
 print(ptad('fit', 'normal.csv', '--out', 'never', '--device', 'cuda', code=2))
+print(ptad('export', 'model', '--out', 'never', code=2))
 """,
     )
-    assert said.count("pip install 'ptad[torch]'") == 2 and not (folder / "never").exists()
+    assert said.count("pip install 'ptad[torch]'") == 2 and "pip install 'ptad[onnx]'" in said
+    assert not (folder / "never").exists()

@@ -143,7 +143,9 @@ class PTAD(SklearnDetector):
             logger.log(logging.WARNING if note.doubtful else logging.INFO, note.message)
         rows = schema.encode(table, BadCells())  # the warning has been given
         text = schema.counted(table)
-        opening = f"fitting on {len(rows):,} rows and {len(schema.names):,} columns"
+        opening = (
+            f"fitting on {len(rows):,} rows and {len(schema.names):,} column{'' if len(schema.names) == 1 else 's'}"
+        )
         with shown_progress(self.verbose, opening) as progress:
             detector = Detector.fit(
                 rows,

@@ -233,4 +233,4 @@ def test_demo(ptad):
 def test_a_text_that_should_be_new_is_not_called_missing(capsys):
     reason = {"column": "n", "reason": "missing", "observed": None, "expected": None, "percentage": 100.0}
     print_top_rows([{"row": 0, "score": 1.0, "p_value": 0.5, "anomaly": False, "columns": [reason]}])
-    assert " ".join(capsys.readouterr().out.splitlines()[1].split()) == "0 1 0.5 n missing missing unseen text 100"
+    assert " ".join(capsys.readouterr().out.splitlines()[1].split()) == "0 1 0.5 n missing missing other text 100"

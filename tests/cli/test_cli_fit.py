@@ -55,7 +55,7 @@ def test_says_what_it_did_and_removes_the_checkpoint(ptad, tmp_path, table, tiny
     assert result.exit_code == 0, result.stderr
     assert "50 of 160 rows, a uniform sample" in result.stdout
     assert "4 numeric" in result.stdout or "3 numeric" in result.stdout
-    assert "unit: constant: 'kg'" in result.stdout
+    assert "unit (constant: 'kg')" in result.stdout
     assert "uniform sample of 50 of 160 rows. Raise --max-rows" in result.stderr
     assert [p.name for p in (tmp_path / "keep").iterdir()] == ["mine.txt"]
     assert result.stdout.count("false-alarm rate") == 1 and "1.96 %" in result.stdout
@@ -86,7 +86,7 @@ def test_says_what_it_did_and_removes_the_checkpoint(ptad, tmp_path, table, tiny
         ),
         (["--drop", "nothing"], "Correct the name in --drop."),
         (["--only", "nothing"], "Correct the name in --only."),
-        (["--label", "status"], "belong together. Give --label and --normal, or none"),
+        (["--label", "status"], "belong together. Give --label and --normal, or neither"),
         (["--max-rows", "1"], "Give --max-rows at least 2"),
         (["--max-rows", "many"], "'--max-rows'"),
         (["--unknown"], "--unknown"),

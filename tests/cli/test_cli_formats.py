@@ -120,7 +120,7 @@ def test_workbooks(ptad, make_table, tiny, tmp_path):
         (["--type", "a=number"], "cannot be of type 'number'. Choose one of: numeric"),
         (["--decimal", "x"], "decimal sign cannot be 'x'"),
         (["--decimal", ",", "--thousands", ","], "both ','"),
-        (["--sheet", "1"], "is not a workbook, so that it has no sheets. Leave out --sheet."),
+        (["--sheet", "1"], "is not a workbook and has no sheets. Leave out --sheet."),
     ],
 )
 def test_wrong_wishes(ptad, table, tmp_path, args, message):

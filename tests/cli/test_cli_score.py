@@ -30,7 +30,7 @@ def test_into_a_file(ptad, model, table, scores, tmp_path):
     loose = ptad("score", model, table, "--out", tmp_path / "o.parquet", "--false-alarm-rate", 0.5)
     flagged = np.array(read_table(tmp_path / "o.parquet")["anomaly"].to_pylist())
     expected = PTAD.load(model, device="cpu").set_false_alarm_rate(0.5).predict(read_table(table)) == -1
-    assert np.array_equal(flagged, expected) and f"{flagged.sum()} anomalies" in loose.stderr
+    assert np.array_equal(flagged, expected) and f"{flagged.sum()} flagged at" in loose.stderr
     assert "false-alarm rate of 50 %" in loose.stderr and loose.stdout == ""
 
 

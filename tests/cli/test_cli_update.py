@@ -82,5 +82,13 @@ def test_a_table_without_a_column_leaves_the_model_alone(ptad, tmp_path, model, 
 @pytest.mark.parametrize("command", ["update", "recalibrate"])
 def test_the_training_table_is_refused(ptad, tmp_path, model, table, command):
     result = ptad(command, model, table, "--out", tmp_path / "m2", "--label", "status", "--normal", "ok")
-    assert result.exit_code == 2 and f"To {command} it, give rows that it was not fitted on" in result.stderr
+    assert result.exit_code == 2 and f"To {command} it, give only rows that it was not fitted on" in result.stderr
     assert not (tmp_path / "m2").exists()
+
+
+@pytest.mark.parametrize("command", ["update", "recalibrate"])
+def test_rows_of_an_earlier_update_are_refused(ptad, tmp_path, model, make_table, command):
+    write_table(make_table(400, seed=3), tmp_path / "new.csv")
+    assert ptad("update", model, tmp_path / "new.csv", "--out", tmp_path / "m").exit_code == 0
+    again = ptad(command, tmp_path / "m", tmp_path / "new.csv")
+    assert again.exit_code == 2 and "The model was fitted on these rows, or on many of them" in again.stderr

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from ptad import PTAD
 from ptad.cli import app
 from ptad.detector import Detector
-from ptad.export import parity, writing
+from ptad.export import parity
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_file_that_differs_is_removed_and_the_old_one_kept(
     import onnx
 
     graph = onnx.load(exported[0])
-    monkeypatch.setattr(writing, "make_graph", lambda detector: graph)
+    monkeypatch.setattr("ptad.export.graph.make_graph", lambda detector: graph)
     true_rows = parity.attribute_rows
 
     def other_rows(rows: np.ndarray, detector: Detector) -> object:

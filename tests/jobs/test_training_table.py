@@ -39,6 +39,22 @@ def test_a_part_of_them_or_other_rows_are_not(reference):
     assert not found(reference, changed)
 
 
+def test_a_part_of_them_among_new_rows_is_repeated():
+    rng = np.random.default_rng(2)
+    reference, new = rng.normal(size=(200, 4)), rng.normal(size=(60, 4))
+    stopped = np.repeat(reference[:1], 300, axis=0)  # many equal rows, of which one was a reference row
+    for table, expected in (
+        (reference[:100], True),
+        (np.concatenate([reference[:60], new]), True),
+        (np.concatenate([reference[:10], new]), False),
+        (np.concatenate([stopped, new]), False),
+        (new, False),
+    ):
+        training = TrainingTable(reference)
+        training.add(table)
+        assert training.repeated is expected
+
+
 def test_rows_that_many_tables_have_tell_nothing():
     rng = np.random.default_rng(0)
     categories = rng.integers(0, 2, size=(500, 3)).astype(np.float64)

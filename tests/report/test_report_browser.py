@@ -308,6 +308,21 @@ def test_scores_over_time_are_drawn_said_and_listed(browser, model, rows_of, tmp
     page.close()
 
 
+def test_a_wrong_year_does_not_squeeze_the_chart(browser, model, rows_of, tmp_path):
+    rows = rows_of(400, 3)
+    rows.loc[0, "day"] = pd.Timestamp("1914-10-17")
+    write_report(model, rows, tmp_path / "r.html")
+    page = Page(browser, tmp_path / "r.html", viewport={"width": 1200, "height": 900})
+    text = page.text("#over-time")
+    assert "from Oct 1914 to Dec 2024" in text and text.endswith(
+        "Dates far away, with few rows, are in the table only."
+    )
+    section = page.page.locator("[aria-label='Scores over time']")
+    section.locator("summary").click()
+    assert section.locator("details tbody tr").count() == 13
+    page.close()
+
+
 def test_notes_stand_above_the_rest(browser, model, rows_of, tmp_path):
     write_report(model, rows_of(240, 0), tmp_path / "r.html")
     page = Page(browser, tmp_path / "r.html")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -102,6 +104,9 @@ def test_ranges_are_written_for_people():
         (float("nan"), None),
         (pd.Timestamp("2024-05-01"), "2024-05-01"),
         (pd.Timestamp("2024-05-01 12:30"), "2024-05-01 12:30"),
+        (pd.Timestamp("2024-05-01 12:30:05"), "2024-05-01 12:30:05"),
+        (dt.time(14, 38), "14:38"),
+        (dt.time(0, 0, 5), "00:00:05"),
         ("x" * 100, "x" * 79 + "…"),
     ],
 )

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ptad import PTAD
 from ptad.jobs.batches import is_repeatable
 from ptad.report import write_report, writing
 from ptad.report.cross_fit import training_parts
@@ -55,3 +56,14 @@ def test_standard_input_is_not_read_again(table, again):
 def test_a_trained_network_is_not_trained_again_and_the_note_says_so(paper_model, rows_of, tmp_path):
     content = write_report(paper_model, rows_of(120, 0), tmp_path / "r.html")
     assert notes(content) == ["training-table"]
+
+
+def test_the_training_table_has_not_drifted_from_itself(tmp_path):
+    """Each text occurs twice: in the training table it is known, but a row itself does not count for new rows."""
+    rng = np.random.default_rng(0)
+    texts = [f"text number {rng.integers(10**9)}" for _ in range(120)] * 2
+    table = pd.DataFrame({"note": texts, "size": rng.normal(size=240), "width": rng.normal(size=240)})
+    model = PTAD(types={"note": "text"}, config={"calibration.most_folds": 5}, verbose=0).fit(table)
+    content = write_report(model, table, tmp_path / "r.html")
+    assert content["held_out"]
+    assert {entry["verdict"] for entry in content["drift"]["columns"]} == {"none"}

@@ -73,6 +73,7 @@ def test_a_model_gets_versions_that_are_compared_and_followed_over_time(browser,
     report.close()
 
     page.click("nav a[href='#/models']")
+    page.get_by_role("heading", name="Models", exact=True).wait_for()  # the view before has such links too
     page.get_by_role("link", name="rows", exact=True).click()
     page.wait_for_selector("#new-rows", state="attached")
     page.set_input_files("#new-rows", tmp_path / "later.csv")
@@ -93,6 +94,7 @@ def test_a_model_gets_versions_that_are_compared_and_followed_over_time(browser,
     assert "held-out scores of the training rows" in opened.text("#uploads")
 
     page.click("nav a[href='#/models']")
+    page.get_by_role("heading", name="Models", exact=True).wait_for()  # the view before has such links too
     page.get_by_role("link", name="rows", exact=True).click()
     page.wait_for_selector("#new-rows", state="attached")
     page.set_input_files("#new-rows", tmp_path / "later.csv")

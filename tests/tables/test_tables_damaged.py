@@ -19,11 +19,11 @@ from ptad.tables import TableSource, read_table, scan_table, write_table
 @pytest.mark.parametrize("content", ["a,b\n1,K\xf6ln\n", "\xf6,b\n1,2\n"])
 def test_bytes_that_are_not_utf8(tmp_path, content):
     path = put(tmp_path, "t.csv", content.encode("latin-1"))
-    with pytest.raises(DataError, match=r"t.csv is not utf-8.*encoding='latin-1'"):
+    with pytest.raises(DataError, match=r"t.csv is not utf-8 text \(byte 0xf6\).*encoding='latin-1'"):
         read_table(path)
     with pytest.raises(DataError, match=r"t.jsonl is not utf-8.*encoding='latin-1'"):
         read_table(put(tmp_path, "t.jsonl", '{"a": "ö"}'.encode("latin-1")))
-    with pytest.raises(DataError, match=r"t.csv is not klingon"):
+    with pytest.raises(DataError, match=r"t.csv: there is no encoding 'klingon'. Name its encoding"):
         read_table(path, encoding="klingon")
 
 

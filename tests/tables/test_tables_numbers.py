@@ -1,6 +1,7 @@
 """Number formats: the columns of a table decide together, and a guess is reported."""
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -121,6 +122,31 @@ def test_other_thousands_signs(decimal, thousands):
     values = np.round(RNG.uniform(0.1, 90_000, 60), 2)
     schema = fitted(x=[f"{v:,.2f}".translate(signs) for v in values])
     assert schema.observed(pa.table({"x": [f"{1234.5:,.2f}".translate(signs)]}))["x"] == [1234.5]
+
+
+@pytest.mark.parametrize(
+    ("cells", "large", "value"),
+    [
+        (text(PRICES / 10, 2), "98.765,43", 98765.43),
+        ([f"{v:.2f}" for v in PRICES / 10], "98,765.43", 98765.43),
+        ([f"{i},00" for i in range(60)], "-1 234.567,00", None),
+        ([f"{i},00" for i in range(60)], "-1.234.567,00", -1234567),
+        ([f"{v:.2f}" for v in PRICES / 10], "98,765", None),  # it may mean 98.765
+    ],
+)
+def test_a_thousands_sign_that_no_training_value_had(cells, large, value):
+    schema = fitted(x=cells)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error" if value is not None else "ignore")
+        encoded = schema.encode(pa.table({"x": [cells[0], large]}))
+    assert np.array_equal(encoded[1], [np.nan if value is None else value], equal_nan=True)
+    assert schema.observed(pa.table({"x": [large]})) == {"x": [value]}
+
+
+def test_few_values_with_a_thousands_sign_decide():
+    cells = [f"{i},25" for i in range(97)] + ["1.234", "2.345", "12.345,50"]
+    schema = fitted(x=cells)
+    assert schema.observed(pa.table({"x": cells}))["x"][97:] == [1234, 2345, 12345.5]
 
 
 def test_options_override_the_signs_of_a_model(tmp_path):

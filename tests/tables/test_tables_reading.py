@@ -174,6 +174,8 @@ def test_text_columns_of_a_schema_are_read_as_text(tmp_path):
 def test_missing_words(tmp_path):
     path = put(tmp_path, "t.csv", 'a,b\n?,"NA"\n1,NA\n ? ,\n2,x\n')
     assert read_table(path, missing=["?"]).to_pydict() == {"a": [None, 1, None, 2], "b": ["NA", None, None, "x"]}
+    written = put(tmp_path, "excel.csv", "days\n1\nn/a\n#N/A\n4\n")
+    assert read_table(written).to_pydict() == {"days": [1, None, None, 4]}
     assert read_table(path)["a"].to_pylist() == ["?", "1", " ? ", "2"]
     write_table(pa.table({"a": pa.array(["?", "x", "y"]).dictionary_encode()}), tmp_path / "t.parquet")
     assert read_table(tmp_path / "t.parquet", missing=["?"])["a"].to_pylist() == [None, "x", "y"]

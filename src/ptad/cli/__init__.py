@@ -37,6 +37,11 @@ def _root(
     pass
 
 
+def _flowing(text: str) -> str:
+    """Return the paragraphs of a docstring in one line each: the width of the terminal breaks them."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+
+
 def _examples(lines: str) -> str:
     """Return the examples at the end of a command's help, one per paragraph."""
     return "\n\n".join(["[bold]Examples[/bold]", *lines.strip().splitlines()])
@@ -55,7 +60,7 @@ for _command, _lines in (
     (serve.serve, serve.EXAMPLES),
     (demo.demo, demo.EXAMPLES),
 ):
-    app.command(epilog=_examples(_lines))(_command)
+    app.command(help=_flowing(_command.__doc__ or ""), epilog=_examples(_lines))(_command)
 app.add_typer(benchmark.app)
 
 

@@ -157,7 +157,7 @@ def print_top_rows(entries: list[dict[str, Any]], places: Places | None = None) 
         head = _row_head(entry, places)
         for reason in entry["columns"]:
             # nothing is ever expected to be missing: None is a text that never occurred in training
-            expected = "unseen text" if reason["expected"] is None else printable(reason["expected"])
+            expected = "other text" if reason["expected"] is None else printable(reason["expected"])
             names = [Text(printable(reason["column"])), Text(printable(reason["reason"] or ""))]
             values = [Text(v, no_wrap=True, overflow="ellipsis") for v in (printable(reason["observed"]), expected)]
             percentage = "<1" if 0.0 < reason["percentage"] < 0.5 else f"{reason['percentage']:.0f}"

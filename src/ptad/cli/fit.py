@@ -134,7 +134,7 @@ def fit_lines(
             ("dates", f"{names}: later rows look anomalous by their date alone; to avoid that, fit with --drop")
         )
     lines += [
-        ("excluded" if i == 0 else "", f"{printable(n)}: {printable(r)}") for i, (n, r) in enumerate(excluded.items())
+        ("excluded" if i == 0 else "", f"{printable(n)} ({printable(r)})") for i, (n, r) in enumerate(excluded.items())
     ][:20]
     if len(excluded) > 20:
         lines.append(("", f"and {len(excluded) - 20} more: see 'ptad info'"))

@@ -60,7 +60,11 @@ class Job:
 
     false_alarm_rate: Annotated[
         str | None,
-        typer.Option(help="Target: share of normal rows that may be flagged, such as 0.01, or auto.", metavar="RATE"),
+        typer.Option(
+            help="Target: share of normal rows that may be flagged, such as 0.01, or auto. By default that of the "
+            "model; in a fit auto: 0.01, or what the rows support.",
+            metavar="RATE",
+        ),
     ] = None
     device: Device = None
     encoding: Annotated[str, typer.Option(help="Encoding of text files, such as latin-1.")] = "utf-8"
@@ -78,7 +82,8 @@ class Job:
     missing: Annotated[
         list[str] | None,
         typer.Option(
-            help="Text that means missing (may be repeated), in addition to that of the model.", metavar="TEXT"
+            help="Text that means missing, besides empty cells, NA, n/a and the like (may be repeated).",
+            metavar="TEXT",
         ),
     ] = None
     strict: Annotated[

@@ -97,7 +97,7 @@ def score_lines(summary: ScoreSummary, out: str | None, listed: Path | None = No
     anomalies = "no threshold"
     if summary.anomalies is not None:
         target = f" at a false-alarm rate of {rate(summary.false_alarm_rate)}"
-        anomalies = plural(summary.anomalies, "anomaly", "anomalies") + target
+        anomalies = f"{summary.anomalies:,} flagged{target}"
     where = "" if out is None else f"; written to {printable(out)}"
     cells, lines = summary.cells, [f"{plural(summary.rows, 'row', 'rows')}{resumed}, {anomalies}{where}"]
     for what, n_rows, columns in (

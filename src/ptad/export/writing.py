@@ -6,16 +6,14 @@ import json
 import logging
 import os
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from ptad._version import __version__
 from ptad.errors import MissingExtraError, Option, SettingError
 from ptad.estimator import PTAD
 from ptad.explanation import REASONS
-from ptad.export.graph import TRACED_ON, make_graph
 from ptad.export.runner import FORMAT, FORMAT_VERSION
 from ptad.files import NewFile, OutputLock, output_file, write_errors
 from ptad.parallel import CHUNK_ROWS
@@ -41,8 +39,10 @@ def export_model(folder: str | os.PathLike[str], out: str | os.PathLike[str]) ->
     try:
         import onnx
         import onnxruntime  # type: ignore[import-untyped] # noqa: F401
+        import torch  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(str(error.name), "onnx", "Exporting a model") from error
+    from ptad.export.graph import TRACED_ON, make_graph
     from ptad.export.parity import check_parity
 
     target = output_file(out, SettingError)
@@ -76,7 +76,7 @@ def properties(model: PTAD) -> dict[str, str]:
         "format": FORMAT,
         "format_version": str(FORMAT_VERSION),
         "ptad_version": __version__,
-        "torch_version": str(torch.__version__),
+        "torch_version": version("torch"),
         "preset": model.preset,
         **{name: json.dumps(value, ensure_ascii=False) for name, value in content.items()},
     }

@@ -166,10 +166,10 @@ def renew_table(
     with _located(sample.places):
         training = TrainingTable(detector.detector_.reference)
         training.add(detector.schema_.encode(table, BadCells(strict=strict)))
-        if training.detected:
+        if training.detected or training.repeated:
             raise DataError(
-                f"The model was fitted on these rows, or on a part of them: a threshold from training rows would "
-                f"be too low. To {change} it, give rows that it was not fitted on."
+                "The model was fitted on these rows, or on many of them: a threshold from training rows would be too "
+                f"low. To {change} it, give only rows that it was not fitted on."
             )
         getattr(detector, change)(table)
     return _save(detector, schema, target, sample, table, bad_cells)  # without the signs, which are those of this table

@@ -61,7 +61,7 @@ def training_rows(
     if (label is None) != (not normal):
         raise SettingError(
             "A label column and its normal values belong together.",
-            "Give {} and {}, or none of them.",
+            "Give {} and {}, or neither.",
             (Option("label"), Option("normal")),
         )
     scan = scan_table(source, missing=missing, encoding=encoding, schema=schema)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MIN_MATCHED = 0.99  # share of the reference rows in a table from which on it counts as the training table
+MIN_REPEATED = 0.4  # share of the rows that should be new from which on too many are reference rows
 MIN_UNIQUE = 0.5  # share of the reference rows that occur once from which on a match is evidence
 MIN_ROWS = 20  # reference rows
 
@@ -25,12 +26,14 @@ class TrainingTable:
     def __init__(self, reference: NDArray[np.float64]) -> None:
         self._hashes, self._counts = np.unique(row_hashes(reference), return_counts=True)
         self._matches = np.zeros(len(self._hashes), dtype=np.int64)
-        n_rows = len(reference)
-        self._is_evidence = n_rows >= MIN_ROWS and bool((self._counts == 1).sum() >= MIN_UNIQUE * n_rows)
+        self._n_rows, n_reference = 0, len(reference)
+        self._unique = float((self._counts == 1).sum()) / max(n_reference, 1)
+        self._is_evidence = n_reference >= MIN_ROWS and self._unique >= MIN_UNIQUE
 
     def add(self, rows: NDArray[np.float64] | None) -> None:
         """Search in encoded rows; batches that were scored by an earlier run have none."""
         if rows is not None:
+            self._n_rows += len(rows)
             self.add_matches(self.matches(rows))
 
     def matches(self, rows: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -48,8 +51,17 @@ class TrainingTable:
     @property
     def detected(self) -> bool:
         """Whether the rows so far contain the training table."""
-        n_matched = np.minimum(self._matches, self._counts).sum()
-        return self._is_evidence and bool(n_matched >= MIN_MATCHED * self._counts.sum())
+        return self._is_evidence and self._n_matched >= MIN_MATCHED * int(self._counts.sum())
+
+    @property
+    def repeated(self) -> bool:
+        """Whether far more of the rows so far are reference rows than if they were new."""
+        least = 1.0 - self._unique * (1.0 - MIN_REPEATED)  # about 1 - unique of new rows equal a reference row
+        return self._is_evidence and self._n_rows > 0 and self._n_matched >= least * self._n_rows
+
+    @property
+    def _n_matched(self) -> int:
+        return int(np.minimum(self._matches, self._counts).sum())
 
 
 def row_hashes(rows: NDArray[np.float64]) -> NDArray[np.uint64]:

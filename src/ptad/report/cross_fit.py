@@ -32,6 +32,8 @@ N_FOLDS = 5
 class RowScorer:
     """Scores and explains rows of a table by one model; ``numbers`` are their positions in the table."""
 
+    scores_training_table = False
+
     def __init__(self, model: Model) -> None:
         self.model = model
 
@@ -46,6 +48,8 @@ class RowScorer:
 
 class CrossFit(RowScorer):
     """Scores and explains the rows of a training table; row i belongs to fold i modulo the number of folds."""
+
+    scores_training_table = True
 
     def __init__(self, model: Model, schemas: list[Schema], detectors: list[Detector]) -> None:
         super().__init__(model)

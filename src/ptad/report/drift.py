@@ -77,8 +77,8 @@ class Feature:
 class DriftTally:
     """Counts binned values of a table, batch by batch, and compares them with the training rows."""
 
-    def __init__(self, schema: Schema, reference: Rows) -> None:
-        """``reference`` are encoded training rows, (n_reference, n_features)."""
+    def __init__(self, schema: Schema, reference: Rows, *, training_table: bool = False) -> None:
+        """``reference`` are encoded training rows, (n_reference, n_features); the table may be the training table."""
         self.schema = schema
         self.n_rows, self.n_reference = 0, len(reference)
         self.missing = np.zeros(len(schema.names), dtype=np.int64)
@@ -89,7 +89,7 @@ class DriftTally:
         for column, features in zip(schema.columns, self.features, strict=True):
             for feature in features:
                 feature.reference = feature.bin(reference)
-            if isinstance(column, TextColumn):
+            if isinstance(column, TextColumn) and not training_table:  # whose rows were counted themselves
                 features[0].reference = _known_and_new(column, int(features[0].reference.sum()))
 
     def add(self, rows: Rows) -> None:

@@ -30,7 +30,7 @@ function summary(d) {
   const strongly = d.n_strong === drifted ? ' strongly' : d.n_strong ? `, ${count(d.n_strong)} of them strongly` : '';
   return (
     `${plural(drifted, 'column')} of ${count(d.n_columns)} ${chosen(drifted, 'has', 'have')} drifted${strongly}. ` +
-    `Where a table drifts, more normal rows are flagged; if the drift is meant, fit a new model.${unknown}`
+    `Where a table drifts, more normal rows are flagged; if the drift is intended, fit a new model.${unknown}`
   );
 }
 

@@ -51,13 +51,15 @@ def value_text(value: Any, digits: int = 6, length: int = TEXT_LENGTH) -> str | 
         return number_text(value, digits)
     if isinstance(value, int) and not isinstance(value, bool):
         return integer_text(value)
-    text = _moment_text(value) if isinstance(value, dt.datetime) else str(value)
+    text = _moment_text(value) if isinstance(value, dt.datetime | dt.time) else str(value)
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def _moment_text(moment: dt.datetime) -> str:
-    """Return midnight as a date, and seconds only where they are not 0."""
+def _moment_text(moment: dt.datetime | dt.time) -> str:
+    """Return midnight of a day as a date, and seconds only where they are not 0."""
+    exact = "auto" if moment.second or moment.microsecond else "minutes"
+    if isinstance(moment, dt.time):
+        return moment.isoformat(exact)
     if moment.tzinfo is None and moment.time() == dt.time():
         return moment.date().isoformat()
-    exact = "minutes" if not moment.second and not moment.microsecond else "seconds"
-    return moment.isoformat(" ", "auto" if moment.microsecond else exact)
+    return moment.isoformat(" ", exact)

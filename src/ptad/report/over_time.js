@@ -30,6 +30,19 @@ const TICKS = { day: shortDay, week: shortDay, month, quarter: month, year };
 const rateOf = ({ rows, flagged }) => (rows < FEW_ROWS ? null : flagged / rows);
 export const rateText = (bucket) => (bucket.rows < FEW_ROWS ? 'few rows' : percent(rateOf(bucket)));
 
+// Without a few rows far away, as of a wrong year, which would squeeze all others into one line.
+function withoutFar(buckets) {
+  let shown = buckets;
+  const isFar = (end, next) =>
+    end.rows < FEW_ROWS && 2 * Math.abs(next.time - end.time) > shown.at(-1).time - shown[0].time;
+  while (shown.length > 2) {
+    if (isFar(shown[0], shown[1])) shown = shown.slice(1);
+    else if (isFar(shown.at(-1), shown.at(-2))) shown = shown.slice(0, -1);
+    else break;
+  }
+  return shown;
+}
+
 // Flag rate and scores side by side. ``buckets``: {time, rows, flagged}; ``scores``: {label, data, series,
 // legend}; ``full`` and ``tick`` format a time.
 export function TimeCharts({ buckets, rate, title = '', label, scores, full, tick }) {
@@ -94,10 +107,12 @@ export function OverTime({ data: { over_time: over, rate } }) {
     `;
   }
   const name = NAMES[period] ?? clock;
-  const at = (i) => buckets.map((b) => b.scores[i]);
+  const drawn = withoutFar(buckets);
+  const far = drawn.length < buckets.length ? ' Dates far away, with few rows, are in the table only.' : '';
+  const at = (i) => drawn.map((b) => b.scores[i]);
   const scores = {
     label: `Scores by ${period}: median, 10 % and 90 % quantile, and the threshold of ${short(threshold)}`,
-    data: [at(2), at(0), at(1), buckets.map(() => threshold)],
+    data: [at(2), at(0), at(1), drawn.map(() => threshold)],
     series: [
       { label: '90 % of scores' },
       { label: '10 % of scores' },
@@ -112,8 +127,8 @@ export function OverTime({ data: { over_time: over, rate } }) {
   const flagged = sum(buckets.map((b) => b.flagged));
   return html`
     <${Sheet} title="Scores over time">
-      <p id="over-time">${summary(over, name, rate)}</p>
-      <${TimeCharts} buckets=${buckets} rate=${rate} scores=${scores} full=${name} tick=${TICKS[period] ?? hourOrDay}
+      <p id="over-time">${summary(over, name, rate)}${far}</p>
+      <${TimeCharts} buckets=${drawn} rate=${rate} scores=${scores} full=${name} tick=${TICKS[period] ?? hourOrDay}
         title=${` (${plural(flagged, 'flagged row')})`}
         label=${`Flag rate by ${period}: at most ${percent(highest)}, target ${percent(rate)}`} />
       <${Folded} summary=${`Figures by ${period}`}>

@@ -35,7 +35,8 @@ function remainder(data, row) {
   const others = row.rest + sum(row.cells.slice(REASONS).map((c) => c.contribution));
   const n = data.fitted.n_columns - Math.min(REASONS, row.cells.length);
   const columns = n === 1 ? 'column contributes' : `${count(n)} columns contribute`;
-  const rest = n > 0 ? `The other ${columns} ${short(others)}. ` : '';
+  const isSmall = Math.abs(others) < 1e-4 * Math.abs(row.score);
+  const rest = n > 0 && !isSmall ? `The other ${columns} ${short(others)}. ` : '';
   const terms = Object.entries(row.terms).map(([name, amount]) => `${spaced(name)} ${short(amount)}`);
   return `${rest}Percentages are of all positive contributions. Terms of the score: ${terms.join(', ')}.`;
 }
@@ -52,7 +53,7 @@ function Explanation({ data, row }) {
       <div class="quiet">${named(reasonText(cell))}</div>
       ${shown && html`
         <div class="observed">${valued(observedText(cell.observed))}</div>
-        <div class="expected">${valued(cell.expected ?? 'unseen text')}</div>
+        <div class="expected">${valued(cell.expected ?? 'other text')}</div>
       `}
       <${Bar} share=${(share / largest) * 0.6} text=${text} />
     `;

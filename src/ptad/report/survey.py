@@ -122,7 +122,9 @@ class Survey:
         self.over_time = None
         if self._time_column is not None:
             self.over_time = TimeTally(self._time_column.name, self.threshold, self.scale)
-        self.drift = DriftTally(model.schema_, model.detector_.reference)
+        self.drift = DriftTally(
+            model.schema_, model.detector_.reference, training_table=self.scorer.scores_training_table
+        )
         self.cells = CellCounts.none(model.schema_)
         self.training = TrainingTable(model.detector_.reference)
         n_columns = len(model.schema_.names)

@@ -150,7 +150,7 @@ function meaning({ n_rows: all, scores, training_table: isTraining }, i, rate) {
   const start = n
     ? `${rows} ${are} above ${threshold}.`
     : `${none} score is ${all === 1 ? 'not ' : ''}above ${threshold}.`;
-  const text = `${start} Of normal rows, at most ${percent(rate)} are flagged.`;
+  const text = `${start} Of rows like the training rows, on average at most ${percent(rate)} are flagged.`;
   if (!scores.labelled) return text;
   const known = beyond(scores.labelled.counts, i);
   const anomalies = sum(scores.labelled.counts);

@@ -56,7 +56,11 @@ def create_app(settings: ServiceSettings) -> FastAPI:
             batcher = Batcher(settings.limits.waiting_rows, metrics)
             app.state.context = Context(settings, store, metrics, models, uploads, queue, batcher, sandbox)
             queue.start_waiting()
-            logger.info("ready: %d models, store %s", len(models.entries), store.root)
+            logger.info(
+                "ready: %s, store %s",
+                "1 model" if len(models.entries) == 1 else f"{len(models.entries):,} models",
+                store.root,
+            )
             yield
             await queue.stop()
             batcher.close()

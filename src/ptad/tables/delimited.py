@@ -18,7 +18,7 @@ from ptad.tables.places import SPREADSHEET
 from ptad.tables.source import READ_ERRORS, ReadOptions, Source, TableFile, check_names
 
 # Unquoted, these mean "missing"; in quotes they are text.
-NULL_WORDS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
+NULL_WORDS = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None")
 BLOCK_BYTES = 1 << 22
 DELIMITER = b"ptad.delimiter"  # metadata of an Arrow table: the delimiter of its file
 _BINARY_FILES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF-")

@@ -94,7 +94,7 @@ def python_values(column: Column, array: pa.Array) -> list[Any]:
         floats = numbers(values, column.name, form=column.form)
         if not column.integer or not (np.isnan(floats) | (np.isfinite(floats) & (np.rint(floats) == floats))).all():
             return _to_pylist(pa.array(floats, from_pandas=True))
-        plain = column.form.to_plain(pc.utf8_trim_whitespace(values)).to_pylist()
+        plain = column.form.to_plain(column.form.without_groups(pc.utf8_trim_whitespace(values))).to_pylist()
         return [None if text is None or text.lower() == "nan" else _to_int(text) for text in plain]
     return _to_pylist(array)
 

@@ -51,6 +51,13 @@ class NumberFormat:
         """Whether each stripped cell is a number in this format, or missing."""
         return np.asarray(pc.match_substring_regex(text, self.pattern).fill_null(True))
 
+    def without_groups(self, text: pa.Array) -> pa.Array:
+        """Remove thousands signs that no training value had, if a decimal sign follows: 98.765,43 is no guess."""
+        for group in (g for sign, g in THOUSANDS.items() if not self.thousands and sign not in ("", self.decimal)):
+            grouped = pc.match_substring_regex(text, rf"^[+-]?[1-9]\d{{0,2}}(?:{group}\d{{3}})+\{self.decimal}\d+$")
+            text = pc.if_else(grouped, pc.replace_substring_regex(text, group, ""), text)
+        return text
+
     def to_plain(self, text: pa.Array) -> pa.Array:
         """Rewrite cells that match as numbers of Python."""
         if self.thousands:
@@ -151,6 +158,10 @@ class FormatCounts:
         for form in candidates:
             self._matches[form] += len(text) if plain and form.decimal == "." else int(form.matches(text).sum())
 
+    def matching(self, form: NumberFormat) -> int:
+        """The number of values that match a format."""
+        return self._matches[form]
+
     def possible(self) -> tuple[NumberFormat, ...]:
         """The formats that the column may have; none if it holds digits only, which decide nothing."""
         if self.whole == self.total:
@@ -205,7 +216,8 @@ def decide_formats(
         elif len({f.decimal for f in candidates}) > 1 and any(f.thousands == "," for f in candidates):  # 1,234
             guessed.append(name)
             candidates = [f for f in candidates if f.decimal == ("," if semicolons else ".")]
-        columns[name] = min(candidates, key=lambda f: (f.thousands != "", f.decimal != "."))
+        count = counts[name]
+        columns[name] = min(candidates, key=lambda f: (-count.matching(f), f.thousands != "", f.decimal != "."))
     common = {sign: _common_format(sign, thousands, columns.values()) for sign in DECIMALS}
     columns = {
         name: common[f.decimal] if f.thousands in ("", common[f.decimal].thousands) else f

@@ -82,7 +82,7 @@ def scan_table(
         Rows per batch; only the last batch is shorter.
     missing : sequence of str
         Text that becomes null, compared after stripping blanks. In CSV, empty cells and the unquoted words NA, N/A,
-        NaN, NULL and None do as well.
+        n/a, #N/A, NaN, NULL and None do as well.
     encoding : str
         Encoding of CSV, TSV and JSON lines.
     schema : Schema, optional

@@ -276,7 +276,10 @@ class Schema:
         if missing:
             unknown = [n for n in names if n not in self.inputs]  # a column of the model is not another one misspelt
             why = ", which the model was trained with"
-            raise DataError(no_column("The table", missing, names, why=why, candidates=unknown), "Add or rename.")
+            raise DataError(
+                no_column("The table", missing, names, why=why, candidates=unknown),
+                "Add or rename " + ("it." if len(missing) == 1 else "them."),
+            )
 
 
 def check_version(state: Any) -> None:

@@ -121,11 +121,11 @@ def has_semicolons(table: Any) -> bool:
 
 
 def _check_size(n_rows: int, n_columns: int) -> None:
-    shape = f"(shape=({n_rows}, {n_columns}))"
-    if not n_columns:
+    if not n_columns:  # scikit-learn asks for these words, and for "1 sample"
+        shape = f"(shape=({n_rows}, {n_columns}))"
         raise DataError(f"0 feature(s) {shape} while a minimum of 1 is required. The table has no columns.")
     if n_rows < 2:
-        rows = f"0 rows {shape}" if n_rows == 0 else f"1 row (1 sample, {shape})"
+        rows = "1 row (1 sample)" if n_rows else "0 rows"
         raise DataError(f"The table has {rows}. At least 2 rows are needed to fit a model.")
 
 
@@ -144,7 +144,7 @@ def _fit_column(
     if chosen is not None and array.null_count == len(array) > cells.null_count:
         examples = ", ".join(map(quoted_value, decoded(cells).drop_null().unique()[:3].to_pylist()))
         raise DataError(
-            f"Column {name!r} cannot be of type {chosen!r}: none of its values ({examples}) can be read so.",
+            f"Column {name!r} cannot be of type {chosen!r}: none of its values ({examples}) can be read that way.",
             "Choose another type or format with {}.",
             (Option("types"),),
         )

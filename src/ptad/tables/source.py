@@ -74,8 +74,14 @@ class Source:
 
     def not_text(self, encoding: str, error: Exception, likely: str = "latin-1") -> DataError:
         """The error for bytes that are not text in this encoding."""
+        if isinstance(error, LookupError):
+            problem = f"{self.label}: there is no encoding {encoding!r}."
+        elif isinstance(error, UnicodeDecodeError):
+            problem = f"{self.label} is not {encoding} text (byte 0x{error.object[error.start]:02x})."
+        else:
+            problem = f"{self.label} is not {encoding} text ({error})."
         return DataError(
-            f"{self.label} is not {encoding} text ({error}).",
+            problem,
             "Name its encoding, for example with {}.",
             (Option("encoding", likely),),
             "Save it as UTF-8.",
@@ -83,7 +89,8 @@ class Source:
 
     def damaged(self, error: BaseException) -> DataError:
         """The error for content that cannot be read."""
-        reason = getattr(error, "strerror", None) or error  # the whole text of an OSError holds the path
+        # the whole text of an OSError holds the path
+        reason = str(getattr(error, "strerror", None) or error).rstrip(".")
         return DataError(
             f"{self.label} is damaged, truncated or not {self.format.title}: {reason}. Fetch or write it again."
         )

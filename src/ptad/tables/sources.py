@@ -38,7 +38,7 @@ def find_sources(source: Any, sheet: str | None = None, label: str | None = None
         return sources
     if all(s.format != WORKBOOK for s in sources):
         label = sources[0].label if sources else "The table"
-        raise DataError(f"{label} is not a workbook, so that it has no sheets.", "Leave out {}.", (Option("sheet"),))
+        raise DataError(f"{label} is not a workbook and has no sheets.", "Leave out {}.", (Option("sheet"),))
     return [replace(s, sheet=str(sheet)) for s in sources]
 
 

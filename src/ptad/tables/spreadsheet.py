@@ -32,7 +32,7 @@ logger = logging.getLogger("ptad")
 
 Rows = list[list[Any]]
 # The values of missing cells and of errors in formulas.
-_MISSING = {*NULL_WORDS, "#N/A", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#GETTING_DATA"}
+_MISSING = {*NULL_WORDS, "#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#GETTING_DATA"}
 SPARSE_CELLS, FEW_FILLED = 1 << 22, 64  # in a larger grid at least one of so many cells must be filled
 _REFERENCE = re.compile(r"([A-Za-z]+)([0-9]+)")
 

@@ -81,7 +81,11 @@ def numbers(
         return np.full(len(array), np.nan)
     if is_text(kind):
         text = pc.utf8_trim_whitespace(array)
-        check_readable(form.matches(text), array, name, expected, "" if form.is_plain else form.example())
+        readable = form.matches(text)
+        if not readable.all():
+            text = form.without_groups(text)
+            readable = form.matches(text)
+        check_readable(readable, array, name, expected, "" if form.is_plain else form.example())
         text = form.to_plain(text)
         try:
             array = pc.cast(text, pa.int64() if origin else pa.float64())  # as integers no digit is lost

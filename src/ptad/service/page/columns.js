@@ -9,6 +9,7 @@ const FIRST_COLUMNS = 30;
 const TYPES = Object.entries(TYPE_NAMES);
 const HEADINGS = [['Use'], ['Column'], ['Type'], ['For example'], ['Missing', 'number'], ['Remark']];
 const DATES = ['date', 'datetime'];
+const DATE_REMARK = 'later rows look anomalous by their date alone';
 const ignoreEnter = (event) => event.key === 'Enter' && event.preventDefault(); // it would start the fit
 
 // The choice for every column before the user changes it.
@@ -29,12 +30,14 @@ export function columnParameters(columns, chosen) {
 }
 
 function ColumnRow({ column, chosen, onChange }) {
-  const { name, type, examples, missing, problem } = column;
+  const { name, type, examples, missing } = column;
+  const isDate = DATES.includes(chosen.type);
+  const remark = column.problem || (isDate && chosen.use ? DATE_REMARK : '');
   const use = (event) => onChange(name, { use: event.target.checked });
   const retype = (value) => onChange(name, { type: value });
   const choice =
     html`<${Select} label=${`Type of ${name}`} value=${chosen.type} options=${TYPES} onChange=${retype} />`;
-  const format = DATES.includes(chosen.type) && html`
+  const format = isDate && html`
     <input type="text" class="format" maxlength="80" aria-label=${`Date format of ${name}`} value=${chosen.format ?? ''}
       placeholder="such as %d/%m/%Y" onKeyDown=${ignoreEnter}
       onInput=${(event) => onChange(name, { format: event.target.value.trim() })} />
@@ -48,7 +51,7 @@ function ColumnRow({ column, chosen, onChange }) {
       <td class="type">${type ? [choice, format] : html`<span class="quiet">none</span>`}</td>
       <td class="examples wide">${examples.join(', ') || 'no value'}</td>
       <td class="number missing wide">${missing ? percent(missing) : ''}</td>
-      <td class="problem wide">${problem || ''}</td>
+      <td class="problem wide">${remark}</td>
     </tr>
   `;
 }

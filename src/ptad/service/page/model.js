@@ -37,7 +37,7 @@ export async function modelView(id) {
 function about(model) {
   const rate = model.false_alarm_rate === null
     ? 'It has no threshold.'
-    : `Of normal rows, at most ${percent(model.false_alarm_rate)} are flagged.`;
+    : `Of rows like the training rows, on average at most ${percent(model.false_alarm_rate)} are flagged.`;
   return `${plural(model.columns.length, 'column')}, ${origin(model)}. ${rate}`;
 }
 

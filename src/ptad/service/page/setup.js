@@ -35,7 +35,7 @@ export async function setupView(id) {
     <p class="lead">
       ${isTooSmall
         ? `1 row and ${columns}: it can be scored with an existing model. To fit a model, at least 2 rows are ` +
-          'needed, better some hundred.'
+          'needed, better a few hundred.'
         : `${plural(table.rows, 'row')}, ${columns}.`}
     </p>
     ${models.length > 0 && html`<${WithModel} table=${table} models=${models} />`}
