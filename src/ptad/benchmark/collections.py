@@ -77,16 +77,8 @@ class TableStatus:
 class Collection:
     """All labelled tables of a folder, and those that its file SHA256SUMS lists.
 
-    Parameters
-    ----------
-    name : str
-        Name on the command line; its results are in ``NAME.csv``.
-    directory : Path
-        The folder that holds the tables.
-    label : str
-        The label column of CSV and Parquet files.
-    normal : sequence of str
-        Label values of normal rows, by default 0 and false.
+    Results are in ``NAME.csv``. ``label`` is the label column of CSV and Parquet files, ``normal`` its values in normal
+    rows, by default 0 and false.
     """
 
     #: Default seeds of a run; they also decide the split where it is not fixed.

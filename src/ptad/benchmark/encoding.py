@@ -41,12 +41,8 @@ def one_hot_columns(features: Features) -> npt.NDArray[np.int64]:
 def scale_columns(train: Matrix, test: Matrix, scaling: str) -> tuple[Matrix, Matrix]:
     """Impute missing cells with the median and scale both matrices, fitted on the training rows.
 
-    Parameters
-    ----------
-    train, test : ndarray of shape (n, n_features)
-        Unscaled rows; left unchanged. A column without any value in the training rows is imputed with 0.
-    scaling : {"standard", "minmax", "own"}
-        Zero mean and unit deviation; [0, 1] on the training rows; or none. A constant column is only shifted.
+    "standard" gives zero mean and unit deviation, "minmax" the range [0, 1] on the training rows, "own" changes
+    nothing. A constant column is only shifted; one without any value in the training rows is imputed with 0.
     """
     if np.isnan(train).any() or np.isnan(test).any():
         from sklearn.impute import SimpleImputer

@@ -45,24 +45,9 @@ class JobOptions:
 
 
 class TableJob:
-    """A saved model and an open table.
+    """A saved model and an open table, whose column ``label`` the model need not know.
 
-    Parameters
-    ----------
-    model_folder : path
-        A saved model.
-    source : path, folder, glob, "-", TableSource or Query
-        The table, as for :func:`ptad.tables.scan_table`.
-    options : JobOptions
-    label : str, optional
-        The label column, which the model need not know.
-
-    Attributes
-    ----------
-    batch_rows : int
-        Rows scored at a time.
-    known_names : list of str
-        The columns that the model uses.
+    ``batch_rows`` rows are scored at a time; ``known_names`` are the columns that the model uses.
     """
 
     def __init__(self, model_folder: str | Path, source: Any, options: JobOptions, *, label: str | None = None) -> None:

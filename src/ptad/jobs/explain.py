@@ -22,12 +22,7 @@ from ptad.tables.places import Places
 class TopRows:
     """The rows with the highest scores of all batches so far, the highest first; equal scores in the order of rows.
 
-    Attributes
-    ----------
-    rows : pyarrow.Table or None
-        The rows; None before the first batch.
-    scores, numbers, labels : ndarray
-        Their scores, their numbers in the table (counted from 0), and whether they are labelled as anomalies.
+    ``numbers`` are their positions in the table, ``labels`` say which are labelled as anomalies.
     """
 
     def __init__(self, size: int) -> None:

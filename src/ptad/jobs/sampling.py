@@ -96,13 +96,7 @@ def training_rows(
 
 
 class Reservoir:
-    """A uniform sample of a stream: every row draws a random key, and the rows with the smallest keys stay.
-
-    Attributes
-    ----------
-    n_seen : int
-        Rows of the stream so far.
-    """
+    """A uniform sample of a stream: every row draws a random key, and the rows with the smallest keys stay."""
 
     def __init__(self, size: int, seed: int) -> None:
         self.size, self.n_seen = size, 0

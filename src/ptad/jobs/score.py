@@ -97,17 +97,10 @@ class ScoreJob(TableJob):
 
 
 def score_table(model_folder: str | Path, source: Any, out: str | Path, **options: Any) -> ScoreSummary:
-    """Score a table into a file, or to standard output as CSV.
+    """Score a table into a file, or to standard output as CSV if ``out`` is "-".
 
-    Parameters
-    ----------
-    model_folder, source
-        As for :class:`ptad.jobs.batches.TableJob`.
-    out : path or "-"
-        The output; its suffix decides the format. It appears under its name when it is complete. A job that was
-        killed resumes when it is called again with the same arguments.
-    **options
-        Those of :class:`ScoreOptions`.
+    The suffix of the file decides its format. It appears under its name when it is complete. A job that was killed
+    resumes when it is called again with the same arguments. The options are those of :class:`ScoreOptions`.
     """
     score_options = ScoreOptions(**options)
     job = ScoreJob(model_folder, source, score_options)

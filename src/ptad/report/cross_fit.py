@@ -55,13 +55,8 @@ class CrossFit(RowScorer):
     def fit(cls, model: Model, parts: Iterable[tuple[pa.RecordBatch, Numbers]]) -> RowScorer:
         """Fit a detector without each fold, on rows that are encoded without its texts.
 
-        Parameters
-        ----------
-        model : Model
-            The model, whose settings and units are used.
-        parts : iterable of (rows, numbers)
-            Training rows and their numbers in the table, batch by batch. Of many, a sample is used: about as many for
-            each detector as the model has reference rows.
+        ``parts`` are training rows and their numbers in the table, batch by batch. Of many, a sample is used: about as
+        many for each detector as the model has reference rows.
         """
         schemas = [model.schema_] * N_FOLDS
         sample = Reservoir(model.config_.reference.rows * N_FOLDS // (N_FOLDS - 1), seed=0)
@@ -123,17 +118,7 @@ def refitted(model: Model, rows: Array, *, seed: int) -> Detector:
 def training_parts(
     model: Model, batches: Iterable[pa.RecordBatch], known: Callable[[pa.RecordBatch], pa.RecordBatch]
 ) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
-    """Yield the training rows in a table, and their numbers.
-
-    Parameters
-    ----------
-    model : Model
-        The model, which was fitted on them.
-    batches : iterable of RecordBatch
-        The table.
-    known : callable
-        Returns the columns that the model uses.
-    """
+    """Yield the training rows of a model in a table, and their numbers; ``known`` selects the columns that it uses."""
     reference = model.detector_.reference
     # a model has a sample of many training rows only: the others cannot be distinguished from new rows
     hashes = row_hashes(reference) if len(reference) == len(model.detector_.held_out_scores) else None

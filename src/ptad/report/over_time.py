@@ -53,15 +53,7 @@ def period_starts(seconds: Integers, period: str) -> Integers:
 
 
 class TimeColumn:
-    """Reads the time of each row, from a column that the model uses or from another one.
-
-    Parameters
-    ----------
-    schema : Schema
-        The schema of the model.
-    name : str
-        The column.
-    """
+    """Reads the time of each row, from a column that the model with this schema uses or from another one."""
 
     def __init__(self, schema: Schema, name: str) -> None:
         self.name, self._missing = name, schema.missing
@@ -112,17 +104,7 @@ def _dated(schema: Schema) -> list[Any]:
 
 
 class TimeTally:
-    """Counts rows, flagged rows and scores by period, batch by batch.
-
-    Parameters
-    ----------
-    column : str
-        The name of the date column.
-    threshold : float
-        Scores above it are flagged.
-    scale : ScoreScale
-        The scale on which scores are binned for their quantiles.
-    """
+    """Counts rows, those with a score above the threshold, and binned scores by period of a column of dates."""
 
     def __init__(self, column: str, threshold: float, scale: ScoreScale) -> None:
         self.column, self.threshold, self.scale = column, threshold, scale

@@ -73,27 +73,7 @@ class Survey:
     """Counts, histograms and the highest scores of all batches that were added.
 
     ``add`` is ``score``, which runs the model, followed by ``count_in``, which only counts: stored scores of a batch
-    are counted without running the model again.
-
-    Attributes
-    ----------
-    normal, anomalous : ScoreHistogram
-        Scores of all rows; with labels, ``anomalous`` holds those of the labelled anomalies and ``normal`` the others.
-    highest : TopRows
-        The rows with the highest scores.
-    drift : DriftTally
-        The table against the training rows.
-    cells : CellCounts
-        Rows with missing values and with unseen categories, and cells that cannot be read.
-    training : TrainingTable
-        Whether the model was fitted on this table.
-    over_time : TimeTally or None
-        Scores and flagged rows by period, where there is a column of dates or one is named by ``time``.
-    changed_constants : dict
-        Columns that are excluded because they were constant in training, and no longer are, with a new value.
-    first_reason, share : ndarray of shape (n_columns,)
-        Over the flagged rows: how often each column contributes most, and the sum of its shares of the positive
-        contributions.
+    are counted without running the model again. ``time`` names a column of dates for scores over time.
     """
 
     def __init__(
@@ -115,7 +95,7 @@ class Survey:
         calibration = model.detector_.calibration
         assert calibration is not None  # or the model would have no threshold
         self.calibration, self.scale = calibration, ScoreScale.of(calibration.scores)
-        self.normal = ScoreHistogram(self.threshold, self.scale)
+        self.normal = ScoreHistogram(self.threshold, self.scale)  # of all rows that are not labelled as anomalies
         self.anomalous = ScoreHistogram(self.threshold, self.scale)
         self.highest = TopRows(top)
         self._time_column = TimeColumn.of(model.schema_, time)
@@ -126,10 +106,11 @@ class Survey:
         self.cells = CellCounts.none(model.schema_)
         self.training = TrainingTable(model.detector_.reference)
         n_columns = len(model.schema_.names)
+        # over the flagged rows: how often a column contributes most, the sum of its shares of positive contributions
         self.first_reason, self.share = np.zeros(n_columns), np.zeros(n_columns)
         self.n_rows = 0
         self.ignored: list[str] = []
-        self.changed_constants: dict[str, Any] = {}
+        self.changed_constants: dict[str, Any] = {}  # columns that were constant in training, with a new value
 
     def add_all(self, batches: Iterable[pa.RecordBatch], progress: Progress | None = None) -> None:
         """Add every batch; ``progress`` is called with the number of rows so far, and of all rows where it is known."""

@@ -70,15 +70,7 @@ class ChunkSize:
 
 
 class Batcher:
-    """Scores small calls in batches, with chunks of large work in between.
-
-    Parameters
-    ----------
-    waiting_rows : int
-        Rows of small calls that may wait; more are refused.
-    metrics : Metrics
-        Counts batches and rows.
-    """
+    """Scores small calls in batches, with chunks of large work in between; at most ``waiting_rows`` may wait."""
 
     def __init__(self, waiting_rows: int, metrics: Metrics) -> None:
         self._most_waiting, self._metrics = waiting_rows, metrics

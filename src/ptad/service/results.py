@@ -89,14 +89,7 @@ def _is_date(name: str, file: ScoredFile) -> bool:
 def timeline(file: ScoredFile, content: dict[str, Any], column: str | None) -> dict[str, Any]:
     """Return scores over time as the report has them, and ``columns``, the date columns to choose from.
 
-    Parameters
-    ----------
-    file : ScoredFile
-        The scored table.
-    content : dict
-        The report of the scoring.
-    column : str, optional
-        A date column; by default that of the report, or else the first one.
+    Without a ``column`` it is that of the report, ``content``, or else the first one.
     """
     columns = [name for name in file.columns if _is_date(name, file)]
     if column is not None and column not in columns:

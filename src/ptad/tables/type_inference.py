@@ -37,14 +37,8 @@ class TypeInference:
     """The narrowest type of every column that holds all values so far; text if no other does.
 
     Numbers with a decimal comma stay text, for the schema to read. So do numbers such as 1.234 in a table whose other
-    columns have decimal commas: there it is more than a thousand.
-
-    Parameters
-    ----------
-    fitted : Schema or None
-        The schema of a model: its text stays text, and so do columns whose inferred type is not one of its column type.
-    decimal, thousands : str or None
-        The signs that the user chose for numbers in text.
+    columns have decimal commas: there it is more than a thousand. With the schema of a model, ``fitted``, its text
+    stays text, and so do columns whose inferred type is not one of their column type.
     """
 
     def __init__(self, fitted: Schema | None, decimal: str | None, thousands: str | None) -> None:

@@ -23,43 +23,21 @@ class Peer(ABC):
     """Base class of the compared methods; the settings are the fields of a dataclass.
 
     A child implements ``_fit`` and ``_score`` for matrices that have been checked.
-
-    Parameters
-    ----------
-    random_state : int
-        Seed; the global generators are not touched. Deterministic methods ignore it.
-    device : str
-        ``"auto"``, ``"cpu"`` or ``"cuda"``; methods that only run on the CPU ignore it.
-    name : str
-        The name in the registry and in all tables of results.
-
-    Attributes
-    ----------
-    batch_dependent : bool
-        Whether the score of a row may change with the rows scored beside it.
-    own_scaling : bool
-        Whether the method scales its columns itself; such a method is run once, on unscaled columns.
-    n_parameters_ : int
-        Number of trained parameters, 0 for methods that have none. Set by ``fit``.
-    capped_ : str
-        How the run was cut below what the publication asks for; empty if it was not. Complete after scoring.
-    history_ : list of dict
-        Training losses, oldest first; empty for methods without training steps.
     """
 
-    random_state: int = 0
-    device: str = "cpu"
-    name: str = ""
+    random_state: int = 0  # the global generators are not touched; deterministic methods ignore it
+    device: str = "cpu"  # "auto", "cpu" or "cuda"; methods that only run on the CPU ignore it
+    name: str = ""  # in the registry and in all tables of results
 
-    batch_dependent = False
-    own_scaling = False
-    n_parameters_ = 0
-    capped_ = ""
+    batch_dependent = False  # whether the score of a row may change with the rows scored beside it
+    own_scaling = False  # whether the method scales its columns itself; it is then run once, on unscaled columns
+    n_parameters_ = 0  # trained ones; set by ``fit``
+    capped_ = ""  # how the run was cut below what the publication asks for; complete after scoring
     _n_features: int | None = None
 
     def __post_init__(self) -> None:
         self.name = self.name or type(self).__name__
-        self.history_: list[dict[str, float]] = []
+        self.history_: list[dict[str, float]] = []  # training losses, oldest first
 
     @classmethod
     def make(cls, **settings: Any) -> Self:

@@ -28,23 +28,13 @@ from ptad.paper.layers import Noise
 
 @dataclass(eq=False, kw_only=True)
 class DteC(DeepPeer):
-    """Expected bin of the diffusion time.
-
-    Parameters
-    ----------
-    n_times : int
-        Diffusion times.
-    n_bins : int
-        Classes, equal shares of the times.
-    double_softmax : bool
-        Keep the original's softmax before the cross-entropy.
-    """
+    """Expected bin of the diffusion time."""
 
     default_training = TrainingSettings(epochs=400, batch_size=64, learning_rate=1e-4, weight_decay=5e-4)
 
-    n_times: int = 400
-    n_bins: int = 7
-    double_softmax: bool = True
+    n_times: int = 400  # diffusion times
+    n_bins: int = 7  # classes, equal shares of the times
+    double_softmax: bool = True  # keep the original's softmax before the cross-entropy
 
     def _build(self, n_features: int, generator: torch.Generator) -> nn.Module:
         first, second, third, last = (

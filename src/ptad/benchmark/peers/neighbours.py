@@ -27,25 +27,14 @@ _BLOCK = 32_000_000
 
 @dataclass(eq=False, kw_only=True)
 class NearestNeighbours(Peer):
-    """Distance to the training rows: the k-th nearest, or the mean of the k nearest.
+    """Distance to the training rows: the k-th nearest, or the mean of the k nearest."""
 
-    Parameters
-    ----------
-    n_neighbors : int
-        k; the number of training rows if there are fewer.
-    summary : {"largest", "mean"}
-        The k-th distance, or the mean of the first k.
-    scaling : {"none", "minmax", "minmax-clipped"}
-        ``"none"`` leaves the columns as they come; the other two fit a min-max scaling on the training rows, the
-        last one also clips every test value to [-clip, 1 + clip] so that one wild cell cannot drown all others.
-    clip : float
-        How far a clipped value may lie beyond the training range, in widths of that range.
-    """
-
-    n_neighbors: int = 5
-    summary: str = "largest"
+    n_neighbors: int = 5  # k; the number of training rows if there are fewer
+    summary: str = "largest"  # the k-th distance, or the "mean" of the first k
+    #: "none" leaves the columns as they come; "minmax" fits a scaling on the training rows; "minmax-clipped" also clips
+    #: every test value to [-clip, 1 + clip], so that one wild cell cannot drown all others.
     scaling: str = "none"
-    clip: float = 0.5
+    clip: float = 0.5  # in widths of the training range
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -12,16 +12,9 @@ from ptad.errors import SettingError
 
 @dataclass(eq=False, kw_only=True)
 class PrincipalResidual(Peer):
-    """Squared distance to the smallest principal subspace that holds a share of the variance.
+    """Squared distance to the smallest principal subspace that holds a share of the variance."""
 
-    Parameters
-    ----------
-    variance : float
-        The share of the training variance explained by the subspace, in (0, 1). At least one direction is always left
-        out, or every residual would be 0.
-    """
-
-    variance: float = 0.9
+    variance: float = 0.9  # at least one direction is always left out, or every residual would be 0
 
     def __post_init__(self) -> None:
         super().__post_init__()

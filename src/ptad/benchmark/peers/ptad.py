@@ -16,21 +16,11 @@ from ptad.paper.settings import NetworkSettings
 
 @dataclass(eq=False, kw_only=True)
 class PtadPeer(Peer):
-    """A :class:`ptad.PTAD` detector with one of its presets.
-
-    Parameters
-    ----------
-    preset : str
-        ``"default"`` or ``"paper"``.
-    config : mapping
-        Settings that differ from the preset, such as ``{"network.context": "batch"}``.
-    without : sequence of str
-        Terms of the preset that are removed.
-    """
+    """A :class:`ptad.PTAD` detector with one of its presets."""
 
     preset: str = "default"
-    config: Mapping[str, Any] = field(default_factory=dict)
-    without: Sequence[str] = ()
+    config: Mapping[str, Any] = field(default_factory=dict)  # settings that differ from the preset, by dotted name
+    without: Sequence[str] = ()  # terms of the preset that are removed
 
     own_scaling = True
 

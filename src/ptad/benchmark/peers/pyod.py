@@ -25,23 +25,11 @@ class PyodPeer(Peer):
 
     PyOD's contamination only affects its threshold, not its scores. Some detectors draw from the global generators,
     which are seeded for the call and restored afterwards.
-
-    Parameters
-    ----------
-    detector : str
-        The class name in PyOD, such as ``"ECOD"``, in any case.
-    options : dict
-        Keyword arguments of that class. ``random_state`` is added where the class takes one.
-    max_rows : int, optional
-        At most this many training rows, drawn at random with ``random_state``, for methods of quadratic cost. It is
-        reported in ``capped_``.
-    name : str
-        The name in the registry, by default ``pyod:DETECTOR``.
     """
 
-    detector: str
-    options: dict[str, Any] = field(default_factory=dict)
-    max_rows: int | None = None
+    detector: str  # the class name in PyOD, such as "ECOD", in any case
+    options: dict[str, Any] = field(default_factory=dict)  # its keyword arguments; random_state is added
+    max_rows: int | None = None  # training rows, drawn at random, for methods of quadratic cost; see ``capped_``
 
     @classmethod
     def make(cls, **settings: Any) -> Self:

@@ -18,13 +18,8 @@ _TRIES = 3  # to start a cluster on this machine
 def connected(address: str | None = None, workers: int | None = None) -> Iterator[Any]:
     """Yield the module ``ray``, connected; a connection that was made here is closed at the end.
 
-    Parameters
-    ----------
-    address : str, optional
-        The head of a running cluster, such as ``10.0.0.1:6379``, or ``auto``. Without it, and without the variable
-        ``RAY_ADDRESS``, a cluster is started on this machine.
-    workers : int, optional
-        How many processors that cluster has; all of them without it.
+    ``address`` is the head of a running cluster, such as ``10.0.0.1:6379``, or ``auto``. Without it, and without the
+    variable ``RAY_ADDRESS``, a cluster is started on this machine, with ``workers`` processors or all.
     """
     if workers is not None and workers < 1:
         raise SettingError(

@@ -50,14 +50,8 @@ def score_on_cluster(
 ) -> ScoreSummary:
     """Score a table of files into a folder of Parquet parts; the rows are those of the local engine, in its order.
 
-    Parameters
-    ----------
-    out : path
-        A folder; it holds ``part-*.parquet``, and the file ``_SUCCESS`` once all of them are there.
-    address, workers
-        The cluster, and how many workers score at a time; see :func:`ptad.jobs.ray.connection.connected`.
-    **options
-        Those of :class:`ptad.jobs.score.ScoreOptions`.
+    The folder holds ``part-*.parquet``, and the file ``_SUCCESS`` once all of them are there. At most ``workers`` score
+    at a time. The options are those of :class:`ptad.jobs.score.ScoreOptions`.
     """
     score_options = ScoreOptions(**options)
     if not is_repeatable(source):

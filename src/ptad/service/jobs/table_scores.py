@@ -45,16 +45,9 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def score_upload(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str, Any]:
-    """Score a table, write the content of the report and the scored rows to the folder, and return a summary.
+    """Score a table, write the content of the report and the scored rows to the job's folder, and return a summary.
 
-    Parameters
-    ----------
-    folder : Path
-        The folder of the job.
-    task : dict
-        What the service wrote for the worker.
-    progress : ProgressFile
-        Records every batch, and from where an earlier attempt is resumed.
+    ``task`` is what the service wrote for the worker; ``progress`` records every batch, and where the job resumes.
     """
     if (folder / SCORED).exists():  # the worker before was killed after all was done
         (folder / LOCK).unlink(missing_ok=True)
