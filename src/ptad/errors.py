@@ -18,7 +18,8 @@ command line maps ``UserError`` to exit code 2, everything else to 1; the servic
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -142,6 +143,15 @@ class MissingExtraError(UserError, ImportError):
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs the package '{package}'.", f"Install it with: pip install 'ptad[{extra}]'")
         self.args = (package, extra, purpose)
+
+
+@contextmanager
+def needs_extra(extra: str, purpose: str) -> Iterator[None]:
+    """Turn a failed import into the error that says which extra is needed, and for what."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(str(error.name).partition(".")[0].replace("_", "-"), extra, purpose) from error
 
 
 class TrainingError(PtadError, RuntimeError):

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptad.arrays import Indices, Matrix
-from ptad.errors import MissingExtraError, SettingError
+from ptad.errors import SettingError, needs_extra
 from ptad.tables import Schema
 
 ANOMALY_TYPES = ("local", "global", "dependency", "clustered")
@@ -181,10 +181,8 @@ def _draw(weights: Matrix, means: Matrix, covariances: Matrix, n_rows: int, rng:
 
 def _with_and_without_dependence(rows: Matrix, n_anomalies: int, rng: np.random.Generator) -> tuple[Matrix, Matrix]:
     """Normal rows with the columns' dependence, anomalies with the same margins and none."""
-    try:
+    with needs_extra("bench", "Dependency anomalies"):
         import pyvinecopulib
-    except ImportError as error:
-        raise MissingExtraError("pyvinecopulib", "bench", "Dependency anomalies") from error
     # Ties are broken at random: a vine on tied ranks finds dependence in the ties.
     jitter = rows + 1e-6 * rng.normal(size=rows.shape)
     uniform = (np.argsort(np.argsort(jitter, axis=0), axis=0) + 0.5) / len(rows)

@@ -11,7 +11,7 @@ from ptad.benchmark.collections import dataset_title
 from ptad.benchmark.metrics import TITLES, compare_methods
 from ptad.benchmark.results import ResultsFolder, Row
 from ptad.benchmark.summary import METRICS, Board, Summary, make_board
-from ptad.errors import MissingExtraError
+from ptad.errors import needs_extra
 
 _OURS = "#b5482a"
 _OTHERS = "#5b7c99"
@@ -106,11 +106,9 @@ def _colour(name: str) -> str:
 
 def pyplot_for_files() -> Any:
     """Return matplotlib's pyplot with a backend that only writes files."""
-    try:
+    with needs_extra("plot", "Drawing figures"):
         import matplotlib
 
         matplotlib.use("Agg")  # no window, no display needed
         from matplotlib import pyplot
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plot", "Drawing figures") from error
     return pyplot

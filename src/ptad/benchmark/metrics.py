@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ptad.benchmark.peers.base import FloatArray
 from ptad.benchmark.results import ALARM_COLUMNS
-from ptad.errors import DataError, MissingExtraError, SettingError
+from ptad.errors import DataError, SettingError, needs_extra
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,11 +130,9 @@ def compare_methods(methods: Sequence[str], values: FloatArray) -> tuple[pd.Seri
 
     The p-values are those of Wilcoxon signed-rank tests after Holm's correction over all pairs; 1 on the diagonal.
     """
-    try:
+    with needs_extra("bench", "The comparison of methods"):
         import pandas as pd
         import scikit_posthocs
-    except ImportError as error:
-        raise MissingExtraError("scikit-posthocs", "bench", "The comparison of methods") from error
     ranks = pd.Series(mean_ranks(values), index=methods).sort_values(kind="stable")
     ordered = pd.DataFrame(values, columns=methods)[ranks.index]
     # zsplit: tables on which two methods are equal count half for each; the default fails if all are.

@@ -13,7 +13,7 @@ import numpy as np
 from ptad.benchmark.collections import group_of
 from ptad.benchmark.peers import PEERS
 from ptad.benchmark.results import MEASURED, Row, precedence
-from ptad.errors import DataError, MissingExtraError
+from ptad.errors import DataError, needs_extra
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,10 +115,8 @@ class Summary:
 
 
 def _frame(*content: Any) -> pd.DataFrame:
-    try:
+    with needs_extra("bench", "A table of results"):
         import pandas as pd
-    except ImportError as error:
-        raise MissingExtraError("pandas", "bench", "A table of results") from error
     return pd.DataFrame(*content)
 
 

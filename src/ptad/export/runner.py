@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ptad.arrays import Indices, Matrix
 from ptad.calibration import Calibration
-from ptad.errors import BundleError, DataError, MissingExtraError
+from ptad.errors import BundleError, DataError, needs_extra
 from ptad.explanation import reason_texts
 from ptad.tables import BadCells, Schema
 
@@ -64,10 +64,8 @@ class Runner:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, n_threads: int = 0) -> None:
-        try:
+        with needs_extra("onnx", "Running an exported model"):
             import onnxruntime  # type: ignore[import-untyped]
-        except ImportError as error:
-            raise MissingExtraError("onnxruntime", "onnx", "Running an exported model") from error
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = n_threads
         options.log_severity_level = 3

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ptad._version import __version__
-from ptad.errors import MissingExtraError, Option, SettingError
+from ptad.errors import Option, SettingError, needs_extra
 from ptad.estimator import PTAD
 from ptad.explanation import REASONS
 from ptad.export.graph import TRACED_ON, make_graph
@@ -38,11 +38,9 @@ def export_model(folder: str | os.PathLike[str], out: str | os.PathLike[str]) ->
 
     The file holds the reference rows, that is training rows: treat it as you treat the data.
     """
-    try:
+    with needs_extra("onnx", "Exporting a model"):
         import onnx
         import onnxruntime  # type: ignore[import-untyped] # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(str(error.name), "onnx", "Exporting a model") from error
     from ptad.export.parity import check_parity
 
     target = Path(out)

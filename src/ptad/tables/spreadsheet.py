@@ -20,7 +20,7 @@ from xml.parsers.expat import ExpatError, ParserCreate
 import numpy as np
 import pyarrow as pa
 
-from ptad.errors import DataError, Message, MissingExtraError, Option
+from ptad.errors import DataError, Message, Option, needs_extra
 from ptad.tables.conversion import objects_to_arrow
 from ptad.tables.delimited import NULL_WORDS
 from ptad.tables.names import listed
@@ -51,10 +51,8 @@ def read_sheet(source: Source) -> pa.Table:
 
     The metadata of the table holds the row of the header and the empty rows (:data:`ptad.tables.places.SHEET`).
     """
-    try:
+    with needs_extra("excel", f"The workbook {source.label}"):
         import python_calamine
-    except ImportError as error:
-        raise MissingExtraError("python-calamine", "excel", f"The workbook {source.label}") from error
     try:
         with source.open_random() as path, python_calamine.CalamineWorkbook.from_path(str(path)) as book:
             _check_extent(source, path)

@@ -16,7 +16,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 from ptad.benchmark.peers.base import FloatArray, Peer
-from ptad.errors import MissingExtraError, SettingError
+from ptad.errors import SettingError, needs_extra
 
 
 @dataclass(eq=False, kw_only=True)
@@ -83,11 +83,9 @@ class PyodPeer(Peer):
 @cache
 def pyod_class(detector: str) -> Callable[..., Any]:
     """Return a PyOD detector class by its name, in any case."""
-    try:
+    with needs_extra("bench", f"The detector 'pyod:{detector}'"):
         models = importlib.import_module("pyod.models")
         base = importlib.import_module("pyod.models.base").BaseDetector
-    except ImportError as error:
-        raise MissingExtraError("pyod", "bench", f"The detector 'pyod:{detector}'") from error
     name_lower = detector.lower().replace("_", "")
     modules = [m.name for m in pkgutil.iter_modules(models.__path__) if not m.name.startswith("_")]
     matches = [m for m in modules if m.replace("_", "") == name_lower]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ptad.errors import MissingExtraError, Option, SettingError
+from ptad.errors import Option, SettingError, needs_extra
 
 _TRIES = 3  # to start a cluster on this machine
 
@@ -28,10 +28,8 @@ def connected(address: str | None = None, workers: int | None = None) -> Iterato
             (Option("workers"),),
         )
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
-    try:
+    with needs_extra("ray", "The engine 'ray'"):
         import ray
-    except ImportError as error:
-        raise MissingExtraError("ray", "ray", "The engine 'ray'") from error
     if ray.is_initialized():
         yield ray
         return

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.errors import DataError, MissingExtraError, SettingError
+from ptad.errors import DataError, SettingError, needs_extra
 
 # blue and red that can be distinguished with colour blindness
 NORMAL, ANOMALY, QUIET, INK = "#2f6f9f", "#c8452f", "#b8c0c8", "#2b3138"
@@ -17,10 +17,8 @@ MOST_NAMES = 40  # legible axis labels
 
 def pyplot() -> Any:
     """Return ``matplotlib.pyplot``; the error without it says how to install it."""
-    try:
+    with needs_extra("plot", "Drawing a figure"):
         import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plot", "Drawing a figure") from error
     return plt
 
 
