@@ -263,15 +263,11 @@ class Detector:
         return replace(self, calibration=Calibration(self.scores(rows, done)))
 
 
-def sample_rows(rows: Matrix, max_rows: int, rng: np.random.Generator) -> Matrix:
-    """Return all rows, or at most ``max_rows`` drawn at random, in their order."""
-    return rows if len(rows) <= max_rows else rows[np.sort(rng.permutation(len(rows))[:max_rows])]
-
-
 def sample_reference(rows: Matrix, features: Features, config: Config, context: FitContext) -> Reference:
-    """Return the reference rows of a fit on these rows."""
-    sample = sample_rows(rows, config.reference.rows, context.rng)
-    return Reference(sample, features, config.reference, context.device)
+    """Return the reference rows of a fit: all rows, or as many as a model keeps, drawn at random, in their order."""
+    if len(rows) > config.reference.rows:
+        rows = rows[np.sort(context.rng.permutation(len(rows))[: config.reference.rows])]
+    return Reference(rows, features, config.reference, context.device)
 
 
 def _as_numpy(values: TermValues) -> TermValues:

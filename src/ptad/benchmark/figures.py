@@ -88,7 +88,7 @@ def critical_difference_figure(board: Board, metric: str) -> Any:
         ax=axes,
         label_fmt_left="{label} ({rank:.2f}) ",
         label_fmt_right=" {label} ({rank:.2f})",
-        color_palette={place: _colour(name) for place, name in enumerate(methods)},
+        color_palette={place: _OURS if name.startswith("ptad") else _OTHERS for place, name in enumerate(methods)},
         # Members of a bar have dots: it may also pass methods that differ from them.
         crossbar_props={"marker": "o", "markersize": 5, "linewidth": 1.5, "color": _INK},
     )
@@ -98,10 +98,6 @@ def critical_difference_figure(board: Board, metric: str) -> Any:
         f"Mean ranks by {TITLES[metric]}, {len(board.datasets)} tables; dots on one bar: p ≥ 0.05", fontsize=10
     )
     return figure
-
-
-def _colour(name: str) -> str:
-    return _OURS if name.startswith("ptad") else _OTHERS
 
 
 def pyplot_for_files() -> Any:

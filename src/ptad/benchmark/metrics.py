@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ptad.benchmark.peers.base import FloatArray
 from ptad.benchmark.results import ALARM_COLUMNS
-from ptad.errors import DataError, SettingError, needs_extra
+from ptad.errors import DataError, needs_extra
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,8 +66,6 @@ def average_precision_at(y: npt.NDArray[np.bool_], scores: FloatArray, prevalenc
     """
     from sklearn.metrics import average_precision_score
 
-    if not 0.0 < prevalence < 1.0:
-        raise SettingError(f"A prevalence lies in (0, 1). Got {prevalence!r} instead.")
     labels = np.asarray(y, dtype=bool)
     weights = np.where(labels, prevalence / labels.sum(), (1.0 - prevalence) / (~labels).sum())
     return float(average_precision_score(labels, scores, sample_weight=weights))
@@ -81,16 +79,16 @@ def mean_ranks(values: FloatArray) -> FloatArray:
     return ranks
 
 
-def bootstrap_interval(values: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-    """Return the bootstrap interval of the mean over tables (the first axis), with a fixed seed."""
-    low, high = np.quantile(_bootstrap_weights(len(values)) @ values, [(1 - level) / 2, (1 + level) / 2], axis=0)
+def bootstrap_interval(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the 95 % bootstrap interval of the mean over tables (the first axis), with a fixed seed."""
+    low, high = np.quantile(_bootstrap_weights(len(values)) @ values, [0.025, 0.975], axis=0)
     return low, high
 
 
 @cache
-def _bootstrap_weights(n_tables: int, n_samples: int = 2_000) -> FloatArray:
-    """Return the weight of each table in each sample, (n_samples, n_tables)."""
-    samples = np.random.default_rng(0).integers(n_tables, size=(n_samples, n_tables))
+def _bootstrap_weights(n_tables: int) -> FloatArray:
+    """Return the weight of each table in each of 2,000 samples, (2000, n_tables)."""
+    samples = np.random.default_rng(0).integers(n_tables, size=(2_000, n_tables))
     return np.stack([np.bincount(sample, minlength=n_tables) for sample in samples]) / n_tables
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -40,8 +41,11 @@ def equals(column: pa.Array, values: Sequence[str]) -> Mask:
     if pa.types.is_boolean(type_):
         text, texts = pc.cast(column, pa.string()), [_WORDS.get(v.strip().lower(), v) for v in values]
     elif pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_):
-        numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        return np.isin(numbers, [n for n in map(_number, values) if n is not None])
+        given = []
+        for value in values:
+            with suppress(ValueError):
+                given.append(float(value))
+        return np.isin(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), given)
     else:
         text = pc.utf8_trim_whitespace(column if is_text(type_) else pc.cast(column, pa.string()))
         texts = [v.strip() for v in values]
@@ -87,10 +91,3 @@ def check_named(labels: pa.Array, named: Sequence[str], label: str, option: str)
 def values_of(column: pa.Array | pa.ChunkedArray) -> str:
     """Return the first distinct values of a column, for a message."""
     return listed(pc.unique(column).to_pylist())
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None

@@ -93,9 +93,5 @@ class PartStore:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.close()
 
-    def is_empty(self) -> bool:
-        """Whether no result is stored."""
-        return not any(self.folder.glob("*.arrow"))
-
     def _path(self, start: int) -> Path:
         return self.folder / f"{start:015d}.arrow"

@@ -166,7 +166,7 @@ def _output(store: PartStore | None, schema: pa.Schema) -> Iterator[TableWriter]
         store.finish()
     except BaseException as error:
         # BusyError: another job writes the list of bad cells, but the scores are still valid
-        if store.is_empty() or (isinstance(error, UserError) and not isinstance(error, BusyError)):
+        if not any(store.folder.glob("*.arrow")) or (isinstance(error, UserError) and not isinstance(error, BusyError)):
             store.discard()
         else:
             store.close()

@@ -136,7 +136,7 @@ def network_layouts(features: Features, settings: NetworkSettings, n_reference: 
     if n * features.n_columns > MAX_MEMBERSHIP:
         raise BundleError(f"The model has {n:,} encoded columns: too many for a network. Fit again with fewer.")
     layouts = {
-        f"network.{name}": ArrayLayout(_dtype(tensor), tuple(tensor.shape))
+        f"network.{name}": ArrayLayout("float32" if tensor.is_floating_point() else "int64", tuple(tensor.shape))
         for name, tensor in empty_network(encoding, settings).state_dict().items()
     }
     layouts |= {
@@ -152,7 +152,3 @@ def empty_network(encoding: Encoding, settings: NetworkSettings) -> Network:
     """Return a network on torch's meta device: the shapes of its tensors without their memory."""
     with torch.device("meta"):
         return Network(torch.Generator("cpu"), encoding.n_encoded, settings)
-
-
-def _dtype(tensor: Tensor) -> str:
-    return "float32" if tensor.is_floating_point() else str(tensor.dtype).removeprefix("torch.")

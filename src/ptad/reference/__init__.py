@@ -124,9 +124,6 @@ class Batch:
     rows: Array
     reference: Reference
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
     @cached_property
     def points(self) -> Array:
         """The rows as points."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from ptad.calibration import Calibration
 from ptad.config import Config
 from ptad.errors import DataError
 from ptad.jobs.score import added_schema
@@ -154,13 +155,7 @@ def _compare_rows(a: Scores, b: Scores, first_number: int) -> dict[str, Any]:
         },
         "rank_correlation": _rank_correlation(a[0], b[0]),
         "changed": [
-            {
-                "row": int(i),
-                "number": first_number + int(i),
-                "first": _row(a, i),
-                "second": _row(b, i),
-            }
-            for i in listed
+            {"row": int(i), "number": first_number + int(i), "first": _row(a, i), "second": _row(b, i)} for i in listed
         ],
         "points": [[int(i), float(a[0][i]), float(b[0][i])] for i in plotted],
     }
@@ -185,7 +180,7 @@ def _rank_correlation(a: Array, b: Array) -> float | None:
 
 
 def compare_models(
-    first: dict[str, Any], second: dict[str, Any], calibrations: Sequence[Array | None]
+    first: dict[str, Any], second: dict[str, Any], calibrations: Sequence[Calibration | None]
 ) -> dict[str, Any]:
     """Compare two models by their descriptions and the scores of their calibration rows."""
     types = [{c["name"]: c["type"] for c in model["columns"]} for model in (first, second)]
@@ -193,8 +188,8 @@ def compare_models(
     sides = [
         {name: model.get(name) for name in MODEL_FIELDS}
         | {"columns": len(model["columns"])}
-        | {"quantiles": None if scores is None else [float(q) for q in np.quantile(scores, LEVELS)]}
-        for model, scores in zip((first, second), calibrations, strict=True)
+        | {"quantiles": None if known is None else [float(q) for q in np.quantile(known.scores, LEVELS)]}
+        for model, known in zip((first, second), calibrations, strict=True)
     ]
     return {
         "first": sides[0],

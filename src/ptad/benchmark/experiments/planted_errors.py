@@ -38,14 +38,12 @@ class PlantedResult:
     first_three: float
 
 
-def planted_cells(detector: PTAD, train: pa.Table, rows: pa.Table, *, seed: int = 0) -> PlantedResult:
+def planted_cells(detector: PTAD, train: pa.Table, rows: pa.Table) -> PlantedResult:
     """Plant one error into every row of ``rows`` (normal, not fitted on) and look for it in the explanations."""
-    rng = np.random.default_rng(seed)
-    rows = _unflagged(detector, rows)
-    return _detection(detector, *plant(detector, train, rows, rng))
+    return _detection(detector, *plant(detector, train, _unflagged(detector, rows), np.random.default_rng(0)))
 
 
-def planted_unseen(detector: PTAD, train: pa.Table, rows: pa.Table, *, seed: int = 0) -> PlantedResult:
+def planted_unseen(detector: PTAD, train: pa.Table, rows: pa.Table) -> PlantedResult:
     """Plant an unseen category into every row of ``rows``, in columns with enough rows per known category."""
     schema, features = detector.schema_, detector.schema_.features
     frequent = [j for j in features.categories if len(train) >= ROWS_PER_CATEGORY * features.n_categories[j]]
@@ -53,7 +51,7 @@ def planted_unseen(detector: PTAD, train: pa.Table, rows: pa.Table, *, seed: int
     if not len(columns):
         return PlantedResult(0, float("nan"), float("nan"), float("nan"))
     rows = _unflagged(detector, rows)
-    changed = np.random.default_rng(seed).choice(columns, len(rows))
+    changed = np.random.default_rng(0).choice(columns, len(rows))
     for column in np.unique(changed):
         name = schema.names[column]
         values = [UNSEEN if c == column else v for c, v in zip(changed, rows[name].to_pylist(), strict=True)]

@@ -76,7 +76,7 @@ class HalfDropout(nn.Module):
         return x * keep / 0.5
 
 
-def noise_scale(n_times: int, first: float = 1e-4, last: float = 1e-2) -> Tensor:
+def noise_scale(n_times: int) -> Tensor:
     """Return the standard deviation of the noise at each time: sqrt(1 - prod(1 - beta)), betas linear."""
-    beta = torch.linspace(first, last, n_times, dtype=torch.float64)
+    beta = torch.linspace(1e-4, 1e-2, n_times, dtype=torch.float64)
     return (1.0 - torch.cumprod(1.0 - beta, 0)).sqrt().float()

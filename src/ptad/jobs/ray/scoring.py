@@ -59,7 +59,10 @@ def score_on_cluster(
     plan = ScoreJob(model_folder, source, replace(score_options, device="cpu"))
     model, scan, folder = plan.model, plan.scan, Path(out).resolve()
     check_list(score_options.bad_cells, scan.places)
-    with _only_writer(folder):
+    with write_errors(folder, DataError):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = OutputLock(folder)  # one job at a time, on all machines if the file system supports locks
+    with lock:
         # the columns of the table are part of the output; workers may have other devices than the driver
         _open_folder(folder, plan.fingerprint() | {"columns": plan.schema.names, "device": None})
         job = {
@@ -116,13 +119,6 @@ def _error_from_json(content: list[Any], places: Places) -> DataError:
         return DataError(message.problem, message.remedy, message.options, message.otherwise)
     before, row, after = row_message
     return RowError(before, row, after, message.remedy, message.options, places)
-
-
-def _only_writer(folder: Path) -> OutputLock:
-    """Lock the folder for one job at a time, on all machines if the file system supports locks."""
-    with write_errors(folder, DataError):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        return OutputLock(folder)
 
 
 def _open_folder(folder: Path, fingerprint: dict[str, Any]) -> None:

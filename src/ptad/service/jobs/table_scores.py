@@ -91,7 +91,8 @@ def score_upload(folder: Path, task: dict[str, Any], progress: ProgressFile) -> 
         notes = [IN_SAMPLE] if task["training_table"] and not known else []
         content = make_content(survey, settings, task["source_name"], task["model_name"], notes)
         content["training_table"] = task["training_table"] or survey.training.detected
-        content["quantiles"] = dict(zip(map(str, QUANTILES), _quantiles(scores), strict=True))
+        quantiles = np.quantile(np.concatenate(scores), QUANTILES)
+        content["quantiles"] = {str(q): float(f"{value:.6g}") for q, value in zip(QUANTILES, quantiles, strict=True)}
     except UserError:
         store.discard()  # the table or the request has to change: these scores will not be used again
         raise
@@ -187,10 +188,6 @@ def _fingerprint(task: dict[str, Any], model: Model, scan: TableScan, rows: int)
         "reasons": N_REASONS,
         "sources": [list(source.state) for source in scan.sources],
     }
-
-
-def _quantiles(scores: list[np.ndarray]) -> list[float]:
-    return [float(f"{value:.6g}") for value in np.quantile(np.concatenate(scores), QUANTILES)] if scores else []
 
 
 def _summary(content: dict[str, Any]) -> dict[str, Any]:
