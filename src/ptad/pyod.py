@@ -16,7 +16,7 @@ from ptad.config import Config
 from ptad.errors import needs_extra
 from ptad.estimator import PTAD
 
-with needs_extra("pyod", "ptad.pyod"):
+with needs_extra("pyod", "ptad.pyod", "pyod"):
     from pyod.models.base import BaseDetector
 
 __all__ = ["PTADDetector"]

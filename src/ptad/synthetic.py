@@ -177,7 +177,7 @@ def _draw(weights: Matrix, means: Matrix, covariances: Matrix, n_rows: int, rng:
 
 def _with_and_without_dependence(rows: Matrix, n_anomalies: int, rng: np.random.Generator) -> tuple[Matrix, Matrix]:
     """Normal rows with the columns' dependence, anomalies with the same margins and none."""
-    with needs_extra("bench", "Dependency anomalies"):
+    with needs_extra("bench", "Dependency anomalies", "pyvinecopulib"):
         import pyvinecopulib
     # Ties are broken at random: a vine on tied ranks finds dependence in the ties.
     jitter = rows + 1e-6 * rng.normal(size=rows.shape)

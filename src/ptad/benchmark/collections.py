@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ptad.benchmark.loading import ARRAYS, TABLES, Dataset, load_file
-from ptad.errors import DataError, Option, SettingError
+from ptad.errors import DataError, SettingError
 
 CHECKSUMS = "SHA256SUMS"
 
@@ -229,11 +229,7 @@ def open_collection(
         return Collection(folder.resolve().name, folder, label, normal)
     if data is None or not data.is_dir():
         place = "" if data is None else f" {str(data)!r}"
-        raise DataError(
-            f"There is no folder{place} with the tables.",
-            "Name it with {} or the variable PTAD_DATA.",
-            (Option("data"),),
-        )
+        raise DataError(f"There is no folder{place} with the tables.", "Name it with {data} or the variable PTAD_DATA.")
     return COLLECTIONS[name](name, data / COLLECTIONS[name].subfolder, label, normal)
 
 

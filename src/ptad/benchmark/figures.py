@@ -102,7 +102,7 @@ def critical_difference_figure(board: Board, metric: str) -> Any:
 
 def pyplot_for_files() -> Any:
     """Return matplotlib's pyplot with a backend that only writes files."""
-    with needs_extra("plot", "Drawing figures"):
+    with needs_extra("plot", "Drawing figures", "matplotlib"):
         import matplotlib
 
         matplotlib.use("Agg")  # no window, no display needed

@@ -128,7 +128,7 @@ def compare_methods(methods: Sequence[str], values: FloatArray) -> tuple[pd.Seri
 
     The p-values are those of Wilcoxon signed-rank tests after Holm's correction over all pairs; 1 on the diagonal.
     """
-    with needs_extra("bench", "The comparison of methods"):
+    with needs_extra("bench", "The comparison of methods", "scikit-posthocs"):
         import pandas as pd
         import scikit_posthocs
     ranks = pd.Series(mean_ranks(values), index=methods).sort_values(kind="stable")

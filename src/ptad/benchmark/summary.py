@@ -115,7 +115,7 @@ class Summary:
 
 
 def _frame(*content: Any) -> pd.DataFrame:
-    with needs_extra("bench", "A table of results"):
+    with needs_extra("bench", "A table of results", "pandas"):
         import pandas as pd
     return pd.DataFrame(*content)
 

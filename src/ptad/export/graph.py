@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from ptad.attribution import final_contributions
 from ptad.detector import Detector
-from ptad.errors import Option, SettingError, needs_extra
+from ptad.errors import SettingError, needs_extra
 from ptad.explanation import attribute_rows
 from ptad.export.operations import PlainOperations
 from ptad.export.runner import Outputs
@@ -96,8 +96,7 @@ def _refuse_large(detector: Detector) -> None:
     if n_bytes > MAX_BYTES:
         raise SettingError(
             f"The model's reference rows take {n_bytes / 2**30:.1f} GiB in a graph, and an ONNX file ends at 2 GiB.",
-            "Fit with fewer of them: lower reference.rows with {}.",
-            (Option("config"),),
+            "Fit with fewer of them: lower reference.rows with {config}.",
         )
 
 

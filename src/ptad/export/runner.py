@@ -64,7 +64,7 @@ class Runner:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, n_threads: int = 0) -> None:
-        with needs_extra("onnx", "Running an exported model"):
+        with needs_extra("onnx", "Running an exported model", "onnxruntime"):
             import onnxruntime  # type: ignore[import-untyped]
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = n_threads

@@ -87,6 +87,6 @@ def _refuse_batches(model: PTAD, folder: str | os.PathLike[str]) -> None:
         raise SettingError(
             f"The model '{folder}' scores rows in batches: a row's score depends on the rows beside it, which a graph "
             "over single rows cannot say.",
-            "Fit with {}.",
-            (Option("config", ("network.context", "reference")),),
+            "Fit with {config}.",
+            options=(Option("config", ("network.context", "reference")),),
         )

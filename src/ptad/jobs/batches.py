@@ -98,7 +98,9 @@ def changed_constants(schema: Schema, batch: pa.RecordBatch) -> dict[str, Messag
     messages = {}
     for name, value in schema.changed_constants(batch).items():
         problem = f"column {name!r} is excluded ({schema.excluded[name]}) but now holds {value!r}."
-        messages[name] = Message(problem, "To use it, fit again with {}.", (Option("types", (name, "TYPE")),))
+        messages[name] = Message(
+            problem, "To use it, fit again with {types}.", options=(Option("types", (name, "TYPE")),)
+        )
     return messages
 
 

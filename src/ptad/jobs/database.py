@@ -79,7 +79,7 @@ class Target:
             raise SettingError(f"{text!r} names a schema, and SQLite has none. Give the name of the table alone.")
         if database.kind == "duckdb" and database.path is None:
             raise SettingError(
-                "A database in memory keeps no table.", "Name a file: {}.", (Option("db", "duckdb:///FILE"),)
+                "A database in memory keeps no table.", "Name a file: {db}.", options=(Option("db", "duckdb:///FILE"),)
             )
         return cls(database, names[0] if len(names) == 2 else None, names[-1])
 
@@ -95,8 +95,8 @@ class Target:
         if is_table and not replace:
             raise SettingError(
                 f"{self.database.label} has a table {self.name!r} already.",
-                "Name another one, or let it be replaced with {}.",
-                (Option("replace", True),),
+                "Name another one, or let it be replaced with {replace}.",
+                options=(Option("replace", True),),
             )
 
     def write(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, replace: bool) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ptad.errors import Option, SettingError
+from ptad.errors import SettingError
 from ptad.explanation import make_explanation
 from ptad.jobs.batches import JobOptions, TableJob
 from ptad.jobs.reasons import row_reasons
@@ -58,9 +58,7 @@ def explain_table(
     """
     for name, value in (("top", top), ("columns", columns)):
         if value < 1:
-            raise SettingError(
-                f"'{name}' must be at least 1. Got {value}.", "Give {} a larger number.", (Option(name),)
-            )
+            raise SettingError(f"'{name}' must be at least 1. Got {value}.", f"Give {{{name}}} a larger number.")
     job = TableJob(model_folder, source, JobOptions(**options))
     highest, cells = TopRows(top), CellCounts.none(job.model.schema_)
     for start, batch, scored in job.scored():

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ptad.errors import DataError, Option, SettingError
+from ptad.errors import DataError, SettingError
 from ptad.tables.names import listed, no_column
 from ptad.tables.values import decoded, is_text
 
@@ -22,11 +22,7 @@ _WORDS = {"true": "true", "1": "true", "false": "false", "0": "false"}
 def check_label(label: str, names: Sequence[str], where: str) -> None:
     """Raise if the table has no such column."""
     if label not in names:
-        raise DataError(
-            no_column(where, [label], names, "label column"),
-            "Name one of them with {}.",
-            (Option("label"),),
-        )
+        raise DataError(no_column(where, [label], names, "label column"), "Name one of them with {label}.")
 
 
 def equals(column: pa.Array, values: Sequence[str]) -> Mask:
@@ -57,8 +53,7 @@ def is_anomaly(column: pa.Array, normal: Sequence[str], anomaly: Sequence[str], 
     if normal and anomaly:
         raise SettingError(
             "Normal values and anomalous values of the label are both given.",
-            "Give {} or {}, not both: all other values are the opposite.",
-            (Option("normal"), Option("anomaly")),
+            "Give {normal} or {anomaly}, not both: all other values are the opposite.",
         )
     if decoded(column).null_count:
         raise DataError(f"The label column {label!r} has missing values. Fill them in, or remove those rows.")
@@ -70,8 +65,7 @@ def is_anomaly(column: pa.Array, normal: Sequence[str], anomaly: Sequence[str], 
     if not (true | false).all():
         raise SettingError(
             f"The label column {label!r} holds other values than 0 and 1: {values_of(column)}.",
-            "Say which one is normal with {}, or which one is not with {}.",
-            (Option("normal"), Option("anomaly")),
+            "Say which one is normal with {normal}, or which one is not with {anomaly}.",
             "Say which one is normal.",
         )
     return true
@@ -83,8 +77,7 @@ def check_named(labels: pa.Array, named: Sequence[str], label: str, option: str)
         raise DataError(
             f"No value of the label column {label!r} is {' or '.join(map(repr, named))}. Its values are: "
             f"{values_of(labels)}.",
-            "Name one of them with {}.",
-            (Option(option),),
+            f"Name one of them with {{{option}}}.",
         )
 
 

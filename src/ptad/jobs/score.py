@@ -70,8 +70,7 @@ class ScoreJob(TableJob):
         if not 0 <= options.explain <= MOST_EXPLAINED:
             raise SettingError(
                 f"{options.explain:,} columns cannot be explained in every row.",
-                f"Give {{}} a number from 0 to {MOST_EXPLAINED:,}.",
-                (Option("explain"),),
+                f"Give {{explain}} a number from 0 to {MOST_EXPLAINED:,}.",
             )
         super().__init__(model_folder, source, options)
         self.options, self.added = options, added_schema(options.explain, options.prefix)
@@ -142,9 +141,9 @@ def output_schema(table: str, table_schema: pa.Schema, added: pa.Schema, otherwi
     if duplicates:
         raise DataError(
             f"{table} already has a column {', '.join(map(repr, duplicates))}.",
-            "Give the added columns other names with {}, or leave the table's own columns out with {}.",
-            (Option("prefix"), Option("append", False)),
+            "Give the added columns other names with {prefix}, or leave the table's own columns out with {append}.",
             otherwise,
+            options=(Option("append", False),),
         )
     return pa.schema([*table_schema, *added])
 

@@ -89,7 +89,7 @@ class Optimizer:
 
 
 def _lamb(parameters: list[nn.Parameter], learning_rate: float, weight_decay: float) -> tuple[Any, Any]:
-    with needs_extra("torch", "The paper's optimiser (optimizer='lamb')"):
+    with needs_extra("torch", "The paper's optimiser (optimizer='lamb')", "pytorch_optimizer"):
         from pytorch_optimizer import Lamb, Lookahead
     # NOTE[PAPER-08] betas (0.9, 0.999), eps 1e-6, no bias correction, weight norm clamped to [0, 10]: NPT's settings.
     inner = Lamb(

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ptad.errors import DataError, Option
+from ptad.errors import DataError
 from ptad.report.score_histogram import REACH, ScoreScale
 from ptad.tables import BadCells, Schema, fit_schema
 from ptad.tables.datetime_column import FIRST_SECOND, LAST_SECOND
@@ -71,9 +71,7 @@ class TimeColumn:
         """Return whole seconds since 1970, and which rows have no time."""
         if self.name not in batch.schema.names:
             raise DataError(
-                no_column("The table", [self.name], batch.schema.names, "time column"),
-                "Name one of them with {}.",
-                (Option("time"),),
+                no_column("The table", [self.name], batch.schema.names, "time column"), "Name one of them with {time}."
             )
         array = without_missing(batch.column(batch.schema.get_field_index(self.name)), self._missing)
         if self._reader is None:
@@ -93,8 +91,7 @@ class TimeColumn:
         except DataError as error:
             raise DataError(
                 f"The time column {self.name!r} cannot be read as dates. {error.message.problem}",
-                "Name a column of dates with {}.",
-                (Option("time"),),
+                "Name a column of dates with {time}.",
             ) from error
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ptad.errors import Option, SettingError
+from ptad.errors import SettingError
 from ptad.settings import Settings, setting
 
 MIB, GIB, TIB = 2**20, 2**30, 2**40
@@ -132,8 +132,7 @@ class ServiceSettings:
         if self.token is None and not is_loopback(self.host):
             raise SettingError(
                 f"Without a token the service listens on this machine only, and {self.host!r} is open to others.",
-                "Give {} (or the variable PTAD_TOKEN), or listen on 127.0.0.1.",
-                (Option("token"),),
+                "Give {token} (or the variable PTAD_TOKEN), or listen on 127.0.0.1.",
             )
         if not 0 <= self.port <= 65535:
             raise SettingError(f"The port must be a number from 0 to 65535. Got {self.port} instead.")

@@ -150,7 +150,8 @@ def quoted(name: str) -> str:
 
 def driver(kind: str) -> Any:
     """Import the driver of this kind of database."""
-    with needs_extra("sql", f"A {kind} database"):
+    package = "duckdb" if kind == "duckdb" else f"adbc-driver-{kind}"
+    with needs_extra("sql", f"A {kind} database", package):
         return importlib.import_module("duckdb" if kind == "duckdb" else f"adbc_driver_{kind}.dbapi")
 
 

@@ -76,9 +76,9 @@ class Source:
         """The error for bytes that are not text in this encoding."""
         return DataError(
             f"{self.label} is not {encoding} text ({error}).",
-            "Name its encoding, for example with {}.",
-            (Option("encoding", likely),),
+            "Name its encoding, for example with {encoding}.",
             "Save it as UTF-8.",
+            options=(Option("encoding", likely),),
         )
 
     def damaged(self, error: BaseException) -> DataError:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from ptad.errors import DataError, Option
+from ptad.errors import DataError
 from ptad.tables.database import Query
 from ptad.tables.file_formats import BY_SUFFIX, CSV, FORMATS, QUERY, TSV, WORKBOOK, FileFormat
 from ptad.tables.source import LONGEST_LINE, READ_ERRORS, Source, file_state, line_too_long, temporary_copy
@@ -38,7 +38,7 @@ def find_sources(source: Any, sheet: str | None = None, label: str | None = None
         return sources
     if all(s.format != WORKBOOK for s in sources):
         label = sources[0].label if sources else "The table"
-        raise DataError(f"{label} is not a workbook, so that it has no sheets.", "Leave out {}.", (Option("sheet"),))
+        raise DataError(f"{label} is not a workbook, so that it has no sheets.", "Leave out {sheet}.")
     return [replace(s, sheet=str(sheet)) for s in sources]
 
 

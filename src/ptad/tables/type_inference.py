@@ -95,7 +95,9 @@ class TypeInference:
         if unlike_model := [name for name in commas if self._column_types.get(name) == "numeric"]:
             names = listed(unlike_model)
             text = f"{label}: numbers of {names} have a decimal comma, and the model's have a decimal point."
-            logger.warning(Message(text, "Give {}.", (Option("decimal", ","),), "Write them with a decimal point."))
+            logger.warning(
+                Message(text, "Give {decimal}.", "Write them with a decimal point.", options=(Option("decimal", ","),))
+            )
         return pa.schema([(name, TEXT if name in self.mixed else kind) for name, kind in self._types.items()])
 
     def _common(self, name: str, known: pa.DataType, kind: pa.DataType) -> pa.DataType:

@@ -83,7 +83,7 @@ class PyodPeer(Peer):
 @cache
 def pyod_class(detector: str) -> Callable[..., Any]:
     """Return a PyOD detector class by its name, in any case."""
-    with needs_extra("bench", f"The detector 'pyod:{detector}'"):
+    with needs_extra("bench", f"The detector 'pyod:{detector}'", "pyod"):
         models = importlib.import_module("pyod.models")
         base = importlib.import_module("pyod.models.base").BaseDetector
     name_lower = detector.lower().replace("_", "")

@@ -23,12 +23,10 @@ def connected(address: str | None = None, workers: int | None = None) -> Iterato
     """
     if workers is not None and workers < 1:
         raise SettingError(
-            f"The number of workers must be at least 1. Got {workers}.",
-            "Give {} a larger number.",
-            (Option("workers"),),
+            f"The number of workers must be at least 1. Got {workers}.", "Give {workers} a larger number."
         )
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
-    with needs_extra("ray", "The engine 'ray'"):
+    with needs_extra("ray", "The engine 'ray'", "ray"):
         import ray
     if ray.is_initialized():
         yield ray
@@ -68,13 +66,10 @@ def _no_answer(address: str | None, reason: object) -> SettingError:
     if address is None:
         return SettingError(
             f"No Ray cluster could be started on this machine: {reason}.",
-            "Try again when it has less to do, or name a running cluster with {}.",
-            (Option("address"),),
+            "Try again when it has less to do, or name a running cluster with {address}.",
         )
     return SettingError(
-        f"No Ray cluster answers at {address}: {reason}.",
-        "Check that it runs, or give {} another one.",
-        (Option("address"),),
+        f"No Ray cluster answers at {address}: {reason}.", "Check that it runs, or give {address} another one."
     )
 
 
@@ -85,8 +80,8 @@ def worker_share(ray: Any, workers: int | None, device: str) -> tuple[int, float
     if device.startswith("cuda") and not gpus:
         raise SettingError(
             f"The cluster has no GPU for the device {device!r}.",
-            "Use {}, or add a machine with one.",
-            (Option("device", "cpu"),),
+            "Use {device}, or add a machine with one.",
+            options=(Option("device", "cpu"),),
         )
     if gpus and device != "cpu":
         return workers or gpus, 1.0

@@ -116,7 +116,7 @@ def _error_from_json(content: list[Any], places: Places) -> DataError:
     """Return the error of a worker; ``places`` are those of the rows of the table."""
     row_message, message = content[0], Message.from_json(content[1])
     if row_message is None:
-        return DataError(message.problem, message.remedy, message.options, message.otherwise)
+        return DataError(*vars(message).values())
     before, row, after = row_message
     return RowError(before, row, after, message.remedy, message.options, places)
 

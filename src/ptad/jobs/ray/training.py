@@ -168,4 +168,4 @@ def _raise_error_of_worker(home: Path) -> None:
     for path in sorted(home.glob("error-*.json")):
         kind, content = json.loads(path.read_text())
         message = Message.from_json(content)
-        raise getattr(errors, kind)(message.problem, message.remedy, message.options, message.otherwise)
+        raise getattr(errors, kind)(*vars(message).values())

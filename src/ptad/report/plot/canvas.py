@@ -17,7 +17,7 @@ MOST_NAMES = 40  # legible axis labels
 
 def pyplot() -> Any:
     """Return ``matplotlib.pyplot``; the error without it says how to install it."""
-    with needs_extra("plot", "Drawing a figure"):
+    with needs_extra("plot", "Drawing a figure", "matplotlib"):
         import matplotlib.pyplot as plt
     return plt
 
