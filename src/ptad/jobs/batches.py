@@ -70,7 +70,10 @@ class TableJob:
         model, scan, options, start = self.model, self.scan, self._options, 0
         with bad_cell_list(options.bad_cells, scan.places, out) as bad_cells:
             for batch in scan:
-                self._warn_of_changed_constants(batch)
+                for name, message in changed_constants(model.schema_, batch).items():
+                    if name not in self._warned:
+                        self._warned.add(name)
+                        logger.warning(message)
                 stored = None if store is None else store.get(start, batch.num_rows)
                 if stored is None:
                     with located(scan.places.after(start)):
@@ -84,13 +87,6 @@ class TableJob:
                 start += batch.num_rows
                 if options.progress is not None:
                     options.progress(start, scan.n_rows)
-
-    def _warn_of_changed_constants(self, batch: pa.RecordBatch) -> None:
-        """Warn once of each column that is excluded because it was constant in training, and no longer is."""
-        for name, message in changed_constants(self.model.schema_, batch).items():
-            if name not in self._warned:
-                self._warned.add(name)
-                logger.warning(message)
 
 
 def changed_constants(schema: Schema, batch: pa.RecordBatch) -> dict[str, Message]:

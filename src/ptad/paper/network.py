@@ -20,7 +20,7 @@ from ptad.errors import BundleError
 from ptad.layout import ArrayLayout
 from ptad.paper.association import AssociationPrototypes
 from ptad.paper.attention import KeysValues
-from ptad.paper.backbones import make_backbone
+from ptad.paper.backbones import AttentionBackbone, MLPBackbone
 from ptad.paper.data_mask import DataMask
 from ptad.paper.encoding import Encoding
 from ptad.paper.layers import Noise
@@ -70,7 +70,11 @@ class Network(nn.Module):
         self.n_features = n_features
         self.noise = Noise()
         self.data_mask = DataMask(generator, n_features) if settings.data_mask else None
-        self.backbone = make_backbone(generator, n_features, settings, self.noise)
+        self.backbone: AttentionBackbone | MLPBackbone
+        if settings.backbone == "mlp":
+            self.backbone = MLPBackbone(generator, n_features)
+        else:
+            self.backbone = AttentionBackbone(generator, n_features, settings, self.noise)
         self.projection = ProjectionSpace(generator, self.backbone.latent_dim, settings, self.noise)
         self.prototypes = (
             AssociationPrototypes(generator, settings.n_prototypes, n_features) if settings.scores_prototypes else None

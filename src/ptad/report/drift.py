@@ -83,14 +83,14 @@ class DriftTally:
         self.n_rows, self.n_reference = 0, len(reference)
         self.missing = np.zeros(len(schema.names), dtype=np.int64)
         self.starts = schema.features.starts
-        self.features = [
-            _features(column, int(start), reference) for column, start in zip(schema.columns, self.starts, strict=True)
-        ]
-        for column, features in zip(schema.columns, self.features, strict=True):
+        self.features: list[list[Feature]] = []
+        for column, start in zip(schema.columns, self.starts, strict=True):
+            features = _features(column, int(start), reference)
             for feature in features:
                 feature.reference = feature.bin(reference)
             if isinstance(column, TextColumn):
                 features[0].reference = _known_and_new(column, int(features[0].reference.sum()))
+            self.features.append(features)
 
     def add(self, rows: Rows) -> None:
         """Count some encoded rows."""

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ptad.errors import DataError, Message, Option
@@ -42,10 +41,6 @@ class UnreadableCells(DataError):
         row = int(np.flatnonzero(self.bad)[0])
         cell = BadCell.from_value(offset + row, self.column, self.array[row].as_py(), self.expected)
         return cell.error(self.example)
-
-    def with_nulls(self) -> pa.Array:
-        """Return the array with nulls in place of the cells that cannot be read."""
-        return pc.if_else(pa.array(self.bad), pa.scalar(None, self.array.type), self.array)
 
 
 @dataclass(frozen=True)

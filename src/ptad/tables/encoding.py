@@ -37,7 +37,7 @@ def read_cells(
             return read(array), array
         except UnreadableCells as error:
             bad.add(error, offset)
-            array = error.with_nulls()
+            array = pc.if_else(pa.array(error.bad), pa.scalar(None, error.array.type), error.array)
 
 
 def encode_columns(

@@ -155,7 +155,8 @@ def _days(name: str, notes: list[Note]) -> Reading:
 
 
 def _date_note(name: str, dates: DateFormats) -> Note:
-    other = (Option("types", (name, f"{dates.type}:{dates.other_order if dates.guessed else 'FORMAT'}")),)
+    exchanged = dates.formats[0].translate(str.maketrans("dm", "md"))  # day and month
+    other = (Option("types", (name, f"{dates.type}:{exchanged if dates.guessed else 'FORMAT'}")),)
     if dates.guessed:
         text = f"Column {name!r}: no value says whether the day or the month comes first; read as {dates.formats[0]}"
         return Note(text, other, True)

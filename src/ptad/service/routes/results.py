@@ -73,13 +73,13 @@ async def job_scores(
     if media_type == PARQUET:
         return FileResponse(path, media_type=PARQUET, filename="scored.parquet")
     headers = {"Content-Disposition": f'attachment; filename="scored.{format}"'}
-    return StreamingResponse(_convert(path, media_type), media_type=media_type, headers=headers)
 
+    async def convert() -> AsyncIterator[bytes]:
+        with await asyncio.to_thread(pq.ParquetFile, path) as file:
+            async for block in encode(media_type, file.schema_arrow, file.iter_batches(8192, use_threads=False)):
+                yield block
 
-async def _convert(path: Path, media_type: str) -> AsyncIterator[bytes]:
-    with await asyncio.to_thread(pq.ParquetFile, path) as file:
-        async for block in encode(media_type, file.schema_arrow, file.iter_batches(8192, use_threads=False)):
-            yield block
+    return StreamingResponse(convert(), media_type=media_type, headers=headers)
 
 
 @router.get(
