@@ -7,9 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from ptad.benchmark.peers.base import FloatArray
+from ptad.arrays import Mask, Matrix
 from ptad.benchmark.results import ALARM_COLUMNS
 from ptad.errors import DataError, needs_extra
 
@@ -28,7 +27,7 @@ FIXED_PREVALENCES = (0.01, 0.05)
 RATES = (0.01, 0.05, 0.1)
 
 
-def evaluate(y: npt.NDArray[np.bool_], scores: FloatArray) -> dict[str, float]:
+def evaluate(y: Mask, scores: Matrix) -> dict[str, float]:
     """Return ``auc_pr``, ``auc_roc``, ``auc_pr_at_1``, ``auc_pr_at_5`` and ``prevalence`` of one cell."""
     from sklearn.metrics import average_precision_score, roc_auc_score
 
@@ -49,7 +48,7 @@ def evaluate(y: npt.NDArray[np.bool_], scores: FloatArray) -> dict[str, float]:
     return metrics
 
 
-def observed_false_alarms(y: npt.NDArray[np.bool_], p_values: FloatArray, n_train: int) -> dict[str, float | None]:
+def observed_false_alarms(y: Mask, p_values: Matrix, n_train: int) -> dict[str, float | None]:
     """Return the share of normal rows flagged at each target rate; None with fewer training rows than 1 / rate - 1."""
     normal = p_values[~np.asarray(y, dtype=bool)]
     return {
@@ -58,7 +57,7 @@ def observed_false_alarms(y: npt.NDArray[np.bool_], p_values: FloatArray, n_trai
     }
 
 
-def average_precision_at(y: npt.NDArray[np.bool_], scores: FloatArray, prevalence: float) -> float:
+def average_precision_at(y: Mask, scores: Matrix, prevalence: float) -> float:
     """Return the average precision that the same ranking would have at another share of anomalies.
 
     Recall and false-alarm rate do not depend on the prevalence; precision does, as
@@ -71,40 +70,40 @@ def average_precision_at(y: npt.NDArray[np.bool_], scores: FloatArray, prevalenc
     return float(average_precision_score(labels, scores, sample_weight=weights))
 
 
-def mean_ranks(values: FloatArray) -> FloatArray:
+def mean_ranks(values: Matrix) -> Matrix:
     """Return the mean rank of every method, 1 is best, ties averaged; (n_datasets, n_methods) -> (n_methods,)."""
     from scipy.stats import rankdata
 
-    ranks: FloatArray = rankdata(-values, axis=1).mean(axis=0)
+    ranks: Matrix = rankdata(-values, axis=1).mean(axis=0)
     return ranks
 
 
-def bootstrap_interval(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+def bootstrap_interval(values: Matrix) -> tuple[Matrix, Matrix]:
     """Return the 95 % bootstrap interval of the mean over tables (the first axis), with a fixed seed."""
     low, high = np.quantile(_bootstrap_weights(len(values)) @ values, [0.025, 0.975], axis=0)
     return low, high
 
 
 @cache
-def _bootstrap_weights(n_tables: int) -> FloatArray:
+def _bootstrap_weights(n_tables: int) -> Matrix:
     """Return the weight of each table in each of 2,000 samples, (2000, n_tables)."""
     samples = np.random.default_rng(0).integers(n_tables, size=(2_000, n_tables))
     return np.stack([np.bincount(sample, minlength=n_tables) for sample in samples]) / n_tables
 
 
-def wins(gains: FloatArray) -> FloatArray:
+def wins(gains: Matrix) -> Matrix:
     """Return 1 for a gain, 0.5 for a tie and 0 for a loss."""
     return np.heaviside(gains, 0.5)
 
 
-def win_rates(values: FloatArray) -> FloatArray:
+def win_rates(values: Matrix) -> Matrix:
     """Return the share of tables and other methods that a method beats, ties half; shapes as :func:`mean_ranks`."""
     n_methods = values.shape[1]
-    rates: FloatArray = (n_methods - mean_ranks(values)) / (n_methods - 1)
+    rates: Matrix = (n_methods - mean_ranks(values)) / (n_methods - 1)
     return rates
 
 
-def elo_ratings(values: FloatArray, anchor: int = 0) -> FloatArray:
+def elo_ratings(values: Matrix, anchor: int = 0) -> Matrix:
     """Return Elo ratings of all methods, the anchor at 1000: 400 points are odds of ten to one.
 
     A Bradley-Terry model of all pairs of methods on all tables, fitted as a logistic regression; ties count half.
@@ -123,7 +122,7 @@ def elo_ratings(values: FloatArray, anchor: int = 0) -> FloatArray:
     return np.asarray(1000.0 + points - points[anchor])
 
 
-def compare_methods(methods: Sequence[str], values: FloatArray) -> tuple[pd.Series, pd.DataFrame]:
+def compare_methods(methods: Sequence[str], values: Matrix) -> tuple[pd.Series, pd.DataFrame]:
     """Return mean ranks, best first, and p-values of all pairs, from values of shape (n_datasets, n_methods).
 
     The p-values are those of Wilcoxon signed-rank tests after Holm's correction over all pairs; 1 on the diagonal.

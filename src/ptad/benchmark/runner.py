@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from ptad.arrays import Mask
 from ptad.benchmark.encoding import scale_columns
 from ptad.benchmark.loading import Dataset, cap_split, duplicate_share
 from ptad.benchmark.measurement import Outcome, Task, versions
@@ -32,7 +32,7 @@ class PreparedRows:
     """Rows that all cells of one table, seed and scaling share; workers read them from ``folder``, without labels."""
 
     folder: Path
-    y_test: npt.NDArray[np.bool_]
+    y_test: Mask
     shape: Row
     capped: str  # which rows were left out; empty if none
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from ptad._version import __version__
+from ptad.arrays import Matrix
 from ptad.attribution import final_contributions
 from ptad.detector import Detector
 from ptad.errors import Option, PtadError, SettingError, needs_extra
@@ -102,7 +102,7 @@ def _refuse_batches(model: PTAD, folder: str | os.PathLike[str]) -> None:
         )
 
 
-def probe_rows(detector: Detector, n_rows: int = max(BATCHES)) -> NDArray[np.float64]:
+def probe_rows(detector: Detector, n_rows: int = max(BATCHES)) -> Matrix:
     """Return encoded rows to compare on.
 
     Reference rows, neighbours of them, far outliers, missing cells, other and unseen categories, and an empty row.

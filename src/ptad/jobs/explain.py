@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from ptad.arrays import Mask, Matrix
 from ptad.errors import SettingError
 from ptad.explanation import make_explanation
 from ptad.jobs.batches import JobOptions, TableJob
@@ -32,9 +32,7 @@ class TopRows:
         self.numbers = np.empty(0, dtype=np.int64)
         self.labels = np.empty(0, dtype=bool)
 
-    def add(
-        self, batch: pa.RecordBatch, start: int, scores: NDArray[np.float64], labels: NDArray[np.bool_] | None = None
-    ) -> None:
+    def add(self, batch: pa.RecordBatch, start: int, scores: Matrix, labels: Mask | None = None) -> None:
         """Compare the rows of a batch, which begins at row ``start`` of the table, with those so far."""
         best = np.argsort(-scores, kind="stable")[: self.size]
         labels = np.zeros(len(scores), dtype=bool) if labels is None else labels

@@ -8,13 +8,11 @@ from contextlib import suppress
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from ptad.arrays import Mask
 from ptad.errors import DataError, SettingError
 from ptad.tables.names import listed, no_column
 from ptad.tables.values import decoded, is_text
-
-Mask = NDArray[np.bool_]
 
 _WORDS = {"true": "true", "1": "true", "false": "false", "0": "false"}
 

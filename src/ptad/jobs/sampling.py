@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptad.arrays import Matrix
 from ptad.errors import DataError, Message, SettingError
 from ptad.jobs import Progress
 from ptad.jobs.labels import check_label, equals, values_of
@@ -98,7 +99,7 @@ class Reservoir:
     def __init__(self, size: int, seed: int) -> None:
         self.size, self.n_seen = size, 0
         self._rng, self._limit = np.random.default_rng(seed), 1.0
-        self._keys: list[NDArray[np.float64]] = []
+        self._keys: list[Matrix] = []
         self._numbers: list[NDArray[np.int64]] = []
         self._batches: list[pa.RecordBatch] = []
 

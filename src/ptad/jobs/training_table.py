@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ptad.arrays import Matrix
+
 MIN_MATCHED = 0.99  # share of the reference rows in a table from which on it counts as the training table
 MIN_UNIQUE = 0.5  # share of the reference rows that occur once from which on a match is evidence
 MIN_ROWS = 20  # reference rows
@@ -22,18 +24,18 @@ WARNING = (
 class TrainingTable:
     """Searches for the reference rows of a model in a table, batch by batch at constant memory."""
 
-    def __init__(self, reference: NDArray[np.float64]) -> None:
+    def __init__(self, reference: Matrix) -> None:
         self._hashes, self._counts = np.unique(row_hashes(reference), return_counts=True)
         self._matches = np.zeros(len(self._hashes), dtype=np.int64)
         n_rows = len(reference)
         self._is_evidence = n_rows >= MIN_ROWS and bool((self._counts == 1).sum() >= MIN_UNIQUE * n_rows)
 
-    def add(self, rows: NDArray[np.float64] | None) -> None:
+    def add(self, rows: Matrix | None) -> None:
         """Search in encoded rows; batches that were scored by an earlier run have none."""
         if rows is not None:
             self.add_matches(self.matches(rows))
 
-    def matches(self, rows: NDArray[np.float64]) -> NDArray[np.int64]:
+    def matches(self, rows: Matrix) -> NDArray[np.int64]:
         """Return the number of the equal reference row for every row that has one, without adding them."""
         if not self._is_evidence:
             return np.empty(0, dtype=np.int64)
@@ -52,7 +54,7 @@ class TrainingTable:
         return self._is_evidence and bool(n_matched >= MIN_MATCHED * self._counts.sum())
 
 
-def row_hashes(rows: NDArray[np.float64]) -> NDArray[np.uint64]:
+def row_hashes(rows: Matrix) -> NDArray[np.uint64]:
     """Return a 64-bit hash of every row; equal rows have equal hashes."""
     cells = np.ascontiguousarray(np.where(np.isnan(rows), np.nan, rows + 0.0))  # one NaN, and no negative zero
     bits = cells.view(np.uint64)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ptad.arrays import Mask, Matrix
 from ptad.errors import DataError
 from ptad.report.score_histogram import REACH, ScoreScale
 from ptad.tables import BadCells, Schema, fit_schema
@@ -18,9 +19,7 @@ from ptad.tables.encoding import read_cells
 from ptad.tables.names import no_column
 from ptad.tables.values import without_missing
 
-Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 MOST_PERIODS = 60  # in the chart
 FEWEST_ROWS = 20  # in a typical period: the flag rate of a handful of rows says little
@@ -110,7 +109,7 @@ class TimeTally:
         integers = pa.array([], pa.int64())
         self._counts = pa.table([integers, integers, pa.array([], pa.bool_()), integers], _COUNTS)
 
-    def add(self, seconds: Integers, missing: Mask, scores: Array) -> None:
+    def add(self, seconds: Integers, missing: Mask, scores: Matrix) -> None:
         """Count rows at these moments, in seconds since 1970."""
         self.n_without += int(missing.sum())
         scores = scores[~missing]

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptad.arrays import Mask, Matrix
 from ptad.explanation import Explanation
 from ptad.jobs import Progress
 from ptad.jobs.bad_cell_list import BadCellList
@@ -31,8 +32,6 @@ from ptad.tables.places import IN_MEMORY, Places, located
 EXPLAINED_PER_BATCH = 64
 _CONTRIBUTIONS = b"reasons"
 
-Array = NDArray[np.float64]
-
 
 @dataclass
 class Label:
@@ -41,7 +40,7 @@ class Label:
     column: str
     normal: tuple[str, ...]
 
-    def anomalous(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
+    def anomalous(self, batch: pa.RecordBatch) -> Mask:
         """Return which rows are labelled as anomalies."""
         check_label(self.column, batch.schema.names, "The table")
         place = batch.schema.get_field_index(self.column)
@@ -52,9 +51,9 @@ class Label:
 class BatchScores:
     """The expensive results of a batch, which can be stored and counted later."""
 
-    scores: Array  # (n_rows,)
-    first_reason: Array  # (n_columns,), over the flagged rows of the batch, as in Survey
-    share: Array  # the same
+    scores: Matrix  # (n_rows,)
+    first_reason: Matrix  # (n_columns,), over the flagged rows of the batch, as in Survey
+    share: Matrix  # the same
 
     def to_batch(self) -> pa.RecordBatch:
         """Return a record batch with one row per row of the table; the sums over columns are in its metadata."""
@@ -173,7 +172,7 @@ class Survey:
 
     def _contributions(
         self, rows: pa.RecordBatch, numbers: NDArray[np.int64], flagged: NDArray[np.int64]
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Matrix, Matrix]:
         """Return how often each column is the main reason of a flagged row, and the sum of its shares."""
         n_columns = len(self.share)
         if not len(flagged):

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from ptad.arrays import Mask, Matrix
 from ptad.calibration import Calibration
 from ptad.config import Config
 from ptad.errors import DataError
@@ -33,8 +34,7 @@ MODEL_FIELDS = (  # that are compared
     *("new_rows", "calibration_rows", "reference_rows", "preset"),
 )
 
-Array = NDArray[np.float64]
-Scores = tuple[Array, Array, NDArray[np.bool_]]
+Scores = tuple[Matrix, Matrix, Mask]
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def compare_scorings(
     }
 
 
-def _distribution(scores: Array, flags: NDArray[np.bool_]) -> dict[str, Any]:
+def _distribution(scores: Matrix, flags: Mask) -> dict[str, Any]:
     return {
         "rows": len(scores),
         "flagged": int(flags.sum()),
@@ -169,7 +169,7 @@ def _sample(n: int, most: int) -> NDArray[np.int64]:
     return np.arange(n) if n <= most else np.sort(np.random.default_rng(0).choice(n, most, replace=False))
 
 
-def _rank_correlation(a: Array, b: Array) -> float | None:
+def _rank_correlation(a: Matrix, b: Matrix) -> float | None:
     """Return Spearman's rank correlation, of a sample if there are very many rows; None if one side is constant."""
     from scipy.stats import spearmanr
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
+from ptad.arrays import Matrix
 from ptad.benchmark.encoding import one_hot, one_hot_columns, scale_columns
 from ptad.estimator import PTAD
 from ptad.tables.values import is_text
@@ -59,7 +60,7 @@ def planted_unseen(detector: PTAD, train: pa.Table, rows: pa.Table) -> PlantedRe
     return _detection(detector, rows, changed)
 
 
-def planted_gaps(table: pa.Table, column: str, probability: NDArray[np.float64], rng: np.random.Generator) -> pa.Table:
+def planted_gaps(table: pa.Table, column: str, probability: Matrix, rng: np.random.Generator) -> pa.Table:
     """Empty the cells of a column, each row with its own probability."""
     emptied = rng.random(len(table)) < probability
     values = zip(emptied, table[column].to_pylist(), strict=True)

@@ -13,9 +13,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from ptad.arrays import Matrix
 from ptad.errors import DataError, SettingError
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -57,24 +56,24 @@ class Peer(ABC):
         self._fit(rows)
         return self
 
-    def anomaly_score(self, X: npt.ArrayLike) -> FloatArray:
+    def anomaly_score(self, X: npt.ArrayLike) -> Matrix:
         """Return one score per row; higher is more anomalous."""
         if self._n_features is None:
             raise DataError(f"{self.name} has not been fitted: call fit first.")
         return np.asarray(self._score(check_matrix(X, self.name, self._n_features)), dtype=np.float64)
 
-    def p_value(self, scores: FloatArray) -> FloatArray | None:
+    def p_value(self, scores: Matrix) -> Matrix | None:
         """Return the p-values of scores; None for a method without a calibrated threshold."""
         return None
 
     @abstractmethod
-    def _fit(self, rows: FloatArray) -> None: ...
+    def _fit(self, rows: Matrix) -> None: ...
 
     @abstractmethod
-    def _score(self, rows: FloatArray) -> FloatArray: ...
+    def _score(self, rows: Matrix) -> Matrix: ...
 
 
-def check_matrix(X: npt.ArrayLike, method: str, n_features: int | None = None) -> FloatArray:
+def check_matrix(X: npt.ArrayLike, method: str, n_features: int | None = None) -> Matrix:
     """Return a copy of ``X`` as a finite float64 matrix, or raise; ``n_features`` is the number seen in ``fit``.
 
     The copy keeps methods from changing the caller's array.

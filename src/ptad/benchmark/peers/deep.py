@@ -17,7 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ptad.benchmark.peers.base import FloatArray, Peer
+from ptad.arrays import Matrix
+from ptad.benchmark.peers.base import Peer
 from ptad.devices import resolve_device
 from ptad.paper.layers import Noise, uniform
 from ptad.paper.loop import Loop
@@ -138,7 +139,7 @@ class DeepPeer(Peer):
         del params["training"]
         return {**params, **self.schedule.params()}
 
-    def _fit(self, rows: FloatArray) -> None:
+    def _fit(self, rows: Matrix) -> None:
         self._device = torch.device(resolve_device(self.device))
         self._noise = Noise()  # of dropout layers; none outside training
         # The weights are drawn on the CPU, so that the start is the same on every device.
@@ -164,7 +165,7 @@ class DeepPeer(Peer):
         self._noise.generator = generator
         return self._loss(batch, generator)
 
-    def _score(self, rows: FloatArray) -> FloatArray:
+    def _score(self, rows: Matrix) -> Matrix:
         with torch.no_grad():
             chunks = torch.as_tensor(rows, dtype=torch.float32).split(self.chunk_rows)
             scores = [self._score_batch(chunk.to(self._device)).double().cpu() for chunk in chunks]

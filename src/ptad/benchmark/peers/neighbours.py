@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ptad.benchmark.peers.base import FloatArray, Peer, check_choice
+from ptad.arrays import Matrix
+from ptad.benchmark.peers.base import Peer, check_choice
 from ptad.devices import resolve_device
 from ptad.errors import SettingError
 
@@ -53,7 +54,7 @@ class NearestNeighbours(Peer):
             del params["clip"]
         return params
 
-    def _fit(self, rows: FloatArray) -> None:
+    def _fit(self, rows: Matrix) -> None:
         self._low = rows.min(axis=0)
         width = rows.max(axis=0) - self._low
         self._width = np.where(width > 0, width, 1.0)
@@ -62,19 +63,19 @@ class NearestNeighbours(Peer):
         self._centre = self._rows.mean(axis=0)
         self._rows = self._rows - self._centre
 
-    def _score(self, rows: FloatArray) -> FloatArray:
+    def _score(self, rows: Matrix) -> Matrix:
         rows = self._scale(rows) - self._centre
         distances = nearest_distances(self._rows, rows, self.n_neighbors, resolve_device(self.device))
         return distances[:, -1] if self.summary == "largest" else distances.mean(axis=1)
 
-    def _scale(self, rows: FloatArray) -> FloatArray:
+    def _scale(self, rows: Matrix) -> Matrix:
         if self.scaling == "none":
             return rows
         scaled = (rows - self._low) / self._width
         return np.clip(scaled, -self.clip, 1.0 + self.clip) if self.scaling == "minmax-clipped" else scaled
 
 
-def nearest_distances(train: FloatArray, rows: FloatArray, k: int, device: str) -> FloatArray:
+def nearest_distances(train: Matrix, rows: Matrix, k: int, device: str) -> Matrix:
     """Return the Euclidean distances of ``rows`` to their ``k`` nearest rows of ``train``, nearest first.
 
     (n_train, n_features), (n_rows, n_features) -> (n_rows, min(k, n_train)). The expanded square finds the neighbours;

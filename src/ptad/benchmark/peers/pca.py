@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptad.benchmark.peers.base import FloatArray, Peer
+from ptad.arrays import Matrix
+from ptad.benchmark.peers.base import Peer
 from ptad.errors import SettingError
 
 
@@ -23,7 +24,7 @@ class PrincipalResidual(Peer):
                 f"The 'variance' parameter of pca must be a float in (0, 1). Got {self.variance!r} instead."
             )
 
-    def _fit(self, rows: FloatArray) -> None:
+    def _fit(self, rows: Matrix) -> None:
         self._mean = rows.mean(axis=0)
         centred = rows - self._mean
         values, vectors = np.linalg.eigh(centred.T @ centred / rows.shape[0])
@@ -35,7 +36,7 @@ class PrincipalResidual(Peer):
         self._directions = vectors[:, :n_components]
         self.n_parameters_ = int(self._directions.size + self._mean.size)
 
-    def _score(self, rows: FloatArray) -> FloatArray:
+    def _score(self, rows: Matrix) -> Matrix:
         centred = rows - self._mean
         residual = centred - (centred @ self._directions) @ self._directions.T
         return np.asarray(np.square(residual).sum(axis=1))

@@ -15,7 +15,8 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from ptad.benchmark.peers.base import FloatArray, Peer
+from ptad.arrays import Matrix
+from ptad.benchmark.peers.base import Peer
 from ptad.errors import SettingError, needs_extra
 
 
@@ -49,7 +50,7 @@ class PyodPeer(Peer):
         """Return every setting that affects the scores."""
         return {"detector": self.detector, **self.options, "max_rows": self.max_rows}
 
-    def _fit(self, rows: FloatArray) -> None:
+    def _fit(self, rows: Matrix) -> None:
         if self.max_rows is not None and len(rows) > self.max_rows:
             chosen = np.random.default_rng(self.random_state).choice(len(rows), self.max_rows, replace=False)
             self.capped_ = f"fitted on {self.max_rows} of {len(rows)} training rows"
@@ -59,7 +60,7 @@ class PyodPeer(Peer):
             warnings.simplefilter("ignore")
             self._model.fit(rows)
 
-    def _score(self, rows: FloatArray) -> FloatArray:
+    def _score(self, rows: Matrix) -> Matrix:
         with _seeded_global_generators(self.random_state), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return np.asarray(self._model.decision_function(rows), dtype=np.float64).ravel()

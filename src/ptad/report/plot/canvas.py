@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ptad.arrays import Mask
 from ptad.errors import DataError, SettingError, needs_extra
 
 # blue and red that can be distinguished with colour blindness
@@ -58,7 +58,7 @@ def shortened(name: str, length: int = 24) -> str:
     return cut.replace("$", r"\$")
 
 
-def known_anomalies(labels: Any, n_rows: int) -> NDArray[np.bool_]:
+def known_anomalies(labels: Any, n_rows: int) -> Mask:
     """Return labels as booleans; values other than 0, 1, true and false are refused."""
     values = np.asarray(labels)
     if values.shape != (n_rows,):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ptad.arrays import Matrix
 from ptad.errors import DataError, SettingError
 from ptad.explanation import Explanation
 from ptad.model import Model
@@ -123,7 +123,7 @@ class RowPlots:
         return ax
 
 
-def _edges(scores: NDArray[np.float64], threshold: float | None, scale: ScoreScale) -> NDArray[np.float64]:
+def _edges(scores: Matrix, threshold: float | None, scale: ScoreScale) -> Matrix:
     # Rice's rule: few rows in many bins look like a comb
     n_bins = int(np.clip(np.ceil(2.0 * np.cbrt(len(scores))), FEWEST_BINS, MOST_BINS))
     thresholds = [] if threshold is None else [threshold]
