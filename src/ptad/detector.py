@@ -82,8 +82,7 @@ class Pipeline:
         for terms, chunked in self._groups():
 
             def explained(batch: Batch, terms: list[int] = terms) -> list[TermValues]:
-                found = [vars(self.terms[i].explain(batch)) for i in terms]
-                return [TermValues(**{k: None if x is None else to_numpy(x) for k, x in v.items()}) for v in found]
+                return [_as_numpy(self.terms[i].explain(batch)) for i in terms]
 
             chunks = self._map_chunks(explained, rows, chunked)
             results |= {i: _concatenated(parts) for i, parts in zip(terms, zip(*chunks, strict=True), strict=True)}
@@ -269,6 +268,10 @@ def sample_reference(rows: Matrix, features: Features, config: Config, context: 
     if len(rows) > config.reference.rows:
         rows = rows[np.sort(context.rng.permutation(len(rows))[: config.reference.rows])]
     return Reference(rows, features, config.reference, context.device)
+
+
+def _as_numpy(values: TermValues) -> TermValues:
+    return TermValues(**{name: None if x is None else to_numpy(x) for name, x in vars(values).items()})
 
 
 def _concatenated(parts: Sequence[TermValues]) -> TermValues:
