@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ptad import DataError
 from ptad.calibration import Units, add_up, plan_calibration
 from ptad.config import Config, make_config
-from ptad.detector import Detector, Pipeline, sample_rows
+from ptad.detector import Detector, Pipeline, sample_reference
 from ptad.tables.features import Features
 from ptad.terms.base import FitContext
 
@@ -117,10 +117,11 @@ def test_the_same_seed_gives_the_same_detector_and_another_another() -> None:
 
 
 def test_reference_rows_are_drawn_without_repetition_and_keep_their_order() -> None:
-    rows = np.arange(50.0)[:, None]
-    kept = sample_rows(rows, 20, np.random.default_rng(0))
-    assert len(kept) == 20 and (np.diff(kept[:, 0]) > 0).all()
-    assert sample_rows(rows, 50, np.random.default_rng(0)) is rows
+    rows, context = np.arange(50.0)[:, None], FitContext(np.random.default_rng(0), 50)
+    for most in (20, 50):
+        config = make_config("default", {"reference.rows": most})
+        kept = sample_reference(rows, Features.numeric(1), config, context).rows
+        assert len(kept) == most and (np.diff(kept[:, 0]) > 0).all()
 
 
 def test_too_few_rows_are_refused() -> None:

@@ -34,7 +34,7 @@ def shouted(option: Option) -> str | None:
     ],
 )
 def test_python_is_the_reader_unless_another_is_named(option, text):
-    assert str(Message("It is wrong.", "Give {}.", (option,))) == f"It is wrong. Give {text}."
+    assert str(Message("It is wrong.", f"Give {{{option.name}}}.", options=(option,))) == f"It is wrong. Give {text}."
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_the_command_line_has_flags(option, text):
 def test_a_logged_message_is_phrased_for_the_command_line_and_for_other_handlers(capsys, caplog):
     set_up_logging(quiet=False)
     try:
-        logging.getLogger("ptad").warning(Message("Two sheets.", "Choose with {}.", (Option("sheet"),)))
+        logging.getLogger("ptad").warning(Message("Two sheets.", "Choose with {sheet}."))
     finally:
         tear_down_logging()
     assert capsys.readouterr().err == "warning: Two sheets. Choose with --sheet.\n"
@@ -66,18 +66,14 @@ def test_a_logged_message_is_phrased_for_the_command_line_and_for_other_handlers
 
 
 def test_a_reader_spells_the_options():
-    assert (
-        Message("Wrong.", "Give {} or {}.", (TYPE, Option("drop"))).phrase(shouted) == "Wrong. Give <types> or <drop>."
-    )
+    message = Message("Wrong.", "Give {types} or {drop}.", options=(TYPE,))
+    assert message.phrase(shouted) == "Wrong. Give <types> or <drop>."
 
 
 def test_a_reader_without_the_option_gets_the_other_remedy_or_none():
-    encoding = (Option("encoding", "latin-1"),)
-    assert (
-        Message("Not UTF-8.", "Give {}.", encoding, "Save it as UTF-8.").phrase(shouted)
-        == "Not UTF-8. Save it as UTF-8."
-    )
-    assert Message("Not UTF-8.", "Give {}.", encoding).phrase(shouted) == "Not UTF-8."
+    message = Message("Not UTF-8.", "Give {encoding}.", "Save it as UTF-8.")
+    assert message.phrase(shouted) == "Not UTF-8. Save it as UTF-8."
+    assert Message("Not UTF-8.", "Give {encoding}.").phrase(shouted) == "Not UTF-8."
 
 
 def test_no_table_knows_the_command_line():
@@ -95,9 +91,9 @@ def test_no_table_knows_the_command_line():
 @pytest.mark.parametrize(
     "error",
     [
-        RowError("Column 'a', ", 3, ": wrong.", "Give {}.", (TYPE,)).at(IN_MEMORY.after(5)),
+        RowError("Column 'a', ", 3, ": wrong.", "Give {types}.", (TYPE,)).at(IN_MEMORY.after(5)),
         DataError("Wrong. Correct it."),
-        UserError("Wrong.", "Give {}.", (TYPE,), "Leave it."),
+        UserError("Wrong.", "Give {types}.", "Leave it.", (TYPE,)),
         MissingExtraError("ray", "ray", "The cluster"),
     ],
 )
@@ -106,9 +102,9 @@ def test_errors_cross_processes_whole(error):
     assert type(again) is type(error) and again.message == error.message and str(again) == str(error)
 
 
-@pytest.mark.parametrize("options", [(), (TYPE, Option("drop")), (Option("false_alarm_rate", 0.1),)])
+@pytest.mark.parametrize("options", [(), (TYPE, Option("drop", "id")), (Option("false_alarm_rate", 0.1),)])
 def test_messages_cross_processes_as_json(options):
-    message = Message("Wrong.", "Give {} or {}."[: 5 + 3 * len(options)], options, "Leave it.")
+    message = Message("Wrong.", "Give {types}.", "Leave it.", options)
     assert Message.from_json(json.loads(json.dumps(message.to_json()))) == message
 
 

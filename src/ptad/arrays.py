@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 Array = Any  # a numpy array or a torch tensor: the same code serves both
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 CONSTANT_BYTES = 2**16  # constants up to this size are kept on the device
 

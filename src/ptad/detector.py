@@ -271,16 +271,12 @@ def check_scores(scores: Matrix) -> None:
         raise BundleError("The model is damaged: its scores are not finite. Restore it or fit again.")
 
 
-def sample_rows(rows: Matrix, max_rows: int, rng: np.random.Generator) -> Matrix:
-    """Return all rows, or at most ``max_rows`` drawn at random, in their order."""
-    return rows if len(rows) <= max_rows else rows[np.sort(rng.permutation(len(rows))[:max_rows])]
-
-
 def sample_reference(rows: Matrix, features: Features, config: Config, context: FitContext) -> Reference:
-    """Return the reference rows of a fit on these rows."""
+    """Return the reference rows of a fit: all rows, or as many as a model keeps, drawn at random, in their order."""
     max_rows = min(config.reference.rows, max_reference_rows(features, DataError))
-    sample = sample_rows(rows, max_rows, context.rng)
-    return Reference(sample, features, config.reference, context.device)
+    if len(rows) > max_rows:
+        rows = rows[np.sort(context.rng.permutation(len(rows))[:max_rows])]
+    return Reference(rows, features, config.reference, context.device)
 
 
 def _as_numpy(values: TermValues) -> TermValues:

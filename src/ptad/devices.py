@@ -7,7 +7,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from ptad.errors import MissingExtraError, Option, SettingError
+from ptad.errors import MissingExtraError, SettingError
 
 
 def resolve_device(name: str) -> str:
@@ -36,10 +36,7 @@ def resolve_device(name: str) -> str:
 def _unusable(name: str, reason: str) -> SettingError:
     choices = "auto, cpu, cuda, or one GPU such as cuda:1."
     return SettingError(
-        f"The device {name!r} cannot be used: {reason}.",
-        f"Set {{}} to {choices}",
-        (Option("device"),),
-        otherwise=f"Choose {choices}",
+        f"The device {name!r} cannot be used: {reason}.", f"Set {{device}} to {choices}", otherwise=f"Choose {choices}"
     )
 
 

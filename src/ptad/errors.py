@@ -18,8 +18,10 @@ command line maps ``UserError`` to exit code 2, everything else to 1; the servic
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from string import Formatter
 from typing import Any, Self
 
 Value = str | float | tuple[str, str]
@@ -55,9 +57,9 @@ class Message:
     """What is wrong or worth knowing, and what to do about it, in whole sentences."""
 
     problem: str  # what is wrong and where
-    remedy: str = ""  # what to do, with ``{}`` for every option
-    options: tuple[Option, ...] = ()  # those of the remedy
+    remedy: str = ""  # what to do; options are in braces: "Name one with {label}."
     otherwise: str = ""  # the remedy for interfaces that do not have all of these options
+    options: tuple[Option, ...] = ()  # those of the remedy that have a value
 
     def phrase(self, spelling: Spelling = in_python) -> str:
         """Return the whole text, with options as an interface spells them."""
@@ -65,22 +67,24 @@ class Message:
 
     def advice(self, spelling: Spelling = in_python) -> str:
         """Return the remedy alone."""
-        spelled = [text for text in map(spelling, self.options) if text is not None]
-        return self.remedy.format(*spelled) if len(spelled) == len(self.options) else self.otherwise
+        options = {option.name: option for option in self.options}
+        names = [name for _, name, _, _ in Formatter().parse(self.remedy) if name]
+        spelled = {name: spelling(options.get(name, Option(name))) for name in names}
+        return self.otherwise if None in spelled.values() else self.remedy.format(**spelled)
 
     def __str__(self) -> str:
         return self.phrase()
 
     def to_json(self) -> list[Any]:
         """Return plain JSON types, to send to another process."""
-        return [self.problem, self.remedy, [[o.name, o.value] for o in self.options], self.otherwise]
+        return [self.problem, self.remedy, self.otherwise, [[o.name, o.value] for o in self.options]]
 
     @classmethod
     def from_json(cls, content: list[Any]) -> Self:
         """Read back what :meth:`to_json` returned."""
-        problem, remedy, options, otherwise = content
+        problem, remedy, otherwise, options = content
         restored = (Option(name, tuple(value) if isinstance(value, list) else value) for name, value in options)
-        return cls(problem, remedy, tuple(restored), otherwise)
+        return cls(problem, remedy, otherwise, tuple(restored))
 
 
 class PtadError(Exception):
@@ -91,16 +95,16 @@ class PtadError(Exception):
     problem : str
         What is wrong and where.
     remedy : str
-        What to do, if the problem does not say so itself; ``{}`` stands for every option.
-    options : tuple of Option
-        Those of the remedy.
+        What to do, if the problem does not say so itself; options are in braces: "Name one with {label}."
     otherwise : str
         The remedy for interfaces that do not have all of these options.
+    options : tuple of Option
+        Those of the remedy that have a value.
     """
 
-    def __init__(self, problem: str, remedy: str = "", options: tuple[Option, ...] = (), otherwise: str = "") -> None:
-        super().__init__(problem, remedy, options, otherwise)
-        self.message = Message(problem, remedy, options, otherwise)
+    def __init__(self, problem: str, remedy: str = "", otherwise: str = "", options: tuple[Option, ...] = ()) -> None:
+        super().__init__(problem, remedy, otherwise, options)
+        self.message = Message(problem, remedy, otherwise, options)
 
     def __str__(self) -> str:
         return str(self.message)
@@ -142,6 +146,15 @@ class MissingExtraError(UserError, ImportError):
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs the package '{package}'.", f"Install it with: pip install 'ptad[{extra}]'")
         self.args = (package, extra, purpose)
+
+
+@contextmanager
+def needs_extra(extra: str, purpose: str, package: str | None = None) -> Iterator[None]:
+    """Turn a failed import into the error that says which package and extra are needed, and for what."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(package or str(error.name), extra, purpose) from error
 
 
 class TrainingError(PtadError, RuntimeError):

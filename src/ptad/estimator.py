@@ -64,18 +64,10 @@ class PTAD(SklearnDetector):
 
     Attributes
     ----------
-    schema_ : Schema
-        How the table becomes a matrix.
-    config_ : Config
-        All settings in force.
-    detector_ : Detector
-        The fitted terms and their calibration, over encoded rows.
+    schema_, config_, detector_, history_, false_alarm_rate_ : object
+        Those of :class:`ptad.Model`.
     offset_ : float
         ``decision_function = score_samples - offset_``.
-    false_alarm_rate_ : float
-        The target rate in force.
-    history_ : list of dict
-        Loss per interval, of terms that are trained.
     held_out_scores_ : ndarray
         Scores of the training rows by models that were fitted without them; NaN where there is none.
     n_features_in_ : int

@@ -284,6 +284,6 @@ def no_threshold() -> SettingError:
     """Return the error for a model that was fitted without calibration where a threshold is needed."""
     return SettingError(
         "This model has no threshold: it was fitted without calibration.",
-        "Recalibrate it with normal rows that it was not fitted on, or fit with {}.",
-        (Option("config", ("calibration.method", "auto")),),
+        "Recalibrate it with normal rows that it was not fitted on, or fit with {config}.",
+        options=(Option("config", ("calibration.method", "auto")),),
     )

@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ptad.config import Config
-from ptad.errors import MissingExtraError
+from ptad.errors import needs_extra
 from ptad.estimator import PTAD
 
-try:
+with needs_extra("pyod", "ptad.pyod", "pyod"):
     from pyod.models.base import BaseDetector
-except ImportError as missing:
-    raise MissingExtraError("pyod", "pyod", "ptad.pyod") from missing
 
 __all__ = ["PTADDetector"]
 

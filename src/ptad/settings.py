@@ -30,18 +30,8 @@ def setting(
 ) -> Any:
     """Declare a field: its default and what it may be. The type is that of the default.
 
-    Parameters
-    ----------
-    default : int, float, bool, str, tuple or None
-        The default value.
-    low, high : float, optional
-        Smallest and largest value of a number, or of every item of a tuple. A number needs both.
-    choices : sequence of str, optional
-        The values that a text may have.
-    optional : bool
-        Whether None is allowed.
-    open_low : bool
-        Whether ``low`` itself is excluded.
+    A number, or every item of a tuple, lies from ``low`` to ``high``, without ``low`` itself if ``open_low``; a text is
+    one of the ``choices``. ``optional`` settings may be None.
     """
     if choices is None and not isinstance(default, bool) and (low is None or high is None):
         raise TypeError("a setting that is a number needs low and high")

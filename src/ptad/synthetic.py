@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptad.arrays import Indices, Matrix
-from ptad.errors import MissingExtraError, SettingError
+from ptad.errors import SettingError, needs_extra
 from ptad.tables import Schema
 
 ANOMALY_TYPES = ("local", "global", "dependency", "clustered")
@@ -35,7 +35,9 @@ LARGE = 1e100  # of a number: its square is still far from the largest one
 
 def disturbed_rows(anomaly_type: str, rows: Matrix, schema: Schema, rng: np.random.Generator) -> Matrix | None:
     """Return encoded rows of a table, each made an anomaly of a type; None where the columns do not allow that type."""
-    numeric, columns = _numeric(schema), _columns(schema)
+    columns = _columns(schema)
+    types = np.array([column.type for column in schema.columns])[schema.features.column]
+    numeric = np.flatnonzero((types == "numeric") | (types == "duration"))  # the features whose value may be any number
     if anomaly_type == "dependency" and len(columns) < 2:
         return None
     if anomaly_type in ("local", "clustered") and not len(numeric):
@@ -77,12 +79,6 @@ def drawn_table(anomaly_type: str, real: Matrix, n_anomalies: int, seed: int) ->
 # rows that are changed ------------------------------------------------------------------------------------------------
 
 Columns = list[Indices]  # the features of every column: those of a date or a text only make sense together
-
-
-def _numeric(schema: Schema) -> Indices:
-    """Return the features whose value may be any number."""
-    types = np.array([column.type for column in schema.columns])[schema.features.column]
-    return np.flatnonzero((types == "numeric") | (types == "duration"))
 
 
 def _columns(schema: Schema) -> Columns:
@@ -181,10 +177,8 @@ def _draw(weights: Matrix, means: Matrix, covariances: Matrix, n_rows: int, rng:
 
 def _with_and_without_dependence(rows: Matrix, n_anomalies: int, rng: np.random.Generator) -> tuple[Matrix, Matrix]:
     """Normal rows with the columns' dependence, anomalies with the same margins and none."""
-    try:
+    with needs_extra("bench", "Dependency anomalies", "pyvinecopulib"):
         import pyvinecopulib
-    except ImportError as error:
-        raise MissingExtraError("pyvinecopulib", "bench", "Dependency anomalies") from error
     # Ties are broken at random: a vine on tied ranks finds dependence in the ties.
     jitter = rows + 1e-6 * rng.normal(size=rows.shape)
     uniform = (np.argsort(np.argsort(jitter, axis=0), axis=0) + 0.5) / len(rows)

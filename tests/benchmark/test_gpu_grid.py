@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "gpu_grid.py"
+from benchmark_scripts import load_script
 
 
 @pytest.fixture(scope="module")
 def grid() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("gpu_grid", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("gpu_grid")
 
 
 def row(method: str, scaling: str, value: float) -> dict[str, Any]:

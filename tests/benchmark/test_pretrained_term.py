@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 from pathlib import Path
@@ -11,27 +10,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmark_scripts import load_script
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
 from ptad.terms import pretrained
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "pretrained_term.py"
 SHIPPED = Path(pretrained.__file__).with_name("pretrained.safetensors")
-
-
-def load_script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("pretrained_term", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture
 def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The script, with three tiny tables in two folds, two copies and three steps."""
-    module = load_script()
+    module = load_script("pretrained_term")
     for name, value in {"N_COPIES": 2, "N_FOLDS": 2, "STEPS": 3, "FOLDS": tmp_path / "folds.csv"}.items():
         monkeypatch.setattr(module, name, value)
     module.FOLDS.write_text("table,fold\na,0\nb,1\nc,0\n", encoding="utf-8")
@@ -141,7 +132,7 @@ def test_a_changed_table_is_described_anew_and_what_saw_it_is_trained_anew(scrip
 
 @pytest.mark.data
 def test_the_weights_that_ship_name_their_seed_and_their_tables() -> None:
-    module = load_script()
+    module = load_script("pretrained_term")
     folds = module.read_folds()
     paths = [Path(os.environ["PTAD_DATA"], "macro", f"{name}.npz") for name in sorted(folds)]
     about = {"seed": "0", "tables": str(len(folds)), "tables_sha256": module.digests(paths, folds)[-1]}

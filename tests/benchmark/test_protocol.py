@@ -117,5 +117,3 @@ def test_metrics_of_a_perfect_and_a_broken_ranking() -> None:
         evaluate(y, np.array([0.1, np.nan, 0.9]))
     with pytest.raises(DataError, match="3 rows"):
         evaluate(y, np.array([0.1, 0.9]))
-    with pytest.raises(SettingError, match="prevalence"):
-        average_precision_at(y, np.zeros(3), 1.0)

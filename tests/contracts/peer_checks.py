@@ -11,7 +11,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from ptad.benchmark.peers.base import FloatArray, Peer, batch_dependence
+from ptad.arrays import Matrix
+from ptad.benchmark.peers.base import Peer, batch_dependence
 
 PeerFactory = Callable[[int], Peer]
 #: The score of a row may move by this share of the scores' spread and still count as independent of the batch.
@@ -24,12 +25,12 @@ class ContractError(AssertionError):
 
 def planted_anomalies(
     n_train: int = 200, n_test: int = 120, n_features: int = 6, seed: int = 0
-) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
+) -> tuple[Matrix, Matrix, npt.NDArray[np.bool_]]:
     """Easy data: normal rows near a plane, anomalies far off it and spread out; (train, test, is_anomaly)."""
     rng = np.random.default_rng(seed)
     directions = np.linalg.qr(rng.normal(size=(n_features, n_features)))[0][:2]
 
-    def normal(n: int) -> FloatArray:
+    def normal(n: int) -> Matrix:
         return np.asarray(rng.normal(size=(n, 2)) @ directions + 0.15 * rng.normal(size=(n, n_features)))
 
     labels = np.zeros(n_test, dtype=bool)
@@ -41,7 +42,7 @@ def planted_anomalies(
     return (train - mean) / deviation, (test - mean) / deviation, labels
 
 
-def recombined_anomalies(seed: int = 0) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
+def recombined_anomalies(seed: int = 0) -> tuple[Matrix, Matrix, npt.NDArray[np.bool_]]:
     """The same normal rows; anomalies hold half of one normal row and half of another.
 
     Each of their cells is ordinary, so distance from the centre, all that a random net sees, does not give them away.
@@ -139,7 +140,7 @@ def _numpy_state() -> str:
     return repr(np.random.get_state(legacy=False))  # noqa: NPY002 - that it stays put is what is checked
 
 
-def _auc(peer: Peer, train: FloatArray, test: FloatArray, labels: npt.NDArray[np.bool_]) -> float:
+def _auc(peer: Peer, train: Matrix, test: Matrix, labels: npt.NDArray[np.bool_]) -> float:
     from sklearn.metrics import roc_auc_score
 
     return float(roc_auc_score(labels, peer.fit(train).anomaly_score(test)))

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from ptad import PTAD
 from ptad.cli import app
 from ptad.detector import Detector
-from ptad.export import parity
+from ptad.export import writing
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_a_file_that_differs_is_removed_and_the_old_one_kept(
 
     graph = onnx.load(exported[0])
     monkeypatch.setattr("ptad.export.graph.make_graph", lambda detector: graph)
-    true_rows = parity.attribute_rows
+    true_rows = writing.attribute_rows
 
     def other_rows(rows: np.ndarray, detector: Detector) -> object:
         score, terms, found = true_rows(rows, detector)
@@ -77,9 +77,9 @@ def test_a_file_that_differs_is_removed_and_the_old_one_kept(
 
     out = tmp_path / "model.onnx"
     out.write_bytes(b"the old one")
-    monkeypatch.setattr(parity, "attribute_rows", other_rows)
+    monkeypatch.setattr(writing, "attribute_rows", other_rows)
     code, kind, message = run(model, out)
-    assert (code, kind) == (1, parity.ParityError.__name__) and "1.0e-03" in message
+    assert (code, kind) == (1, writing.ParityError.__name__) and "1.0e-03" in message
     assert out.read_bytes() == b"the old one"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["model", "model.onnx"]
 
@@ -87,12 +87,12 @@ def test_a_file_that_differs_is_removed_and_the_old_one_kept(
 def test_other_reasons_are_a_difference(
     exported: tuple[Path, object], mixed_model: PTAD, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    true_rows = parity.attribute_rows
+    true_rows = writing.attribute_rows
 
     def other_rows(rows: np.ndarray, detector: Detector) -> object:
         score, terms, found = true_rows(rows, detector)
         return score, terms, replace(found, reason=(found.reason + 1) % 4)
 
-    monkeypatch.setattr(parity, "attribute_rows", other_rows)
-    with pytest.raises(parity.ParityError, match="in its reasons"):
-        parity.check_parity(mixed_model.detector_, exported[0])
+    monkeypatch.setattr(writing, "attribute_rows", other_rows)
+    with pytest.raises(writing.ParityError, match="in its reasons"):
+        writing.check_parity(mixed_model.detector_, exported[0])

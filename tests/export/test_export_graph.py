@@ -19,9 +19,8 @@ from ptad.attribution import final_contributions
 from ptad.explanation import attribute_rows
 from ptad.export.graph import TRACED_ON, DetectorGraph, trace_module
 from ptad.export.operations import PlainOperations, gelu, leaky_relu
-from ptad.export.parity import BATCHES, probe_rows
 from ptad.export.runner import Runner
-from ptad.export.writing import export_model
+from ptad.export.writing import BATCHES, export_model, probe_rows
 
 
 def test_gelu_is_exact_to_the_last_digits() -> None:

@@ -52,11 +52,10 @@ def test_alone_in_any_batch_and_in_any_order(fitted: NetworkTerm, unusual: Rows)
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 64, 1000])
 def test_any_chunk_size(fitted: NetworkTerm, unusual: Rows, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
-    expected, parts, latent = fitted.value(batch(unusual)), fitted.parts(unusual), fitted.transform(batch(unusual))
+    expected, latent = fitted.value(batch(unusual)), fitted.transform(batch(unusual))
     found = fitted.explain(batch(unusual))
     monkeypatch.setattr(Scorer, "chunk_rows", chunk)
     assert np.array_equal(fitted.value(batch(unusual)), expected)
-    assert all(np.array_equal(value, parts[name]) for name, value in fitted.parts(unusual).items())
     assert np.array_equal(fitted.transform(batch(unusual)), latent)
     again = fitted.explain(batch(unusual))
     assert np.array_equal(again.shares, found.shares) and np.array_equal(again.expected, found.expected)

@@ -28,12 +28,9 @@ def test_options_are_members_of_a_request(option, text):
 
 def test_a_remedy_that_no_request_has_is_not_said():
     encoding = (Option("encoding", "latin-1"),)
-    error = DataError("x.csv is not UTF-8.", "Name its encoding with {}.", encoding, "Save it as UTF-8.")
+    error = DataError("x.csv is not UTF-8.", "Name its encoding with {encoding}.", "Save it as UTF-8.", encoding)
     assert error.message.phrase(spell_for_http) == "x.csv is not UTF-8. Save it as UTF-8."
-    assert (
-        Message("A sample was taken.", "Raise {}.", (Option("max_rows"),)).phrase(spell_for_http)
-        == "A sample was taken."
-    )
+    assert Message("A sample was taken.", "Raise {max_rows}.").phrase(spell_for_http) == "A sample was taken."
 
 
 def test_a_caller_is_not_told_to_install_a_package():

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ptad.benchmark.loading import ARRAYS, TABLES, Dataset, load_file
-from ptad.errors import DataError, Option, SettingError
+from ptad.errors import DataError, SettingError
 
 CHECKSUMS = "SHA256SUMS"
 
@@ -77,16 +77,8 @@ class TableStatus:
 class Collection:
     """All labelled tables of a folder, and those that its file SHA256SUMS lists.
 
-    Parameters
-    ----------
-    name : str
-        Name on the command line; its results are in ``NAME.csv``.
-    directory : Path
-        The folder that holds the tables.
-    label : str
-        The label column of CSV and Parquet files.
-    normal : sequence of str
-        Label values of normal rows, by default 0 and false.
+    Results are in ``NAME.csv``. ``label`` is the label column of CSV and Parquet files, ``normal`` its values in normal
+    rows, by default 0 and false.
     """
 
     #: Default seeds of a run; they also decide the split where it is not fixed.
@@ -250,11 +242,7 @@ def open_collection(
         return Collection(folder.resolve().name, folder, label, normal)
     if data is None or not data.is_dir():
         place = "" if data is None else f" {str(data)!r}"
-        raise DataError(
-            f"There is no folder{place} with the tables.",
-            "Name it with {} or the variable PTAD_DATA.",
-            (Option("data"),),
-        )
+        raise DataError(f"There is no folder{place} with the tables.", "Name it with {data} or the variable PTAD_DATA.")
     return COLLECTIONS[name](name, data / COLLECTIONS[name].subfolder, label, normal)
 
 

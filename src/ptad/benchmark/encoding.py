@@ -8,17 +8,18 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ptad.arrays import Matrix
 from ptad.errors import SettingError
 from ptad.tables.features import Features
 
-Matrix = npt.NDArray[np.float32]
+Float32Matrix = npt.NDArray[np.float32]
 
 #: The scalings that a method without one of its own is run under, and the name for methods that have one.
 SCALINGS = ("standard", "minmax")
 OWN = "own"
 
 
-def one_hot(rows: npt.NDArray[np.float64], features: Features, indicators: bool = False) -> Matrix:
+def one_hot(rows: Matrix, features: Features, indicators: bool = False) -> Float32Matrix:
     """Return numbers unchanged and one column per known category.
 
     A missing number stays NaN; a missing or unseen category has zeros. ``indicators`` adds one column per column of the
@@ -38,15 +39,11 @@ def one_hot_columns(features: Features) -> npt.NDArray[np.int64]:
     return np.concatenate([features.column[features.numbers], categories])
 
 
-def scale_columns(train: Matrix, test: Matrix, scaling: str) -> tuple[Matrix, Matrix]:
+def scale_columns(train: Float32Matrix, test: Float32Matrix, scaling: str) -> tuple[Float32Matrix, Float32Matrix]:
     """Impute missing cells with the median and scale both matrices, fitted on the training rows.
 
-    Parameters
-    ----------
-    train, test : ndarray of shape (n, n_features)
-        Unscaled rows; left unchanged. A column without any value in the training rows is imputed with 0.
-    scaling : {"standard", "minmax", "own"}
-        Zero mean and unit deviation; [0, 1] on the training rows; or none. A constant column is only shifted.
+    "standard" gives zero mean and unit deviation, "minmax" the range [0, 1] on the training rows, "own" changes
+    nothing. A constant column is only shifted; one without any value in the training rows is imputed with 0.
     """
     if np.isnan(train).any() or np.isnan(test).any():
         from sklearn.impute import SimpleImputer

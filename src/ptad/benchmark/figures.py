@@ -11,7 +11,7 @@ from ptad.benchmark.collections import dataset_title
 from ptad.benchmark.metrics import TITLES, compare_methods
 from ptad.benchmark.results import ResultsFolder, Row
 from ptad.benchmark.summary import METRICS, Board, Summary, make_board
-from ptad.errors import MissingExtraError
+from ptad.errors import needs_extra
 
 _OURS = "#b5482a"
 _OTHERS = "#5b7c99"
@@ -88,7 +88,7 @@ def critical_difference_figure(board: Board, metric: str) -> Any:
         ax=axes,
         label_fmt_left="{label} ({rank:.2f}) ",
         label_fmt_right=" {label} ({rank:.2f})",
-        color_palette={place: _colour(name) for place, name in enumerate(methods)},
+        color_palette={place: _OURS if name.startswith("ptad") else _OTHERS for place, name in enumerate(methods)},
         # Members of a bar have dots: it may also pass methods that differ from them.
         crossbar_props={"marker": "o", "markersize": 5, "linewidth": 1.5, "color": _INK},
     )
@@ -100,17 +100,11 @@ def critical_difference_figure(board: Board, metric: str) -> Any:
     return figure
 
 
-def _colour(name: str) -> str:
-    return _OURS if name.startswith("ptad") else _OTHERS
-
-
 def pyplot_for_files() -> Any:
     """Return matplotlib's pyplot with a backend that only writes files."""
-    try:
+    with needs_extra("plot", "Drawing figures", "matplotlib"):
         import matplotlib
 
         matplotlib.use("Agg")  # no window, no display needed
         from matplotlib import pyplot
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plot", "Drawing figures") from error
     return pyplot

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ptad.arrays import Mask
 from ptad.benchmark.encoding import one_hot
 from ptad.errors import DataError, UserError
 
@@ -35,7 +36,7 @@ class Dataset:
 
     name: str
     X: npt.NDArray[np.float32]  # (n_rows, n_features); NaN is a missing cell
-    y: npt.NDArray[np.bool_]  # (n_rows,), True for an anomaly
+    y: Mask  # (n_rows,), True for an anomaly
     n_train: int | None = None  # with a fixed split: the number of training rows, which come first
 
     def split(self, seed: int) -> Split:
@@ -45,7 +46,7 @@ class Dataset:
         return Split(np.arange(self.n_train), np.arange(self.n_train, len(self.y)))
 
 
-def half_split(y: npt.NDArray[np.bool_], seed: int) -> Split:
+def half_split(y: Mask, seed: int) -> Split:
     """Draw half of the normal rows for training.
 
     Of an odd number of normal rows the smaller half trains. Test rows stay in the order of the file, so that their
@@ -61,7 +62,7 @@ def half_split(y: npt.NDArray[np.bool_], seed: int) -> Split:
     return Split(train, test)
 
 
-def cap_split(split: Split, y: npt.NDArray[np.bool_], seed: int, max_train: int | None, max_test: int | None) -> Split:
+def cap_split(split: Split, y: Mask, seed: int, max_train: int | None, max_test: int | None) -> Split:
     """Subsample both parts; the test rows keep their share of anomalies, and at least one row of each label."""
     rng = np.random.default_rng([seed, 1])
     train, test = split.train, split.test
@@ -78,7 +79,7 @@ def cap_split(split: Split, y: npt.NDArray[np.bool_], seed: int, max_train: int 
     return Split(train, test)
 
 
-def duplicate_share(X: npt.NDArray[np.float32], y: npt.NDArray[np.bool_], split: Split) -> float:
+def duplicate_share(X: npt.NDArray[np.float32], y: Mask, split: Split) -> float:
     """Return the share of normal test rows that are duplicates of training rows."""
     normal = split.test[~y[split.test]]
     if len(normal) == 0:
@@ -183,7 +184,7 @@ def _matrix(path: Path, key: str, array: Any, gaps: bool = False) -> npt.NDArray
     return table
 
 
-def _labels(path: Path, array: Any, n_rows: int) -> npt.NDArray[np.bool_]:
+def _labels(path: Path, array: Any, n_rows: int) -> Mask:
     _check_real(path, "y", array)
     labels = np.asarray(array, dtype=np.float64).reshape(-1)
     if len(labels) != n_rows:

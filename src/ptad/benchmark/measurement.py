@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ptad.arrays import Matrix
 from ptad.benchmark.peers import CHEAP_PEERS, make_peer
 from ptad.devices import resolve_device
 
@@ -40,9 +40,9 @@ class Outcome:
 
     status: str = "ok"
     reason: str = ""
-    scores: npt.NDArray[np.float64] | None = None
+    scores: Matrix | None = None
     capped: str = ""
-    p_values: npt.NDArray[np.float64] | None = None  # of a method with a calibrated threshold
+    p_values: Matrix | None = None  # of a method with a calibrated threshold
     fit_seconds: float | None = None
     score_seconds: float | None = None
     peak_rss_mb: float | None = None

@@ -7,11 +7,10 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from ptad.benchmark.peers.base import FloatArray
+from ptad.arrays import Mask, Matrix
 from ptad.benchmark.results import ALARM_COLUMNS
-from ptad.errors import DataError, MissingExtraError, SettingError
+from ptad.errors import DataError, needs_extra
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +27,7 @@ FIXED_PREVALENCES = (0.01, 0.05)
 RATES = (0.01, 0.05, 0.1)
 
 
-def evaluate(y: npt.NDArray[np.bool_], scores: FloatArray) -> dict[str, float]:
+def evaluate(y: Mask, scores: Matrix) -> dict[str, float]:
     """Return ``auc_pr``, ``auc_roc``, ``auc_pr_at_1``, ``auc_pr_at_5`` and ``prevalence`` of one cell."""
     from sklearn.metrics import average_precision_score, roc_auc_score
 
@@ -49,7 +48,7 @@ def evaluate(y: npt.NDArray[np.bool_], scores: FloatArray) -> dict[str, float]:
     return metrics
 
 
-def observed_false_alarms(y: npt.NDArray[np.bool_], p_values: FloatArray, n_train: int) -> dict[str, float | None]:
+def observed_false_alarms(y: Mask, p_values: Matrix, n_train: int) -> dict[str, float | None]:
     """Return the share of normal rows flagged at each target rate; None with fewer training rows than 1 / rate - 1."""
     normal = p_values[~np.asarray(y, dtype=bool)]
     return {
@@ -58,7 +57,7 @@ def observed_false_alarms(y: npt.NDArray[np.bool_], p_values: FloatArray, n_trai
     }
 
 
-def average_precision_at(y: npt.NDArray[np.bool_], scores: FloatArray, prevalence: float) -> float:
+def average_precision_at(y: Mask, scores: Matrix, prevalence: float) -> float:
     """Return the average precision that the same ranking would have at another share of anomalies.
 
     Recall and false-alarm rate do not depend on the prevalence; precision does, as
@@ -66,47 +65,45 @@ def average_precision_at(y: npt.NDArray[np.bool_], scores: FloatArray, prevalenc
     """
     from sklearn.metrics import average_precision_score
 
-    if not 0.0 < prevalence < 1.0:
-        raise SettingError(f"A prevalence lies in (0, 1). Got {prevalence!r} instead.")
     labels = np.asarray(y, dtype=bool)
     weights = np.where(labels, prevalence / labels.sum(), (1.0 - prevalence) / (~labels).sum())
     return float(average_precision_score(labels, scores, sample_weight=weights))
 
 
-def mean_ranks(values: FloatArray) -> FloatArray:
+def mean_ranks(values: Matrix) -> Matrix:
     """Return the mean rank of every method, 1 is best, ties averaged; (n_datasets, n_methods) -> (n_methods,)."""
     from scipy.stats import rankdata
 
-    ranks: FloatArray = rankdata(-values, axis=1).mean(axis=0)
+    ranks: Matrix = rankdata(-values, axis=1).mean(axis=0)
     return ranks
 
 
-def bootstrap_interval(values: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-    """Return the bootstrap interval of the mean over tables (the first axis), with a fixed seed."""
-    low, high = np.quantile(_bootstrap_weights(len(values)) @ values, [(1 - level) / 2, (1 + level) / 2], axis=0)
+def bootstrap_interval(values: Matrix) -> tuple[Matrix, Matrix]:
+    """Return the 95 % bootstrap interval of the mean over tables (the first axis), with a fixed seed."""
+    low, high = np.quantile(_bootstrap_weights(len(values)) @ values, [0.025, 0.975], axis=0)
     return low, high
 
 
 @cache
-def _bootstrap_weights(n_tables: int, n_samples: int = 2_000) -> FloatArray:
-    """Return the weight of each table in each sample, (n_samples, n_tables)."""
-    samples = np.random.default_rng(0).integers(n_tables, size=(n_samples, n_tables))
+def _bootstrap_weights(n_tables: int) -> Matrix:
+    """Return the weight of each table in each of 2,000 samples, (2000, n_tables)."""
+    samples = np.random.default_rng(0).integers(n_tables, size=(2_000, n_tables))
     return np.stack([np.bincount(sample, minlength=n_tables) for sample in samples]) / n_tables
 
 
-def wins(gains: FloatArray) -> FloatArray:
+def wins(gains: Matrix) -> Matrix:
     """Return 1 for a gain, 0.5 for a tie and 0 for a loss."""
     return np.heaviside(gains, 0.5)
 
 
-def win_rates(values: FloatArray) -> FloatArray:
+def win_rates(values: Matrix) -> Matrix:
     """Return the share of tables and other methods that a method beats, ties half; shapes as :func:`mean_ranks`."""
     n_methods = values.shape[1]
-    rates: FloatArray = (n_methods - mean_ranks(values)) / (n_methods - 1)
+    rates: Matrix = (n_methods - mean_ranks(values)) / (n_methods - 1)
     return rates
 
 
-def elo_ratings(values: FloatArray, anchor: int = 0) -> FloatArray:
+def elo_ratings(values: Matrix, anchor: int = 0) -> Matrix:
     """Return Elo ratings of all methods, the anchor at 1000: 400 points are odds of ten to one.
 
     A Bradley-Terry model of all pairs of methods on all tables, fitted as a logistic regression; ties count half.
@@ -125,16 +122,14 @@ def elo_ratings(values: FloatArray, anchor: int = 0) -> FloatArray:
     return np.asarray(1000.0 + points - points[anchor])
 
 
-def compare_methods(methods: Sequence[str], values: FloatArray) -> tuple[pd.Series, pd.DataFrame]:
+def compare_methods(methods: Sequence[str], values: Matrix) -> tuple[pd.Series, pd.DataFrame]:
     """Return mean ranks, best first, and p-values of all pairs, from values of shape (n_datasets, n_methods).
 
     The p-values are those of Wilcoxon signed-rank tests after Holm's correction over all pairs; 1 on the diagonal.
     """
-    try:
+    with needs_extra("bench", "The comparison of methods", "scikit-posthocs"):
         import pandas as pd
         import scikit_posthocs
-    except ImportError as error:
-        raise MissingExtraError("scikit-posthocs", "bench", "The comparison of methods") from error
     ranks = pd.Series(mean_ranks(values), index=methods).sort_values(kind="stable")
     ordered = pd.DataFrame(values, columns=methods)[ranks.index]
     # zsplit: tables on which two methods are equal count half for each; the default fails if all are.

@@ -26,7 +26,7 @@ from ptad.benchmark.peers import DEEP_PEERS, PEERS, make_peer
 from ptad.benchmark.results import ALARM_COLUMNS, ResultsFile, ResultsFolder, Row
 from ptad.benchmark.summary import METRICS, Board, Summary, experiment_rows, make_board
 from ptad.benchmark.tables import averages_table, coverage_table, experiment_tables, published_table
-from ptad.errors import DataError, Option
+from ptad.errors import DataError
 from ptad.files import write_atomic
 
 _MARK = re.compile(r"<!-- begin ([a-z-]+) -->\n.*?<!-- end \1 -->", re.DOTALL)
@@ -47,7 +47,7 @@ def write_pages(results: Path, docs: Path, readme: Path) -> list[Path]:
     for option, place in (("results", results), ("docs", docs), ("readme", readme)):
         if not place.exists():
             raise DataError(
-                f"There is no {str(place)!r}.", "Run this in a clone of ptad, or name it with {}.", (Option(option),)
+                f"There is no {str(place)!r}.", f"Run this in a clone of ptad, or name it with {{{option}}}."
             )
     pages = render_pages(results, docs, readme)
     for path, text in pages.items():

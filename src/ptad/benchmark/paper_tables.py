@@ -9,8 +9,8 @@ from importlib.resources import files
 from operator import itemgetter
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ptad.arrays import Matrix
 from ptad.benchmark.collections import catalogue, dataset_title
 from ptad.benchmark.experiments import EXPERIMENTS, variant_order
 from ptad.benchmark.experiments.base import FOUR_TABLES
@@ -51,7 +51,7 @@ def claim_table(rows: Sequence[Row]) -> Table:
     return Table("Claims of the paper, AUC-PR", header, body)
 
 
-def _test_gains(gains: NDArray[np.float64]) -> list[object]:
+def _test_gains(gains: Matrix) -> list[object]:
     """Return mean gain, number of tables, tables won, p, verdict."""
     from scipy.stats import wilcoxon
 

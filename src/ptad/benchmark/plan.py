@@ -154,15 +154,10 @@ def plan_cells(cells: Iterable[Cell], results: ResultsFile, settings: RunSetting
 def copy_equal_cells(
     plan: list[tuple[Cell, Row]], results: ResultsFile, device: str
 ) -> tuple[list[tuple[Cell, Row]], list[Row]]:
-    """Copy the rows of cells that another experiment has measured under another name.
+    """Copy the rows of cells that another experiment has measured under another name; return the rest and the copies.
 
     The experiments overlap: the full method is a variant of four of them. Method, settings, table, scaling, seed and
     kind of device determine the scores of a cell.
-
-    Returns
-    -------
-    tuple
-        The rest of the plan, and the copied rows.
     """
 
     def identity(row: Row, on_cpu: bool) -> tuple[Any, ...]:

@@ -62,7 +62,8 @@ class ResultsFile:
         unknown = sorted(set(row) - set(COLUMNS))
         if unknown:
             raise DataError(f"A result row has no column {unknown[0]!r}.")
-        line = _to_line({"format_version": FORMAT_VERSION, **row})
+        full, line = {"format_version": FORMAT_VERSION, **row}, io.StringIO()
+        csv.writer(line, lineterminator="\n").writerow([_to_text(full.get(name)) for name in COLUMNS])
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a+b") as file:
             lock(file.fileno(), wait=True)  # released when the file is closed
@@ -74,7 +75,7 @@ class ResultsFile:
                 file.seek(size - 1)
                 if file.read(1) != b"\n":
                     file.write(b"\n")
-            file.write(line)
+            file.write(line.getvalue().encode("utf-8"))
             file.flush()
             os.fsync(file.fileno())
 
@@ -163,12 +164,6 @@ def precedence(row: Row | None) -> tuple[Any, ...]:
 
 def _header() -> bytes:
     return (",".join(COLUMNS) + "\n").encode()
-
-
-def _to_line(row: Mapping[str, Any]) -> bytes:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerow([_to_text(row.get(name)) for name in COLUMNS])
-    return buffer.getvalue().encode("utf-8")
 
 
 def _to_text(value: Any) -> str:

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from ptad.arrays import Mask
 from ptad.benchmark.encoding import scale_columns
 from ptad.benchmark.loading import Dataset, cap_split, duplicate_share
 from ptad.benchmark.measurement import Outcome, Task, versions
@@ -32,7 +32,7 @@ class PreparedRows:
     """Rows that all cells of one table, seed and scaling share; workers read them from ``folder``, without labels."""
 
     folder: Path
-    y_test: npt.NDArray[np.bool_]
+    y_test: Mask
     shape: Row
     capped: str  # which rows were left out; empty if none
 
@@ -70,22 +70,10 @@ def run_grid(
     on_row: Callable[[Row], None] | None = None,
     execute: Executor = run_tasks,
 ) -> list[Row]:
-    """Measure every cell that the results do not hold yet; return the new rows.
+    """Measure every cell that the results do not hold yet, append its row to them, and return the new rows.
 
-    Parameters
-    ----------
-    cells : iterable of Cell
-        What to measure.
-    results : ResultsFile
-        Where rows are appended, one by one. Cells with a row are skipped; failed ones too unless ``settings.retry``.
-    loader : callable
-        ``(name, seed) -> Dataset``.
-    settings : RunSettings, optional
-        Device, processes, limits.
-    on_row : callable, optional
-        Called with each row after it is written.
-    execute : callable, optional
-        Runs the tasks: on this machine, or :func:`ptad.benchmark.ray_workers.cluster_executor`.
+    Failed cells are measured again only with ``settings.retry``. ``on_row`` is called with each row after it is
+    written. ``execute`` runs the tasks: on this machine, or :func:`ptad.benchmark.ray_workers.cluster_executor`.
     """
     settings = settings or RunSettings()
     # a cluster may have devices that this machine lacks

@@ -13,7 +13,7 @@ import numpy as np
 from ptad.benchmark.collections import group_of
 from ptad.benchmark.peers import PEERS
 from ptad.benchmark.results import MEASURED, Row, precedence
-from ptad.errors import DataError, MissingExtraError
+from ptad.errors import DataError, needs_extra
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,25 +79,17 @@ def better_scaling(rows: Sequence[Row]) -> str:
 
 
 class Summary:
-    """Metrics of all methods on all tables, from the rows of one experiment.
-
-    Attributes
-    ----------
-    methods, datasets : list of str
-        In order of appearance, and sorted.
-    scaling : dict
-        ``method -> scaling`` used for all tables and metrics: the one with the better mean AUC-PR.
-    reasons : dict
-        ``(dataset, method) -> texts``: why seeds are missing or capped. It has a key for every pair that was tried.
-    """
+    """Metrics of all methods on all tables, from the rows of one experiment."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         rows = current(rows)
         variants = grouped(rows)
         self.methods = list(variants)
         self.datasets = sorted({str(row["dataset"]) for row in rows})
+        # for all tables and metrics, the scaling with the better mean AUC-PR
         self.scaling = {method: better_scaling(group) for method, group in variants.items()}
         rows_used = [row for row in rows if row["scaling"] == self.scaling[str(row["variant"])]]
+        # of every pair of dataset and method that was tried: why seeds are missing or capped
         self.reasons: dict[tuple[str, str], list[str]] = {}
         for row in sorted(rows_used, key=lambda row: row["status"] in MEASURED):
             reasons = self.reasons.setdefault((str(row["dataset"]), str(row["variant"])), [])
@@ -123,10 +115,8 @@ class Summary:
 
 
 def _frame(*content: Any) -> pd.DataFrame:
-    try:
+    with needs_extra("bench", "A table of results", "pandas"):
         import pandas as pd
-    except ImportError as error:
-        raise MissingExtraError("pandas", "bench", "A table of results") from error
     return pd.DataFrame(*content)
 
 

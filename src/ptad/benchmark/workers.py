@@ -108,20 +108,9 @@ def run_tasks(
     time_limit: float | None = None,
     make_worker: Callable[[], Worker] = Worker,
 ) -> None:
-    """Measure all tasks and report each when it ends.
+    """Measure all tasks, one per worker at a time, and report each with its number when it ends.
 
-    Parameters
-    ----------
-    tasks : iterator of (number, Task)
-        A task is taken when a worker is free.
-    on_outcome : callable
-        ``(number, outcome)``.
-    n_workers : int
-        Worker processes.
-    time_limit : float, optional
-        Seconds per cell, start-up of the process not included.
-    make_worker : callable
-        Makes a worker, here or on a cluster.
+    A task is taken when a worker is free. ``time_limit`` is in seconds per cell, start-up of the process not included.
     """
     workers = [make_worker() for _ in range(n_workers)]
     one_at_a_time = threading.Lock()  # for preparing rows and writing results

@@ -19,8 +19,7 @@ app = typer.Typer(
 RESULTS = Path("benchmarks/results")
 
 DataOption = Annotated[
-    Path | None,
-    typer.Option("--data", envvar="PTAD_DATA", help="Folder with the tables (or the variable PTAD_DATA)."),
+    Path | None, typer.Option(envvar="PTAD_DATA", help="Folder with the tables (or the variable PTAD_DATA).")
 ]
 CollectionOption = Annotated[str, typer.Option(help="paper, macro, keel, or a folder of npz, CSV or Parquet files.")]
 LabelOption = Annotated[str, typer.Option(help="Label column of CSV and Parquet files in a folder.")]
@@ -28,8 +27,7 @@ NormalOption = Annotated[list[str] | None, typer.Option(help="Label value of nor
 DatasetsOption = Annotated[str, typer.Option(help="Tables or groups separated by commas, or 'all'.")]
 SampleOption = Annotated[int | None, typer.Option(min=1, help="Only so many of the tables, drawn with a fixed seed.")]
 OutOption = Annotated[
-    Path | None,
-    typer.Option("--out", help=f"Results file; an existing one is continued. [default: {RESULTS}/COLLECTION.csv]"),
+    Path | None, typer.Option(help=f"Results file; an existing one is continued. [default: {RESULTS}/COLLECTION.csv]")
 ]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 JobsOption = Annotated[int, typer.Option(help="Worker processes.")]
@@ -94,7 +92,7 @@ def run(
 @app.command()
 def leaderboard(
     results: ResultsArgument,
-    out: Annotated[Path, typer.Option("--out", help="The page, Markdown; its diagram goes into 'images' beside it.")],
+    out: Annotated[Path, typer.Option(help="The page, Markdown; its diagram goes into 'images' beside it.")],
     collection: Annotated[
         str | None, typer.Option(help="Name of the collection, by default that of the results file.")
     ] = None,

@@ -17,9 +17,7 @@ ptad demo --seed 1 --json
 
 
 def demo(
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, max=2**32 - 1, help="Chooses the half of the benign rows to fit on.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Chooses the half of the benign rows to fit on.")] = 0,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:

@@ -23,11 +23,10 @@ ptad evaluate model labelled.csv --label class --anomaly attack --false-alarm-ra
 def evaluate(
     model: options.Model,
     table: options.Table,
-    label: Annotated[str, typer.Option("--label", help="The label column.", metavar="COLUMN", show_default=False)],
+    label: Annotated[str, typer.Option(help="The label column.", metavar="COLUMN", show_default=False)],
     normal: options.Normal = None,
     anomaly: Annotated[
-        list[str] | None,
-        typer.Option("--anomaly", help="Label value of anomalies (may be repeated).", metavar="VALUE"),
+        list[str] | None, typer.Option(help="Label value of anomalies (may be repeated).", metavar="VALUE")
     ] = None,
     job: options.Job = options.DEFAULT_JOB,
 ) -> None:

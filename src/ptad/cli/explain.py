@@ -20,8 +20,8 @@ ptad explain model new.csv --json
 def explain(
     model: options.Model,
     table: options.Table,
-    top: Annotated[int, typer.Option("--top", help="How many rows.")] = 10,
-    columns: Annotated[int, typer.Option("--columns", help="How many columns of each row.")] = 3,
+    top: Annotated[int, typer.Option(help="How many rows.")] = 10,
+    columns: Annotated[int, typer.Option(help="How many columns of each row.")] = 3,
     job: options.Job = options.DEFAULT_JOB,
 ) -> None:
     """Show the rows with the highest scores, and the columns that contribute most.

@@ -29,10 +29,10 @@ def fit(
     label: options.Label = None,
     normal: options.Normal = None,
     drop: Annotated[
-        list[str] | None, typer.Option("--drop", help="Columns to exclude, separated by commas.", metavar="A,B")
+        list[str] | None, typer.Option(help="Columns to exclude, separated by commas.", metavar="A,B")
     ] = None,
     only: Annotated[
-        list[str] | None, typer.Option("--only", help="The only columns to use, separated by commas.", metavar="A,B")
+        list[str] | None, typer.Option(help="The only columns to use, separated by commas.", metavar="A,B")
     ] = None,
     type_: Annotated[
         list[str] | None,
@@ -40,23 +40,20 @@ def fit(
             "--type", help="Type of a column, such as zip=categorical (may be repeated).", metavar="COLUMN=TYPE"
         ),
     ] = None,
-    preset: Annotated[str | None, typer.Option("--preset", help="default, or paper (needs the extra torch).")] = None,
+    preset: Annotated[str | None, typer.Option(help="default, or paper (needs the extra torch).")] = None,
     config: Annotated[
-        Path | None, typer.Option("--config", help="Settings as TOML or JSON; options win over it.", metavar="FILE")
+        Path | None, typer.Option(help="Settings as TOML or JSON; options win over it.", metavar="FILE")
     ] = None,
     set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="A setting (may be repeated).", metavar="GROUP.SETTING=VALUE"),
+        list[str] | None, typer.Option("--set", help="A setting (may be repeated).", metavar="GROUP.SETTING=VALUE")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", min=0, max=2**32 - 1, help="The same number gives the same model.")
+        int | None, typer.Option(min=0, max=2**32 - 1, help="The same number gives the same model.")
     ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            "--checkpoint",
-            help="Folder from which a killed fit of the paper preset resumes; removed at the end.",
-            metavar="DIR",
+            help="Folder from which a killed fit of the paper preset resumes; removed at the end.", metavar="DIR"
         ),
     ] = None,
     max_rows: options.MaxRows = 1_000_000,

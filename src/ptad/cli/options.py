@@ -28,28 +28,25 @@ OptionalTable = Annotated[str | None, typer.Argument(help=_QUERY, show_default=F
 Db = Annotated[
     str | None,
     typer.Option(
-        "--db",
         envvar="PTAD_DB",
         help="A database: sqlite:///FILE, duckdb:///FILE or postgresql://USER:PASSWORD@HOST/NAME.",
         metavar="URI",
     ),
 ]
 QueryText = Annotated[
-    str | None, typer.Option("--query", help="A SELECT that gives the rows, in the database --db.", metavar="SQL")
+    str | None, typer.Option(help="A SELECT that gives the rows, in the database --db.", metavar="SQL")
 ]
-Engine = Annotated[str, typer.Option("--engine", help="local, or ray for a cluster.")]
+Engine = Annotated[str, typer.Option(help="local, or ray for a cluster.")]
 Address = Annotated[
-    str | None,
-    typer.Option("--address", help="Head of a Ray cluster; without it one is started here.", metavar="HOST:PORT"),
+    str | None, typer.Option(help="Head of a Ray cluster; without it one is started here.", metavar="HOST:PORT")
 ]
-Workers = Annotated[int | None, typer.Option("--workers", help="Number of workers; by default all of the cluster.")]
-Device = Annotated[str | None, typer.Option("--device", help="auto (default), cpu, cuda, cuda:1, ...")]
-Label = Annotated[str | None, typer.Option("--label", help="The label column.", metavar="COLUMN")]
+Workers = Annotated[int | None, typer.Option(help="Number of workers; by default all of the cluster.")]
+Device = Annotated[str | None, typer.Option(help="auto (default), cpu, cuda, cuda:1, ...")]
+Label = Annotated[str | None, typer.Option(help="The label column.", metavar="COLUMN")]
 Normal = Annotated[
-    list[str] | None,
-    typer.Option("--normal", help="Label value of normal rows (may be repeated).", metavar="VALUE"),
+    list[str] | None, typer.Option(help="Label value of normal rows (may be repeated).", metavar="VALUE")
 ]
-MaxRows = Annotated[int, typer.Option("--max-rows", help="Take at most this many rows, a uniform sample of the table.")]
+MaxRows = Annotated[int, typer.Option(help="Take at most this many rows, a uniform sample of the table.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes; errors only.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result, and errors, as JSON.")]
 
@@ -72,12 +69,10 @@ class Job:
         str | None, typer.Option(help="Sheet of a workbook, by name or by number from 1.", metavar="NAME|NUMBER")
     ] = None
     decimal: Annotated[
-        str | None,
-        typer.Option(help="Decimal sign of numbers in text, . or ,; found from the table.", metavar="SIGN"),
+        str | None, typer.Option(help="Decimal sign of numbers in text, . or ,; found from the table.", metavar="SIGN")
     ] = None
     thousands: Annotated[
-        str | None,
-        typer.Option(help="Thousands sign of numbers in text; found from the table.", metavar="SIGN"),
+        str | None, typer.Option(help="Thousands sign of numbers in text; found from the table.", metavar="SIGN")
     ] = None
     missing: Annotated[
         list[str] | None,

@@ -22,17 +22,14 @@ def report(
     model: options.Model,
     table: options.Table,
     out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write.")] = Path("report.html"),
-    top: Annotated[
-        int, typer.Option("--top", help="How many rows with the highest scores to show, at most 1000.")
-    ] = 50,
+    top: Annotated[int, typer.Option(help="How many rows with the highest scores to show, at most 1000.")] = 50,
     rows: Annotated[bool, typer.Option("--rows/--no-rows", help="Whether values of the table may be shown.")] = True,
     label: options.Label = None,
     normal: options.Normal = None,
     time: Annotated[
-        str | None,
-        typer.Option("--time", help="The column with the time of a row, for scores over time.", metavar="COLUMN"),
+        str | None, typer.Option(help="The column with the time of a row, for scores over time.", metavar="COLUMN")
     ] = None,
-    title: Annotated[str | None, typer.Option("--title", help="Heading of the page.")] = None,
+    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     job: options.Job = options.DEFAULT_JOB,
 ) -> None:
     """Write a page that a browser opens without any network: the anomalies, why they are, and drift."""

@@ -38,7 +38,7 @@ def score(
     db: options.Db = None,
     query: options.QueryText = None,
     into: Annotated[
-        str | None, typer.Option("--into", help="Write a new table of the database --db instead.", metavar="TABLE")
+        str | None, typer.Option(help="Write a new table of the database --db instead.", metavar="TABLE")
     ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Let --into replace an existing table.")] = False,
     engine: options.Engine = "local",
@@ -47,18 +47,14 @@ def score(
     explain: Annotated[
         int,
         typer.Option(
-            "--explain",
-            help="Name this many columns that contribute most, with reason, expected value and percentage.",
-            metavar="N",
+            help="Name this many columns that contribute most, with reason, expected value and percentage.", metavar="N"
         ),
     ] = 0,
     append: Annotated[
         bool, typer.Option("--append/--only-scores", help="Write the table's own columns too, or the new ones only.")
     ] = True,
-    prefix: Annotated[str, typer.Option("--prefix", help="Put before the names of the new columns.")] = "",
-    batch_rows: Annotated[
-        int | None, typer.Option("--batch-rows", min=1, help="Rows scored and kept at a time.", hidden=True)
-    ] = None,
+    prefix: Annotated[str, typer.Option(help="Put before the names of the new columns.")] = "",
+    batch_rows: Annotated[int | None, typer.Option(min=1, help="Rows scored and kept at a time.", hidden=True)] = None,
     job: options.Job = options.DEFAULT_JOB,
 ) -> None:
     """Add the columns score, p_value and anomaly to a table of any size."""

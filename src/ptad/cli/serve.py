@@ -21,21 +21,16 @@ Then open http://127.0.0.1:8000, or: curl http://127.0.0.1:8000/v1/models
 
 def serve(
     models: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Model folders to serve beside those of the store.", show_default=False),
+        list[Path] | None, typer.Argument(help="Model folders to serve beside those of the store.", show_default=False)
     ] = None,
     store: Annotated[
-        Path,
-        typer.Option("--store", help="Folder for uploads, jobs and models; made if it is not there.", metavar="DIR"),
+        Path, typer.Option(help="Folder for uploads, jobs and models; made if it is not there.", metavar="DIR")
     ] = Path("ptad-store"),
-    host: Annotated[
-        str, typer.Option("--host", help="Address to listen on; others than loopback need a token.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 takes a free one.")] = 8000,
+    host: Annotated[str, typer.Option(help="Address to listen on; others than loopback need a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8000,
     token: Annotated[
         str | None,
         typer.Option(
-            "--token",
             envvar="PTAD_TOKEN",
             help="What callers must send as 'Authorization: Bearer TOKEN'. The environment variable hides it "
             "from process lists.",
@@ -43,17 +38,12 @@ def serve(
         ),
     ] = None,
     device: options.Device = None,
-    max_upload: Annotated[
-        int, typer.Option("--max-upload", min=1, help="Largest upload, in MiB.", metavar="MIB")
-    ] = 1024,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, max=64, help="Jobs that run at the same time.")] = 1,
-    grace: Annotated[
-        float, typer.Option("--grace", min=0, help="Seconds that running jobs may go on after SIGTERM.")
-    ] = 20.0,
+    max_upload: Annotated[int, typer.Option(min=1, help="Largest upload, in MiB.", metavar="MIB")] = 1024,
+    jobs: Annotated[int, typer.Option(min=1, max=64, help="Jobs that run at the same time.")] = 1,
+    grace: Annotated[float, typer.Option(min=0, help="Seconds that running jobs may go on after SIGTERM.")] = 20.0,
     limit: Annotated[
         list[str] | None,
         typer.Option(
-            "--limit",
             help="Another limit, such as connections=1000 or worker_memory=8GiB; may be repeated. GET /v1/service "
             "names them all.",
             metavar="NAME=NUMBER",

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from ptad.attribution import final_contributions
 from ptad.detector import Detector
-from ptad.errors import MissingExtraError, Option, SettingError
+from ptad.errors import SettingError, needs_extra
 from ptad.explanation import attribute_rows
 from ptad.export.operations import PlainOperations
 from ptad.export.runner import Outputs
@@ -64,11 +64,9 @@ def make_graph(detector: Detector) -> Any:
 
 def trace_module(module: nn.Module, inputs: dict[str, Tensor], shapes: Any, outputs: Sequence[str]) -> Any:
     """Return the ``onnx.ModelProto`` of a module; ``shapes`` say which sizes of the inputs are free."""
-    try:
+    with needs_extra("onnx", "Exporting a model"):
         import onnx  # noqa: F401
         import onnxscript  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(str(error.name), "onnx", "Exporting a model") from error
     from ptad.export.translations import TRANSLATIONS
 
     module = module.eval()
@@ -98,8 +96,7 @@ def _refuse_large(detector: Detector) -> None:
     if n_bytes > MAX_BYTES:
         raise SettingError(
             f"The model's reference rows take {n_bytes / 2**30:.1f} GiB in a graph, and an ONNX file ends at 2 GiB.",
-            "Fit with fewer of them: lower reference.rows with {}.",
-            (Option("config"),),
+            "Fit with fewer of them: lower reference.rows with {config}.",
         )
 
 

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Indices, Matrix
+from ptad.arrays import Indices, Mask, Matrix
 from ptad.calibration import Calibration
-from ptad.errors import BundleError, DataError, MissingExtraError
+from ptad.errors import BundleError, DataError, needs_extra
 from ptad.explanation import reason_texts
 from ptad.tables import BadCells, Schema
 
@@ -35,7 +35,7 @@ class Scored:
     """Scores of some rows, and where they come from."""
 
     score: Matrix  # higher is more anomalous
-    anomaly: NDArray[np.bool_] | None  # whether the score exceeds the threshold; None for a model without calibration
+    anomaly: Mask | None  # whether the score exceeds the threshold; None for a model without calibration
     p_value: Matrix | None  # how often a normal row has at least this score
     terms: dict[str, Matrix]  # what each term adds to the score
     contributions: dict[str, Matrix]  # what each column adds to the score, signed; they add up to it
@@ -64,10 +64,8 @@ class Runner:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, n_threads: int = 0) -> None:
-        try:
+        with needs_extra("onnx", "Running an exported model", "onnxruntime"):
             import onnxruntime  # type: ignore[import-untyped]
-        except ImportError as error:
-            raise MissingExtraError("onnxruntime", "onnx", "Running an exported model") from error
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = n_threads
         options.log_severity_level = 3

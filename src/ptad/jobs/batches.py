@@ -45,24 +45,9 @@ class JobOptions:
 
 
 class TableJob:
-    """A saved model and an open table.
+    """A saved model and an open table, whose column ``label`` the model need not know.
 
-    Parameters
-    ----------
-    model_folder : path
-        A saved model.
-    source : path, folder, glob, "-", TableSource or Query
-        The table, as for :func:`ptad.tables.scan_table`.
-    options : JobOptions
-    label : str, optional
-        The label column, which the model need not know.
-
-    Attributes
-    ----------
-    batch_rows : int
-        Rows scored at a time.
-    known_names : list of str
-        The columns that the model uses.
+    ``batch_rows`` rows are scored at a time; ``known_names`` are the columns that the model uses.
     """
 
     def __init__(self, model_folder: str | Path, source: Any, options: JobOptions, *, label: str | None = None) -> None:
@@ -85,7 +70,10 @@ class TableJob:
         model, scan, options, start = self.model, self.scan, self._options, 0
         with bad_cell_list(options.bad_cells, scan.places, out) as bad_cells:
             for batch in scan:
-                self._warn_of_changed_constants(batch)
+                for name, message in changed_constants(model.schema_, batch).items():
+                    if name not in self._warned:
+                        self._warned.add(name)
+                        logger.warning(message)
                 stored = None if store is None else store.get(start, batch.num_rows)
                 if stored is None:
                     with located(scan.places.after(start)):
@@ -100,20 +88,15 @@ class TableJob:
                 if options.progress is not None:
                     options.progress(start, scan.n_rows)
 
-    def _warn_of_changed_constants(self, batch: pa.RecordBatch) -> None:
-        """Warn once of each column that is excluded because it was constant in training, and no longer is."""
-        for name, message in changed_constants(self.model.schema_, batch).items():
-            if name not in self._warned:
-                self._warned.add(name)
-                logger.warning(message)
-
 
 def changed_constants(schema: Schema, batch: pa.RecordBatch) -> dict[str, Message]:
     """Return a warning for each column that is excluded because it was constant in training, and no longer is."""
     messages = {}
     for name, value in schema.changed_constants(batch).items():
         problem = f"column {name!r} is excluded ({schema.excluded[name]}) but now holds {value!r}."
-        messages[name] = Message(problem, "To use it, fit again with {}.", (Option("types", (name, "TYPE")),))
+        messages[name] = Message(
+            problem, "To use it, fit again with {types}.", options=(Option("types", (name, "TYPE")),)
+        )
     return messages
 
 

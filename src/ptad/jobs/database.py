@@ -36,20 +36,10 @@ _NAME = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 def score_into(
     model_folder: str | Path, source: Any, uri: str, table: str, *, replace: bool = False, **options: Any
 ) -> ScoreSummary:
-    """Score a table or a query into a new table of a database.
+    """Score a table or a query into a new table of the database ``uri``; see :mod:`ptad.tables.database`.
 
-    Parameters
-    ----------
-    model_folder, source
-        As for :func:`ptad.jobs.score.score_table`.
-    uri : str
-        The database; see :mod:`ptad.tables.database`.
-    table : str
-        Name of the new table, or ``schema.table``; a name that holds a dot is put in double quotes.
-    replace : bool
-        Whether a table of that name may be replaced; otherwise it is refused, before any row is scored.
-    **options
-        The other options of :func:`ptad.jobs.score.score_table`.
+    ``table`` is NAME or SCHEMA.NAME; a name that holds a dot is put in double quotes. A table of that name is refused
+    before any row is scored, unless ``replace`` is set. Everything else is as for :func:`ptad.jobs.score.score_table`.
     """
     target = Target.parse(Database.parse(uri), table)
     target.check(replace=replace)
@@ -89,7 +79,7 @@ class Target:
             raise SettingError(f"{text!r} names a schema, and SQLite has none. Give the name of the table alone.")
         if database.kind == "duckdb" and database.path is None:
             raise SettingError(
-                "A database in memory keeps no table.", "Name a file: {}.", (Option("db", "duckdb:///FILE"),)
+                "A database in memory keeps no table.", "Name a file: {db}.", options=(Option("db", "duckdb:///FILE"),)
             )
         return cls(database, names[0] if len(names) == 2 else None, names[-1])
 
@@ -105,8 +95,8 @@ class Target:
         if is_table and not replace:
             raise SettingError(
                 f"{self.database.label} has a table {self.name!r} already.",
-                "Name another one, or let it be replaced with {}.",
-                (Option("replace", True),),
+                "Name another one, or let it be replaced with {replace}.",
+                options=(Option("replace", True),),
             )
 
     def write(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, replace: bool) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from ptad.arrays import Mask, Matrix
 from ptad.jobs.batches import JobOptions, TableJob, operating_point
 from ptad.jobs.labels import check_label, check_named, is_anomaly
 from ptad.jobs.scored_batch import CellCounts
@@ -48,7 +48,7 @@ class Evaluation:
         return asdict(self)
 
 
-def compare(scores: NDArray[np.float64], anomaly: NDArray[np.bool_], threshold: float, target: float) -> Evaluation:
+def compare(scores: Matrix, anomaly: Mask, threshold: float, target: float) -> Evaluation:
     """Compare scores with labels; a row is flagged when its score is above the threshold."""
     from scipy.stats import binomtest
     from sklearn.metrics import average_precision_score, roc_auc_score

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from ptad.errors import Option, SettingError
+from ptad.arrays import Mask, Matrix
+from ptad.errors import SettingError
 from ptad.explanation import make_explanation
 from ptad.jobs.batches import JobOptions, TableJob
 from ptad.jobs.reasons import row_reasons
@@ -22,12 +22,7 @@ from ptad.tables.places import Places
 class TopRows:
     """The rows with the highest scores of all batches so far, the highest first; equal scores in the order of rows.
 
-    Attributes
-    ----------
-    rows : pyarrow.Table or None
-        The rows; None before the first batch.
-    scores, numbers, labels : ndarray
-        Their scores, their numbers in the table (counted from 0), and whether they are labelled as anomalies.
+    ``numbers`` are their positions in the table, ``labels`` say which are labelled as anomalies.
     """
 
     def __init__(self, size: int) -> None:
@@ -37,9 +32,7 @@ class TopRows:
         self.numbers = np.empty(0, dtype=np.int64)
         self.labels = np.empty(0, dtype=bool)
 
-    def add(
-        self, batch: pa.RecordBatch, start: int, scores: NDArray[np.float64], labels: NDArray[np.bool_] | None = None
-    ) -> None:
+    def add(self, batch: pa.RecordBatch, start: int, scores: Matrix, labels: Mask | None = None) -> None:
         """Compare the rows of a batch, which begins at row ``start`` of the table, with those so far."""
         best = np.argsort(-scores, kind="stable")[: self.size]
         labels = np.zeros(len(scores), dtype=bool) if labels is None else labels
@@ -63,9 +56,7 @@ def explain_table(
     """
     for name, value in (("top", top), ("columns", columns)):
         if value < 1:
-            raise SettingError(
-                f"'{name}' must be at least 1. Got {value}.", "Give {} a larger number.", (Option(name),)
-            )
+            raise SettingError(f"'{name}' must be at least 1. Got {value}.", f"Give {{{name}}} a larger number.")
     job = TableJob(model_folder, source, JobOptions(**options))
     highest, cells = TopRows(top), CellCounts.none(job.model.schema_)
     for start, batch, scored in job.scored():

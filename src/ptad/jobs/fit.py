@@ -52,31 +52,12 @@ def fit_table(
     fit_function: FitFunction | None = None,
     **rows: Any,
 ) -> dict[str, Any]:
-    """Fit a model on the normal rows of a table, and save it as a folder.
+    """Fit a model on the normal rows of a table, save it in the folder ``out``, and return a summary as plain JSON.
 
-    Parameters
-    ----------
-    source
-        The table, as for :func:`ptad.tables.scan_table`.
-    out : path
-        The folder of the model.
-    parameters : mapping
-        Those of :class:`ptad.PTAD`.
-    checkpoint : path, optional
-        A folder from which an interrupted training resumes; it is removed once the model is saved.
-    bad_cells : path, optional
-        A CSV file that lists the cells that could not be read and count as missing.
-    reading : callable
-        Opens the display of the rows read, which is closed before training shows its own.
-    fit_function : callable(detector, rows, checkpoint), optional
-        Returns the detector fitted elsewhere, where one of its terms is trained; otherwise it is fitted here.
-    label, **rows
-        ``label``, ``normal``, ``max_rows`` and ``encoding`` of :func:`ptad.jobs.sampling.training_rows`.
-
-    Returns
-    -------
-    dict
-        A summary as plain JSON.
+    ``parameters`` are those of :class:`ptad.PTAD`, ``rows`` those of :func:`ptad.jobs.sampling.training_rows`. An
+    interrupted training resumes from the folder ``checkpoint``, which is removed once the model is saved. ``bad_cells``
+    is a CSV file that lists the cells that could not be read. ``reading`` opens the display of the rows read, which is
+    closed before training shows its own. ``fit_function`` fits elsewhere, where one of the terms is trained.
     """
     target = Path(out)
     check_target(target)
@@ -119,30 +100,11 @@ def renew_table(
     reading: Reading = nullcontext,
     **rows: Any,
 ) -> dict[str, Any]:
-    """Update a saved model with the normal rows of a table, or recalibrate it on them, and save it.
+    """Update a saved model with the normal rows of a table, or recalibrate it on them, save it and return a summary.
 
-    Parameters
-    ----------
-    change : "update" or "recalibrate"
-        The method of :class:`ptad.PTAD`.
-    model, out : path
-        The model, and the folder to save it in: another one, or the same, which is replaced when the new model is
-        complete.
-    source
-        The table, as for :func:`ptad.tables.scan_table`.
-    false_alarm_rate : float or "auto", optional
-        The target rate from now on.
-    missing : sequence of str
-        Text that counts as missing, in addition to that of the model.
-    strict, device, verbose
-        As in :class:`ptad.PTAD`.
-    label, bad_cells, reading, **rows
-        As in :func:`fit_table`.
-
-    Returns
-    -------
-    dict
-        A summary, as of :func:`fit_table`.
+    ``change`` is the method of :class:`ptad.PTAD`. ``out`` may be the model itself, which is replaced when the new one
+    is complete. ``false_alarm_rate`` is the target rate from now on, ``missing`` further text that counts as missing;
+    the other parameters are those of :class:`ptad.PTAD` and of :func:`fit_table`.
     """
     target = Path(out)
     check_target(target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ptad.config import PRESETS, Config
+from ptad.config import PRESETS
 from ptad.model import Model
 
 _COLUMN_FIELDS = ("name", "type", "missing_rate", "formats", "decimal", "thousands")
@@ -30,6 +30,7 @@ def describe_model(folder: str | Path) -> dict[str, Any]:
     """Return terms, settings, columns, false-alarm rate, sizes and versions of a model folder."""
     model = Model.load(folder, device="cpu")
     manifest, config, calibration = model.manifest, model.config_, model.detector_.calibration
+    defaults = PRESETS[model.preset].by_name()
     return {
         "model": str(folder),
         "ptad_version": manifest["ptad_version"],
@@ -45,12 +46,6 @@ def describe_model(folder: str | Path) -> dict[str, Any]:
         "missing": list(model.schema_.missing),
         "smallest_rate": None if calibration is None else calibration.smallest_rate,
         "bytes": sum(f.stat().st_size for f in Path(folder).iterdir() if f.is_file()),
-        "changed_settings": _changed(config, PRESETS[model.preset]),
+        "changed_settings": {k: v for k, v in config.by_name().items() if k not in defaults or defaults[k] != v},
         "config": config.to_json(),
     }
-
-
-def _changed(config: Config, preset: Config) -> dict[str, Any]:
-    """Return the settings that differ from the preset, by dotted name."""
-    defaults = preset.by_name()
-    return {name: value for name, value in config.by_name().items() if name not in defaults or defaults[name] != value}

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from ptad.errors import DataError, Option, SettingError
+from ptad.arrays import Mask
+from ptad.errors import DataError, SettingError
 from ptad.tables.names import listed, no_column
 from ptad.tables.values import decoded, is_text
-
-Mask = NDArray[np.bool_]
 
 _WORDS = {"true": "true", "1": "true", "false": "false", "0": "false"}
 
@@ -21,11 +20,7 @@ _WORDS = {"true": "true", "1": "true", "false": "false", "0": "false"}
 def check_label(label: str, names: Sequence[str], where: str) -> None:
     """Raise if the table has no such column."""
     if label not in names:
-        raise DataError(
-            no_column(where, [label], names, "label column"),
-            "Name one of them with {}.",
-            (Option("label"),),
-        )
+        raise DataError(no_column(where, [label], names, "label column"), "Name one of them with {label}.")
 
 
 def equals(column: pa.Array, values: Sequence[str]) -> Mask:
@@ -40,8 +35,11 @@ def equals(column: pa.Array, values: Sequence[str]) -> Mask:
     if pa.types.is_boolean(type_):
         text, texts = pc.cast(column, pa.string()), [_WORDS.get(v.strip().lower(), v) for v in values]
     elif pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_):
-        numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        return np.isin(numbers, [n for n in map(_number, values) if n is not None])
+        given = []
+        for value in values:
+            with suppress(ValueError):
+                given.append(float(value))
+        return np.isin(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), given)
     else:
         text = pc.utf8_trim_whitespace(column if is_text(type_) else pc.cast(column, pa.string()))
         texts = [v.strip() for v in values]
@@ -53,8 +51,7 @@ def is_anomaly(column: pa.Array, normal: Sequence[str], anomaly: Sequence[str], 
     if normal and anomaly:
         raise SettingError(
             "Normal values and anomalous values of the label are both given.",
-            "Give {} or {}, not both: all other values are the opposite.",
-            (Option("normal"), Option("anomaly")),
+            "Give {normal} or {anomaly}, not both: all other values are the opposite.",
         )
     if decoded(column).null_count:
         raise DataError(f"The label column {label!r} has missing values. Fill them in, or remove those rows.")
@@ -66,8 +63,7 @@ def is_anomaly(column: pa.Array, normal: Sequence[str], anomaly: Sequence[str], 
     if not (true | false).all():
         raise SettingError(
             f"The label column {label!r} holds other values than 0 and 1: {values_of(column)}.",
-            "Say which one is normal with {}, or which one is not with {}.",
-            (Option("normal"), Option("anomaly")),
+            "Say which one is normal with {normal}, or which one is not with {anomaly}.",
             "Say which one is normal.",
         )
     return true
@@ -79,18 +75,10 @@ def check_named(labels: pa.Array, named: Sequence[str], label: str, option: str)
         raise DataError(
             f"No value of the label column {label!r} is {' or '.join(map(repr, named))}. Its values are: "
             f"{values_of(labels)}.",
-            "Name one of them with {}.",
-            (Option(option),),
+            f"Name one of them with {{{option}}}.",
         )
 
 
 def values_of(column: pa.Array | pa.ChunkedArray) -> str:
     """Return the first distinct values of a column, for a message."""
     return listed(pc.unique(column).to_pylist())
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ptad.arrays import Matrix
 from ptad.explanation import Explanation, strongest_places
 from ptad.tables.conversion import as_frame
 
@@ -104,6 +105,6 @@ def _text_of_each_row(columns: dict[int, NDArray[np.object_]], place: NDArray[np
     return cells
 
 
-def _cell_of_each_row(values: NDArray[np.float64], place: NDArray[np.int64]) -> NDArray[np.float64]:
+def _cell_of_each_row(values: Matrix, place: NDArray[np.int64]) -> Matrix:
     """Return the same of numbers, in single precision as scores are: the order of additions does not show."""
     return np.take_along_axis(values, place[:, None], axis=1)[:, 0].astype(np.float32).astype(np.float64)

@@ -24,14 +24,9 @@ _JOURNAL = "journal.json"
 
 
 class PartStore:
-    """The partial results of one job.
+    """The partial results of one job, whose output goes to ``out``.
 
-    Parameters
-    ----------
-    out : Path
-        Where the finished output goes.
-    fingerprint : dict
-        Everything that the results depend on, as plain JSON; results of anything else are deleted.
+    Results that depend on anything else than the ``fingerprint``, plain JSON, are deleted.
     """
 
     def __init__(self, out: Path, fingerprint: dict[str, Any]) -> None:
@@ -95,10 +90,6 @@ class PartStore:
         """Delete the stored results and release the lock on the output."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.close()
-
-    def is_empty(self) -> bool:
-        """Whether no result is stored."""
-        return not any(self.folder.glob("*.arrow"))
 
     def _path(self, start: int) -> Path:
         return self.folder / f"{start:015d}.arrow"

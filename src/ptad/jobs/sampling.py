@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ptad.errors import DataError, Message, Option, SettingError
+from ptad.arrays import Matrix
+from ptad.errors import DataError, Message, SettingError
 from ptad.jobs import Progress
 from ptad.jobs.labels import check_label, equals, values_of
 from ptad.tables import Schema, scan_table
@@ -57,12 +58,10 @@ def training_rows(
     """
     if max_rows < 2:
         problem = f"At least 2 rows are needed to fit on; the limit is {max_rows:,}."
-        raise SettingError(problem, "Give {} at least 2.", (Option("max_rows"),))
+        raise SettingError(problem, "Give {max_rows} at least 2.")
     if (label is None) != (not normal):
         raise SettingError(
-            "A label column and its normal values belong together.",
-            "Give {} and {}, or neither.",
-            (Option("label"), Option("normal")),
+            "A label column and its normal values belong together.", "Give {label} and {normal}, or neither."
         )
     scan = scan_table(source, missing=missing, encoding=encoding, schema=schema)
     if label is not None:
@@ -84,30 +83,23 @@ def training_rows(
         raise DataError(
             f"{scan.label} has no normal rows: no value of the label column {label!r} is "
             f"{' or '.join(map(repr, normal))}. Its values are: {values_of(labels)}.",
-            "Name one of them with {}.",
-            (Option("normal"),),
+            "Name one of them with {normal}.",
         )
     table, numbers = reservoir.rows(scan.schema)
     sample = Sample(table, scan.places.picked(numbers), n_read, reservoir.n_seen)
     if sample.is_partial:
         problem = f"training on a uniform sample of {sample.table.num_rows:,} of {sample.rows_normal:,} rows."
-        logger.warning(Message(problem, "Raise {} to use more.", (Option("max_rows"),)))
+        logger.warning(Message(problem, "Raise {max_rows} to use more."))
     return sample
 
 
 class Reservoir:
-    """A uniform sample of a stream: every row draws a random key, and the rows with the smallest keys stay.
-
-    Attributes
-    ----------
-    n_seen : int
-        Rows of the stream so far.
-    """
+    """A uniform sample of a stream: every row draws a random key, and the rows with the smallest keys stay."""
 
     def __init__(self, size: int, seed: int) -> None:
         self.size, self.n_seen = size, 0
         self._rng, self._limit = np.random.default_rng(seed), 1.0
-        self._keys: list[NDArray[np.float64]] = []
+        self._keys: list[Matrix] = []
         self._numbers: list[NDArray[np.int64]] = []
         self._batches: list[pa.RecordBatch] = []
 

@@ -72,8 +72,7 @@ class ScoreJob(TableJob):
         if not 0 <= options.explain <= MOST_EXPLAINED:
             raise SettingError(
                 f"{options.explain:,} columns cannot be explained in every row.",
-                f"Give {{}} a number from 0 to {MOST_EXPLAINED:,}.",
-                (Option("explain"),),
+                f"Give {{explain}} a number from 0 to {MOST_EXPLAINED:,}.",
             )
         super().__init__(model_folder, source, options)
         self.options, self.added = options, added_schema(options.explain, options.prefix)
@@ -99,17 +98,10 @@ class ScoreJob(TableJob):
 
 
 def score_table(model_folder: str | Path, source: Any, out: str | Path, **options: Any) -> ScoreSummary:
-    """Score a table into a file, or to standard output as CSV.
+    """Score a table into a file, or to standard output as CSV if ``out`` is "-".
 
-    Parameters
-    ----------
-    model_folder, source
-        As for :class:`ptad.jobs.batches.TableJob`.
-    out : path or "-"
-        The output; its suffix decides the format. It appears under its name when it is complete. A job that was
-        killed resumes when it is called again with the same arguments.
-    **options
-        Those of :class:`ScoreOptions`.
+    The suffix of the file decides its format. It appears under its name when it is complete. A job that was killed
+    resumes when it is called again with the same arguments. The options are those of :class:`ScoreOptions`.
     """
     score_options = ScoreOptions(**options)
     job = ScoreJob(model_folder, source, score_options)
@@ -152,9 +144,9 @@ def output_schema(table: str, table_schema: pa.Schema, added: pa.Schema, otherwi
     if duplicates:
         raise DataError(
             f"{table} already has a column {', '.join(map(repr, duplicates))}.",
-            "Give the added columns other names with {}, or leave the table's own columns out with {}.",
-            (Option("prefix"), Option("append", False)),
+            "Give the added columns other names with {prefix}, or leave the table's own columns out with {append}.",
             otherwise,
+            options=(Option("append", False),),
         )
     return pa.schema([*table_schema, *added])
 
@@ -176,7 +168,7 @@ def _output(store: PartStore | None, schema: pa.Schema) -> Iterator[TableWriter]
         store.finish()
     except BaseException as error:
         # BusyError: another job writes the list of bad cells, but the scores are still valid
-        if store.is_empty() or (isinstance(error, UserError) and not isinstance(error, BusyError)):
+        if not any(store.folder.glob("*.arrow")) or (isinstance(error, UserError) and not isinstance(error, BusyError)):
             store.discard()
         else:
             store.close()

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptad.arrays import Matrix
 from ptad.errors import DataError, Message
 from ptad.explanation import make_explanation
 from ptad.jobs.reasons import why_columns
@@ -37,7 +38,7 @@ class CellCounts:
     bad: Counts  # cells that cannot be read, which are among the missing ones
 
     @classmethod
-    def of(cls, encoded: NDArray[np.float64], schema: Schema, bad: BadCells | None = None) -> Self:
+    def of(cls, encoded: Matrix, schema: Schema, bad: BadCells | None = None) -> Self:
         """Count in encoded rows, (n_rows, n_features), of which ``bad`` cells could not be read."""
         counts = bad.counts if bad else {}
         missing, unseen = cell_states(encoded, schema.features)
@@ -113,7 +114,7 @@ class ScoredBatch:
     columns: dict[str, pa.Array]  # score, p-value, flag, and those of why_columns, if any
     cells: CellCounts
     bad: Iterable[BadCell]  # the cells that cannot be read
-    encoded: NDArray[np.float64] | None  # (n_rows, n_features); None for scores of an earlier run
+    encoded: Matrix | None  # (n_rows, n_features); None for scores of an earlier run
 
     @property
     def anomalies(self) -> int:
@@ -152,7 +153,7 @@ def score_batch(model: Model, rows: Any, explain: int = 0, *, strict: bool = Fal
     return ScoredBatch(columns, CellCounts.of(encoded, model.schema_, bad), bad, encoded)
 
 
-def decisions(model: Model, scores: NDArray[np.float64]) -> dict[str, pa.Array]:
+def decisions(model: Model, scores: Matrix) -> dict[str, pa.Array]:
     """Return scores, p-values and flags; the latter two are null for a model without a threshold."""
     calibration, n = model.detector_.calibration, len(scores)
     p_values, flags = pa.nulls(n, pa.float64()), pa.nulls(n, pa.bool_())

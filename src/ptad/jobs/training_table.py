@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ptad.arrays import Matrix
+
 MIN_MATCHED = 0.99  # share of the reference rows in a table from which on it counts as the training table
 MIN_REPEATED = 0.4  # share of the rows that should be new from which on too many are reference rows
 MIN_UNIQUE = 0.5  # share of the reference rows that occur once from which on a match is evidence
@@ -23,20 +25,20 @@ WARNING = (
 class TrainingTable:
     """Searches for the reference rows of a model in a table, batch by batch at constant memory."""
 
-    def __init__(self, reference: NDArray[np.float64]) -> None:
+    def __init__(self, reference: Matrix) -> None:
         self._hashes, self._counts = np.unique(row_hashes(reference), return_counts=True)
         self._matches = np.zeros(len(self._hashes), dtype=np.int64)
         self._n_rows, n_reference = 0, len(reference)
         self._unique = float((self._counts == 1).sum()) / max(n_reference, 1)
         self._is_evidence = n_reference >= MIN_ROWS and self._unique >= MIN_UNIQUE
 
-    def add(self, rows: NDArray[np.float64] | None) -> None:
+    def add(self, rows: Matrix | None) -> None:
         """Search in encoded rows; batches that were scored by an earlier run have none."""
         if rows is not None:
             self._n_rows += len(rows)
             self.add_matches(self.matches(rows))
 
-    def matches(self, rows: NDArray[np.float64]) -> NDArray[np.int64]:
+    def matches(self, rows: Matrix) -> NDArray[np.int64]:
         """Return the number of the equal reference row for every row that has one, without adding them."""
         if not self._is_evidence:
             return np.empty(0, dtype=np.int64)
@@ -64,7 +66,7 @@ class TrainingTable:
         return int(np.minimum(self._matches, self._counts).sum())
 
 
-def row_hashes(rows: NDArray[np.float64]) -> NDArray[np.uint64]:
+def row_hashes(rows: Matrix) -> NDArray[np.uint64]:
     """Return a 64-bit hash of every row; equal rows have equal hashes."""
     cells = np.ascontiguousarray(np.where(np.isnan(rows), np.nan, rows + 0.0))  # one NaN, and no negative zero
     bits = cells.view(np.uint64)

@@ -78,13 +78,3 @@ def _apply(layers: nn.ModuleList, x: Tensor) -> Tensor:
         x = F.leaky_relu(layer(x), 0.2)
     last: Tensor = layers[-1](x)
     return last
-
-
-Backbone = AttentionBackbone | MLPBackbone
-
-
-def make_backbone(generator: torch.Generator, n_features: int, settings: NetworkSettings, noise: Noise) -> Backbone:
-    """Return the backbone that the settings name."""
-    if settings.backbone == "mlp":
-        return MLPBackbone(generator, n_features)
-    return AttentionBackbone(generator, n_features, settings, noise)

@@ -100,7 +100,8 @@ class Encoding(nn.Module):
         """Encode an array of any length, block by block, onto the device of the encoding."""
         blocks = range(0, max(len(rows), 1), self.rows_at_once)
         device = self.centre.device
-        return torch.cat([self(_tensor(rows[i : i + self.rows_at_once], device)) for i in blocks])
+        tensors = (torch.as_tensor(rows[i : i + self.rows_at_once], dtype=torch.float64, device=device) for i in blocks)
+        return torch.cat([self(tensor) for tensor in tensors])
 
     def decode(self, encoded: Tensor) -> Tensor:
         """Return the rows, (n_rows, n_features), that encoded values stand for; categories are the likeliest known."""
@@ -125,10 +126,6 @@ class Encoding(nn.Module):
         if self.scaling == "standard":
             weight = weight / (self.missing_rate * (1.0 - self.missing_rate) + 0.01)
         return self.missing_rate.square() * weight, (1.0 - self.missing_rate).square() * weight
-
-
-def _tensor(rows: Matrix, device: torch.device) -> Tensor:
-    return torch.as_tensor(rows, dtype=torch.float64, device=device)
 
 
 def number_scale(block: Matrix, scaling: str) -> tuple[Matrix, Matrix]:

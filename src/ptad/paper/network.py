@@ -20,7 +20,7 @@ from ptad.errors import BundleError
 from ptad.layout import ArrayLayout
 from ptad.paper.association import AssociationPrototypes
 from ptad.paper.attention import KeysValues
-from ptad.paper.backbones import make_backbone
+from ptad.paper.backbones import AttentionBackbone, MLPBackbone
 from ptad.paper.data_mask import DataMask
 from ptad.paper.encoding import Encoding
 from ptad.paper.layers import Noise
@@ -70,7 +70,11 @@ class Network(nn.Module):
         self.n_features = n_features
         self.noise = Noise()
         self.data_mask = DataMask(generator, n_features) if settings.data_mask else None
-        self.backbone = make_backbone(generator, n_features, settings, self.noise)
+        self.backbone: AttentionBackbone | MLPBackbone
+        if settings.backbone == "mlp":
+            self.backbone = MLPBackbone(generator, n_features)
+        else:
+            self.backbone = AttentionBackbone(generator, n_features, settings, self.noise)
         self.projection = ProjectionSpace(generator, self.backbone.latent_dim, settings, self.noise)
         self.prototypes = (
             AssociationPrototypes(generator, settings.n_prototypes, n_features) if settings.scores_prototypes else None
@@ -136,7 +140,7 @@ def network_layouts(features: Features, settings: NetworkSettings, n_reference: 
     if n * features.n_columns > MAX_MEMBERSHIP:
         raise BundleError(f"The model has {n:,} encoded columns: too many for a network. Fit again with fewer.")
     layouts = {
-        f"network.{name}": ArrayLayout(_dtype(tensor), tuple(tensor.shape))
+        f"network.{name}": ArrayLayout("float32" if tensor.is_floating_point() else "int64", tuple(tensor.shape))
         for name, tensor in empty_network(encoding, settings).state_dict().items()
     }
     layouts |= {
@@ -152,7 +156,3 @@ def empty_network(encoding: Encoding, settings: NetworkSettings) -> Network:
     """Return a network on torch's meta device: the shapes of its tensors without their memory."""
     with torch.device("meta"):
         return Network(torch.Generator("cpu"), encoding.n_encoded, settings)
-
-
-def _dtype(tensor: Tensor) -> str:
-    return "float32" if tensor.is_floating_point() else str(tensor.dtype).removeprefix("torch.")

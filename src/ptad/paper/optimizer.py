@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ptad.errors import MissingExtraError
+from ptad.errors import needs_extra
 
 LOOKAHEAD_STEPS = 6
 LOOKAHEAD_RATE = 0.5
@@ -89,10 +89,8 @@ class Optimizer:
 
 
 def _lamb(parameters: list[nn.Parameter], learning_rate: float, weight_decay: float) -> tuple[Any, Any]:
-    try:
+    with needs_extra("torch", "The paper's optimiser (optimizer='lamb')", "pytorch_optimizer"):
         from pytorch_optimizer import Lamb, Lookahead
-    except ImportError as error:
-        raise MissingExtraError("pytorch_optimizer", "torch", "The paper's optimiser (optimizer='lamb')") from error
     # NOTE[PAPER-08] betas (0.9, 0.999), eps 1e-6, no bias correction, weight norm clamped to [0, 10]: NPT's settings.
     inner = Lamb(
         parameters,

@@ -27,9 +27,6 @@ from ptad.paper.network import Network, Output, ReferenceKeys
 from ptad.paper.settings import NetworkSettings
 from ptad.paper.transport import euclidean_cost, matched_cost, scaled_plan, sinkhorn_potentials
 
-#: The parts of the score, in the order of ``Scores.parts``.
-SCORE_PARTS = ("reconstruction", "basis", "prototype", "missing")
-
 
 @dataclass
 class Potentials:
@@ -72,12 +69,6 @@ class Scores:
     missing: Tensor  # (n, d)
     basis: Matched
     prototype: Matched
-
-    def parts(self) -> Tensor:
-        """Return what each of ``SCORE_PARTS`` adds to the score, (n, 4)."""
-        return torch.stack(
-            [self.errors.sum(dim=-1), self.basis.value, self.prototype.value, self.missing.sum(dim=-1)], dim=-1
-        )
 
     def value(self) -> Tensor:
         """Return the score, (n,)."""

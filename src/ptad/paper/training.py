@@ -69,7 +69,8 @@ def train_network(
             trainer = Trainer(network, data, settings, generator, batch_size, must_improve=start is None)
             return network, trainer.run(progress, file)
         except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-            if isinstance(error, TrainingError) or not _is_out_of_memory(error):
+            out_of_memory = isinstance(error, torch.OutOfMemoryError | MemoryError)
+            if isinstance(error, TrainingError) or not (out_of_memory or "can't allocate memory" in str(error)):
                 raise
             if batch_size <= MIN_BATCH:
                 raise TrainingError(f"Out of memory even with batches of {batch_size} rows: {error}") from error
@@ -97,10 +98,6 @@ def fingerprint(x: Tensor, settings: NetworkSettings, seed: int, start: Network 
     for tensor in () if start is None else start.state_dict().values():
         digest.update(np.ascontiguousarray(tensor.cpu().numpy()).data)
     return digest.hexdigest()
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
 
 
 @dataclass

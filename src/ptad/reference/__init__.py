@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptad.arrays import Array, Matrix, column_range, like, on_device
-from ptad.errors import Option, UserError
+from ptad.errors import UserError
 from ptad.reference.coordinates import Coordinates
 from ptad.reference.neighbours import Neighbours
 from ptad.settings import Settings, setting
@@ -112,8 +112,7 @@ def max_reference_rows(features: Features, kind: type[UserError]) -> int:
         raise kind(
             f"The columns have {n_categories:,} categories in all; at most {MAX_CATEGORY_CELLS // NEIGHBOUR_ROWS:,} "
             "can be compared.",
-            "Fit with fewer: give the columns with most of them the type text with {}.",
-            (Option("types"),),
+            "Fit with fewer: give the columns with most of them the type text with {types}.",
         )
     return n_rows
 
@@ -140,9 +139,6 @@ class Batch:
 
     rows: Array
     reference: Reference
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     @cached_property
     def points(self) -> Array:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ptad._version import __version__
-from ptad.errors import Option, SettingError
+from ptad.errors import SettingError
 from ptad.model import Model
 from ptad.report.cross_fit import CrossFit
 from ptad.report.numbers import number_text, value_text
@@ -70,9 +70,7 @@ class ReportSettings:
     def __post_init__(self) -> None:
         if not 1 <= self.top <= MOST_TOP:
             raise SettingError(
-                f"A report cannot show {self.top:,} rows.",
-                f"Give {{}} a number from 1 to {MOST_TOP:,}.",
-                (Option("top"),),
+                f"A report cannot show {self.top:,} rows.", f"Give {{top}} a number from 1 to {MOST_TOP:,}."
             )
 
 

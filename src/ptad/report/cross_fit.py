@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from ptad.arrays import Indices, Mask, Matrix
 from ptad.detector import Detector
 from ptad.explanation import Explanation, make_explanation
 from ptad.jobs.sampling import Reservoir
@@ -22,8 +22,6 @@ from ptad.jobs.training_table import row_hashes
 from ptad.model import Model
 from ptad.tables import BadCells, Schema, same_kind
 
-Array = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 Rows = Any  # a record batch or a table of Arrow
 
 N_FOLDS = 5
@@ -37,11 +35,11 @@ class RowScorer:
     def __init__(self, model: Model) -> None:
         self.model = model
 
-    def scores(self, rows: Rows, encoded: Array, numbers: Numbers) -> Array:
+    def scores(self, rows: Rows, encoded: Matrix, numbers: Indices) -> Matrix:
         """Return the scores of rows; ``encoded`` are the same rows, encoded by the schema of the model."""
         return self.model.detector_.scores(encoded)
 
-    def explain(self, rows: Rows, numbers: Numbers) -> Explanation:
+    def explain(self, rows: Rows, numbers: Indices) -> Explanation:
         """Return the explanation of rows."""
         return make_explanation(rows, self.model.schema_, self.model.detector_)
 
@@ -56,16 +54,11 @@ class CrossFit(RowScorer):
         self.schemas, self.detectors = schemas, detectors
 
     @classmethod
-    def fit(cls, model: Model, parts: Iterable[tuple[pa.RecordBatch, Numbers]]) -> RowScorer:
+    def fit(cls, model: Model, parts: Iterable[tuple[pa.RecordBatch, Indices]]) -> RowScorer:
         """Fit a detector without each fold, on rows that are encoded without its texts.
 
-        Parameters
-        ----------
-        model : Model
-            The model, whose settings and units are used.
-        parts : iterable of (rows, numbers)
-            Training rows and their numbers in the table, batch by batch. Of many, a sample is used: about as many for
-            each detector as the model has reference rows.
+        ``parts`` are training rows and their numbers in the table, batch by batch. Of many, a sample is used: about as
+        many for each detector as the model has reference rows.
         """
         schemas = [model.schema_] * N_FOLDS
         sample = Reservoir(model.config_.reference.rows * N_FOLDS // (N_FOLDS - 1), seed=0)
@@ -79,14 +72,14 @@ class CrossFit(RowScorer):
         encoded = [schema.encode(part, BadCells()) for schema, part in zip(schemas, parts_to_fit, strict=True)]
         return cls(model, schemas, [refitted(model, part, seed=k) for k, part in enumerate(encoded)])
 
-    def _folds(self, numbers: Numbers) -> Iterator[tuple[Numbers, Schema, Detector]]:
+    def _folds(self, numbers: Indices) -> Iterator[tuple[Indices, Schema, Detector]]:
         """Yield for every fold the indices of its rows, and schema and detector that were fitted without them."""
         for k, (schema, detector) in enumerate(zip(self.schemas, self.detectors, strict=True)):
             index = np.flatnonzero(numbers % len(self.detectors) == k)
             if len(index):
                 yield index, schema, detector
 
-    def scores(self, rows: Rows, encoded: Array, numbers: Numbers) -> Array:
+    def scores(self, rows: Rows, encoded: Matrix, numbers: Indices) -> Matrix:
         """Return the scores of rows, each by the detector that was fitted without it."""
         scores = np.empty(len(encoded))
         for index, schema, detector in self._folds(numbers):
@@ -95,7 +88,7 @@ class CrossFit(RowScorer):
             scores[index] = detector.scores(part)
         return scores
 
-    def explain(self, rows: Rows, numbers: Numbers) -> Explanation:
+    def explain(self, rows: Rows, numbers: Indices) -> Explanation:
         """Return the explanation of rows, each by the detector that was fitted without it."""
         folds = list(self._folds(numbers))
         parts = [make_explanation(rows.take(pa.array(index)), schema, detector) for index, schema, detector in folds]
@@ -115,7 +108,7 @@ class CrossFit(RowScorer):
         )
 
 
-def refitted(model: Model, rows: Array, *, seed: int) -> Detector:
+def refitted(model: Model, rows: Matrix, *, seed: int) -> Detector:
     """Return a detector with the settings and units of a model, fitted on other encoded rows."""
     detector = model.detector_
     config = detector.config.replace({"calibration.method": "none"})
@@ -126,18 +119,8 @@ def refitted(model: Model, rows: Array, *, seed: int) -> Detector:
 
 def training_parts(
     model: Model, batches: Iterable[pa.RecordBatch], known: Callable[[pa.RecordBatch], pa.RecordBatch]
-) -> Iterator[tuple[pa.RecordBatch, Numbers]]:
-    """Yield the training rows in a table, and their numbers.
-
-    Parameters
-    ----------
-    model : Model
-        The model, which was fitted on them.
-    batches : iterable of RecordBatch
-        The table.
-    known : callable
-        Returns the columns that the model uses.
-    """
+) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+    """Yield the training rows of a model in a table, and their numbers; ``known`` selects the columns that it uses."""
     reference = model.detector_.reference
     # a model has a sample of many training rows only: the others cannot be distinguished from new rows
     hashes = row_hashes(reference) if len(reference) == len(model.detector_.held_out_scores) else None
@@ -150,7 +133,7 @@ def training_parts(
         start += batch.num_rows
 
 
-def _without(schema: Schema, rows: pa.RecordBatch, left_out: NDArray[np.bool_]) -> Schema:
+def _without(schema: Schema, rows: pa.RecordBatch, left_out: Mask) -> Schema:
     """Return the schema as fitted without some of these rows: its text columns count how often a text occurs."""
     text = schema.counted(rows)
     return schema if text is None else text.without(schema.encode(rows, BadCells()), np.flatnonzero(left_out))

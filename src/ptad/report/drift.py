@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri
 
+from ptad.arrays import Matrix
 from ptad.report.numbers import different_texts, integer_text, value_text
 from ptad.tables import Schema
 from ptad.tables.text_columns import CategoricalColumn, TextColumn
-
-Rows = NDArray[np.float64]
 
 SOME, STRONG = 0.1, 0.25  # the usual rule of thumb for PSI
 CHANCE = 0.001  # how often chance alone may look like drift, per column
@@ -37,7 +36,7 @@ class Feature:
     """One binned feature of a column; ``place`` is its position in an encoded row."""
 
     place: int
-    edges: Rows  # upper ends of all bins but the last; empty for a category, whose codes are its bins
+    edges: Matrix  # upper ends of all bins but the last; empty for a category, whose codes are its bins
     n_bins: int
     reference: Any = 0  # rows in each bin: of the training rows and of the table
     counts: Any = 0
@@ -46,7 +45,7 @@ class Feature:
     def is_category(self) -> bool:
         return not len(self.edges)
 
-    def bin(self, rows: Rows) -> NDArray[np.int64]:
+    def bin(self, rows: Matrix) -> NDArray[np.int64]:
         """Return the number of encoded rows in each bin; missing cells are in none."""
         cells = rows[:, self.place]
         cells = cells[~np.isnan(cells)]
@@ -77,22 +76,22 @@ class Feature:
 class DriftTally:
     """Counts binned values of a table, batch by batch, and compares them with the training rows."""
 
-    def __init__(self, schema: Schema, reference: Rows, *, training_table: bool = False) -> None:
+    def __init__(self, schema: Schema, reference: Matrix, *, training_table: bool = False) -> None:
         """``reference`` are encoded training rows, (n_reference, n_features); the table may be the training table."""
         self.schema = schema
         self.n_rows, self.n_reference = 0, len(reference)
         self.missing = np.zeros(len(schema.names), dtype=np.int64)
         self.starts = schema.features.starts
-        self.features = [
-            _features(column, int(start), reference) for column, start in zip(schema.columns, self.starts, strict=True)
-        ]
-        for column, features in zip(schema.columns, self.features, strict=True):
+        self.features: list[list[Feature]] = []
+        for column, start in zip(schema.columns, self.starts, strict=True):
+            features = _features(column, int(start), reference)
             for feature in features:
                 feature.reference = feature.bin(reference)
             if isinstance(column, TextColumn) and not training_table:  # whose rows were counted themselves
                 features[0].reference = _known_and_new(column, int(features[0].reference.sum()))
+            self.features.append(features)
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: Matrix) -> None:
         """Count some encoded rows."""
         self.n_rows += len(rows)
         self.missing += np.isnan(rows[:, self.starts]).sum(axis=0)
@@ -128,7 +127,7 @@ class DriftTally:
         }
 
 
-def _features(column: Any, start: int, reference: Rows) -> list[Feature]:
+def _features(column: Any, start: int, reference: Matrix) -> list[Feature]:
     if column.type == "categorical":
         return [Feature(start, np.empty(0), column.n_categories + 1)]
     if column.type == "text":  # whether the text is new, and its length
@@ -150,7 +149,7 @@ def _known_and_new(column: TextColumn, n_rows: int) -> NDArray[np.int64]:
     return np.array([known, n_rows - known])
 
 
-def _deciles(place: int, reference: Rows) -> Feature:
+def _deciles(place: int, reference: Matrix) -> Feature:
     """Return bins with a tenth of the reference rows each, one below all of them and one above."""
     values = reference[:, place]
     values = values[~np.isnan(values)]
@@ -191,7 +190,7 @@ def _bin_labels(column: Any, feature: Feature, order: NDArray[np.int64]) -> list
     return _ranges(column, feature.edges)
 
 
-def _ranges(column: Any, edges: NDArray[np.float64]) -> list[str]:
+def _ranges(column: Any, edges: Matrix) -> list[str]:
     raw = np.zeros((len(edges), len(column.labels)))
     raw[:, 0] = edges
     raw[0, 0] = np.nextafter(edges[0], np.inf)  # the smallest value, which is just above the lowest edge

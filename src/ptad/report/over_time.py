@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ptad.errors import DataError, Option
+from ptad.arrays import Mask, Matrix
+from ptad.errors import DataError
 from ptad.report.score_histogram import REACH, ScoreScale
 from ptad.tables import BadCells, Schema, fit_schema
 from ptad.tables.datetime_column import FIRST_SECOND, LAST_SECOND
@@ -18,9 +19,7 @@ from ptad.tables.encoding import read_cells
 from ptad.tables.names import no_column
 from ptad.tables.values import without_missing
 
-Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 MOST_PERIODS = 60  # in the chart
 FEWEST_ROWS = 20  # in a typical period: the flag rate of a handful of rows says little
@@ -53,15 +52,7 @@ def period_starts(seconds: Integers, period: str) -> Integers:
 
 
 class TimeColumn:
-    """Reads the time of each row, from a column that the model uses or from another one.
-
-    Parameters
-    ----------
-    schema : Schema
-        The schema of the model.
-    name : str
-        The column.
-    """
+    """Reads the time of each row, from a column that the model with this schema uses or from another one."""
 
     def __init__(self, schema: Schema, name: str) -> None:
         self.name, self._missing = name, schema.missing
@@ -79,9 +70,7 @@ class TimeColumn:
         """Return whole seconds since 1970, and which rows have no time."""
         if self.name not in batch.schema.names:
             raise DataError(
-                no_column("The table", [self.name], batch.schema.names, "time column"),
-                "Name one of them with {}.",
-                (Option("time"),),
+                no_column("The table", [self.name], batch.schema.names, "time column"), "Name one of them with {time}."
             )
         array = without_missing(batch.column(batch.schema.get_field_index(self.name)), self._missing)
         if self._reader is None:
@@ -102,8 +91,7 @@ class TimeColumn:
         except DataError as error:
             raise DataError(
                 f"The time column {self.name!r} cannot be read as dates. {error.message.problem}",
-                "Name a column of dates with {}.",
-                (Option("time"),),
+                "Name a column of dates with {time}.",
             ) from error
 
 
@@ -113,17 +101,7 @@ def _dated(schema: Schema) -> list[Any]:
 
 
 class TimeTally:
-    """Counts rows, flagged rows and scores by period, batch by batch.
-
-    Parameters
-    ----------
-    column : str
-        The name of the date column.
-    threshold : float
-        Scores above it are flagged.
-    scale : ScoreScale
-        The scale on which scores are binned for their quantiles.
-    """
+    """Counts rows, those with a score above the threshold, and binned scores by period of a column of dates."""
 
     def __init__(self, column: str, threshold: float, scale: ScoreScale) -> None:
         self.column, self.threshold, self.scale = column, threshold, scale
@@ -132,7 +110,7 @@ class TimeTally:
         integers = pa.array([], pa.int64())
         self._counts = pa.table([integers, integers, pa.array([], pa.bool_()), integers], _COUNTS)
 
-    def add(self, seconds: Integers, missing: Mask, scores: Array) -> None:
+    def add(self, seconds: Integers, missing: Mask, scores: Matrix) -> None:
         """Count rows at these moments, in seconds since 1970."""
         self.n_without += int(missing.sum())
         scores = scores[~missing]

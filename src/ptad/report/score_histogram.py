@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ptad.arrays import Matrix
 
 STEP = 0.01  # between neighbouring edges: a hundredth of the spread of normal scores, far out 1 % of the score
 REACH = 35.0  # the outermost edges, 1e15 spreads away; scores outside fall into the first or last bin
@@ -26,17 +26,17 @@ class ScoreScale:
     unit: float
 
     @classmethod
-    def of(cls, scores: Array) -> ScoreScale:
+    def of(cls, scores: Matrix) -> ScoreScale:
         """Return the scale that is linear around these scores of normal rows."""
         low, centre, high = np.quantile(scores, [0.25, 0.5, 0.75])
         unit = high - low
         # the page has nine digits of a score: a smaller unit would be noise
         return cls(float(centre), float(max(unit, 1e-9 * max(abs(centre), 1.0))))
 
-    def __call__(self, scores: Array) -> Array:
+    def __call__(self, scores: Matrix) -> Matrix:
         return np.arcsinh((np.asarray(scores) - self.centre) / self.unit)
 
-    def inverse(self, places: Array) -> Array:
+    def inverse(self, places: Matrix) -> Matrix:
         """Return the scores at these positions of the axis."""
         return self.centre + self.unit * np.sinh(places)
 
@@ -50,10 +50,10 @@ class ScoreHistogram:
     def __init__(self, threshold: float, scale: ScoreScale) -> None:
         grid = scale.inverse(np.linspace(-REACH, REACH, round(2 * REACH / STEP) + 1))
         self.threshold = threshold
-        self.edges: Array = np.unique(np.append(grid, threshold))
+        self.edges: Matrix = np.unique(np.append(grid, threshold))
         self.counts = np.zeros(len(self.edges) + 1, dtype=np.int64)
 
-    def add(self, scores: Array) -> None:
+    def add(self, scores: Matrix) -> None:
         """Count some scores."""
         places = np.searchsorted(self.edges, scores, side="left")
         self.counts += np.bincount(places, minlength=len(self.counts))
@@ -64,7 +64,7 @@ class ScoreHistogram:
         return int(self.counts[np.searchsorted(self.edges, self.threshold) + 1 :].sum())
 
 
-def common_edges(histograms: list[ScoreHistogram]) -> tuple[Array, list[NDArray[np.int64]]]:
+def common_edges(histograms: list[ScoreHistogram]) -> tuple[Matrix, list[NDArray[np.int64]]]:
     """Return at most ``MOST_BINS`` edges, and the counts of every histogram between them.
 
     Empty bins at both ends are removed and neighbours merged, but not across the threshold. There is one more count

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ptad.arrays import Mask, Matrix
 from ptad.explanation import Explanation
 from ptad.jobs import Progress
 from ptad.jobs.bad_cell_list import BadCellList
@@ -31,8 +32,6 @@ from ptad.tables.places import IN_MEMORY, Places, located
 EXPLAINED_PER_BATCH = 64
 _CONTRIBUTIONS = b"reasons"
 
-Array = NDArray[np.float64]
-
 
 @dataclass
 class Label:
@@ -41,7 +40,7 @@ class Label:
     column: str
     normal: tuple[str, ...]
 
-    def anomalous(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
+    def anomalous(self, batch: pa.RecordBatch) -> Mask:
         """Return which rows are labelled as anomalies."""
         check_label(self.column, batch.schema.names, "The table")
         place = batch.schema.get_field_index(self.column)
@@ -52,9 +51,9 @@ class Label:
 class BatchScores:
     """The expensive results of a batch, which can be stored and counted later."""
 
-    scores: Array  # (n_rows,)
-    first_reason: Array  # (n_columns,), over the flagged rows of the batch, as in Survey
-    share: Array  # the same
+    scores: Matrix  # (n_rows,)
+    first_reason: Matrix  # (n_columns,), over the flagged rows of the batch, as in Survey
+    share: Matrix  # the same
 
     def to_batch(self) -> pa.RecordBatch:
         """Return a record batch with one row per row of the table; the sums over columns are in its metadata."""
@@ -73,27 +72,7 @@ class Survey:
     """Counts, histograms and the highest scores of all batches that were added.
 
     ``add`` is ``score``, which runs the model, followed by ``count_in``, which only counts: stored scores of a batch
-    are counted without running the model again.
-
-    Attributes
-    ----------
-    normal, anomalous : ScoreHistogram
-        Scores of all rows; with labels, ``anomalous`` holds those of the labelled anomalies and ``normal`` the others.
-    highest : TopRows
-        The rows with the highest scores.
-    drift : DriftTally
-        The table against the training rows.
-    cells : CellCounts
-        Rows with missing values and with unseen categories, and cells that cannot be read.
-    training : TrainingTable
-        Whether the model was fitted on this table.
-    over_time : TimeTally or None
-        Scores and flagged rows by period, where there is a column of dates or one is named by ``time``.
-    changed_constants : dict
-        Columns that are excluded because they were constant in training, and no longer are, with a new value.
-    first_reason, share : ndarray of shape (n_columns,)
-        Over the flagged rows: how often each column contributes most, and the sum of its shares of the positive
-        contributions.
+    are counted without running the model again. ``time`` names a column of dates for scores over time.
     """
 
     def __init__(
@@ -115,7 +94,7 @@ class Survey:
         calibration = model.detector_.calibration
         assert calibration is not None  # or the model would have no threshold
         self.calibration, self.scale = calibration, ScoreScale.of(calibration.scores)
-        self.normal = ScoreHistogram(self.threshold, self.scale)
+        self.normal = ScoreHistogram(self.threshold, self.scale)  # of all rows that are not labelled as anomalies
         self.anomalous = ScoreHistogram(self.threshold, self.scale)
         self.highest = TopRows(top)
         self._time_column = TimeColumn.of(model.schema_, time)
@@ -128,10 +107,11 @@ class Survey:
         self.cells = CellCounts.none(model.schema_)
         self.training = TrainingTable(model.detector_.reference)
         n_columns = len(model.schema_.names)
+        # over the flagged rows: how often a column contributes most, the sum of its shares of positive contributions
         self.first_reason, self.share = np.zeros(n_columns), np.zeros(n_columns)
         self.n_rows = 0
         self.ignored: list[str] = []
-        self.changed_constants: dict[str, Any] = {}
+        self.changed_constants: dict[str, Any] = {}  # columns that were constant in training, with a new value
 
     def add_all(self, batches: Iterable[pa.RecordBatch], progress: Progress | None = None) -> None:
         """Add every batch; ``progress`` is called with the number of rows so far, and of all rows where it is known."""
@@ -194,7 +174,7 @@ class Survey:
 
     def _contributions(
         self, rows: pa.RecordBatch, numbers: NDArray[np.int64], flagged: NDArray[np.int64]
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Matrix, Matrix]:
         """Return how often each column is the main reason of a flagged row, and the sum of its shares."""
         n_columns = len(self.share)
         if not len(flagged):

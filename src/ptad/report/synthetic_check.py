@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ptad.arrays import Matrix
 from ptad.model import Model
 from ptad.report.cross_fit import refitted
 from ptad.report.score_histogram import roc_auc
 from ptad.synthetic import ANOMALY_TYPES, disturbed_rows
 
-Rows = NDArray[np.float64]
-Score = Callable[[Rows], Rows]
+Score = Callable[[Matrix], Matrix]
 
 N_ROWS = 500
 FEWEST_ROWS = 5  # on the normal side; the AUC of fewer says nothing
@@ -44,7 +43,7 @@ def synthetic_check(model: Model) -> dict[str, float | None]:
     return aucs
 
 
-def _sides(model: Model, rng: np.random.Generator) -> tuple[Rows, Rows, Score] | None:
+def _sides(model: Model, rng: np.random.Generator) -> tuple[Matrix, Matrix, Score] | None:
     """Return rows to make anomalies from, scores of normal rows, and the function that scores the anomalies."""
     detector = model.detector_
     reference = detector.reference

@@ -19,7 +19,7 @@ from typing import Any
 import narwhals as nw
 import pyarrow as pa
 
-from ptad.errors import DataError, Option
+from ptad.errors import DataError
 from ptad.files import OutputLock, output_file, write_atomic, write_errors
 from ptad.jobs import Progress
 from ptad.jobs.bad_cell_list import bad_cell_list
@@ -120,8 +120,7 @@ def _check_survey(survey: Survey, name: str) -> None:
         raise DataError(
             f"No row of {name} is normal by the label column {label.column!r} (normal: "
             f"{', '.join(map(repr, label.normal)) or '0, false'}).",
-            "Name the value of normal rows with {}.",
-            (Option("normal"),),
+            "Name the value of normal rows with {normal}.",
         )
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ptad.errors import MissingExtraError
+from ptad.errors import needs_extra
 from ptad.service.settings import Limits, ServiceSettings
 
 __all__ = ["Limits", "ServiceSettings", "serve"]
@@ -13,12 +13,10 @@ __all__ = ["Limits", "ServiceSettings", "serve"]
 
 def serve(settings: ServiceSettings) -> None:
     """Serve until SIGTERM or SIGINT; what runs then is finished, or stops at its checkpoint."""
-    try:
+    with needs_extra("serve", "The service"):
         import fastapi  # noqa: F401
         import prometheus_client  # noqa: F401
         import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(str(error.name or "fastapi"), "serve", "The service") from error
     from ptad.service.server import run
 
     run(settings)

@@ -17,8 +17,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ptad.arrays import Matrix
 from ptad.errors import UserError
 from ptad.estimator import PTAD
 from ptad.service.json_rows import MOST_LISTED, Row, encode_rows
@@ -26,8 +26,6 @@ from ptad.service.metrics import Metrics
 from ptad.service.problems import Problem
 from ptad.tables import BadCells
 from ptad.tables.bad_cells import BadCell
-
-Array = NDArray[np.float64]
 
 BATCH_ROWS = 256
 CHUNK_SECONDS = 0.04  # what a small call waits for at most, beside the batch before its own
@@ -38,7 +36,7 @@ SMALLEST_CHUNK, LARGEST_CHUNK = 8, 4096
 class RowScores:
     """The scores of some rows, the number of their bad cells, and the first of those."""
 
-    scores: Array
+    scores: Matrix
     n_bad: int
     first_bad: list[BadCell]
 
@@ -70,15 +68,7 @@ class ChunkSize:
 
 
 class Batcher:
-    """Scores small calls in batches, with chunks of large work in between.
-
-    Parameters
-    ----------
-    waiting_rows : int
-        Rows of small calls that may wait; more are refused.
-    metrics : Metrics
-        Counts batches and rows.
-    """
+    """Scores small calls in batches, with chunks of large work in between; at most ``waiting_rows`` may wait."""
 
     def __init__(self, waiting_rows: int, metrics: Metrics) -> None:
         self._most_waiting, self._metrics = waiting_rows, metrics
@@ -102,7 +92,7 @@ class Batcher:
             self._wake.notify()
         return await call.result
 
-    async def score_many(self, model: PTAD, x: Array) -> Array:
+    async def score_many(self, model: PTAD, x: Matrix) -> Matrix:
         """Return the scores of encoded rows, chunk by chunk."""
         chunk_size, parts, start = ChunkSize(), [], 0
         while start < len(x):

@@ -32,15 +32,7 @@ _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Connections:
-    """The open connections of a service.
-
-    Parameters
-    ----------
-    limits : Limits
-        The numbers and times that are in force.
-    clock : callable
-        The time in seconds; tests give their own.
-    """
+    """The open connections of a service, by the limits that are in force; ``clock`` returns seconds."""
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self.limits, self.clock = limits, clock

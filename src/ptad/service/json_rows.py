@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from ptad.arrays import Matrix
 from ptad.errors import DataError
 from ptad.tables import BadCells, Schema
 from ptad.tables.bad_cells import BadCell
@@ -98,7 +98,7 @@ def ignored_columns(schema: Schema, rows: Sequence[Row]) -> list[str]:
     return sorted(set().union(*rows) - set(schema.inputs))[:100]
 
 
-def encode_rows(schema: Schema, rows: Sequence[Row], bad: BadCells) -> NDArray[np.float64]:
+def encode_rows(schema: Schema, rows: Sequence[Row], bad: BadCells) -> Matrix:
     """Encode rows; errors and bad cells have the position of their row in ``rows``."""
     x = np.empty((len(rows), len(schema.features)))
     for positions, table in tables_by_type(schema, rows):

@@ -53,18 +53,10 @@ audit_log.addFilter(SparseLog())
 
 
 def audit(scope: MutableMapping[str, Any], method: str, status: int, *, token: bool) -> None:
-    """Log a request that changed or downloaded something, or was refused.
+    """Log a request that changed or downloaded something, or was refused; ``token``: whether it came with the token.
 
-    Parameters
-    ----------
-    scope : mapping
-        The request; identifiers of what it created are among its path parameters.
-    method : str
-        Of the request; one that the service does not know has a name of any length and is "other".
-    status : int
-        Of the answer; 0 if the client disconnected before.
-    token : bool
-        Whether the request came with the token of the service.
+    Identifiers of what it created are among the path parameters of its ``scope``. ``method`` is "other" where the
+    service does not know it, since it may be of any length; ``status`` is 0 if the client disconnected before.
     """
     route, client = getattr(scope.get("route"), "path", None), scope.get("client")
     who = f"{client[0] if client else 'unknown'}{' (token)' if token else ''}"

@@ -28,24 +28,12 @@ METADATA = "about.json"
 
 @dataclass
 class ServedModel:
-    """A model that is served.
+    """A model that is served."""
 
-    Attributes
-    ----------
-    id : str
-        Its name in requests.
-    bundle : Path
-        The model folder.
-    metadata : dict
-        ``name``, ``created``, ``false_alarm_rate`` (None: as it was saved), and the origin of the model.
-    fixed : bool
-        Whether it was named at the start and does not belong to the store.
-    """
-
-    id: str
-    bundle: Path
-    metadata: dict[str, Any]
-    fixed: bool
+    id: str  # in requests
+    bundle: Path  # the model folder
+    metadata: dict[str, Any]  # name, created, false_alarm_rate (None: as it was saved), and the origin of the model
+    fixed: bool  # whether it was named at the start and does not belong to the store
 
     @property
     def display_name(self) -> str:

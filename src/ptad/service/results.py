@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from ptad.arrays import Mask, Matrix
+from ptad.calibration import Calibration
 from ptad.config import Config
 from ptad.errors import DataError
 from ptad.jobs.score import added_schema
@@ -32,8 +34,7 @@ MODEL_FIELDS = (  # that are compared
     *("new_rows", "calibration_rows", "reference_rows", "preset"),
 )
 
-Array = NDArray[np.float64]
-Scores = tuple[Array, Array, NDArray[np.bool_]]
+Scores = tuple[Matrix, Matrix, Mask]
 
 
 @dataclass(frozen=True)
@@ -89,14 +90,7 @@ def _is_date(name: str, file: ScoredFile) -> bool:
 def timeline(file: ScoredFile, content: dict[str, Any], column: str | None) -> dict[str, Any]:
     """Return scores over time as the report has them, and ``columns``, the date columns to choose from.
 
-    Parameters
-    ----------
-    file : ScoredFile
-        The scored table.
-    content : dict
-        The report of the scoring.
-    column : str, optional
-        A date column; by default that of the report, or else the first one.
+    Without a ``column`` it is that of the report, ``content``, or else the first one.
     """
     columns = [name for name in file.columns if _is_date(name, file)]
     if column is not None and column not in columns:
@@ -136,7 +130,7 @@ def compare_scorings(
     }
 
 
-def _distribution(scores: Array, flags: NDArray[np.bool_]) -> dict[str, Any]:
+def _distribution(scores: Matrix, flags: Mask) -> dict[str, Any]:
     return {
         "rows": len(scores),
         "flagged": int(flags.sum()),
@@ -162,13 +156,7 @@ def _compare_rows(a: Scores, b: Scores, first_number: int) -> dict[str, Any]:
         },
         "rank_correlation": _rank_correlation(a[0], b[0]),
         "changed": [
-            {
-                "row": int(i),
-                "number": first_number + int(i),
-                "first": _row(a, i),
-                "second": _row(b, i),
-            }
-            for i in listed
+            {"row": int(i), "number": first_number + int(i), "first": _row(a, i), "second": _row(b, i)} for i in listed
         ],
         "points": [[int(i), float(a[0][i]), float(b[0][i])] for i in plotted],
     }
@@ -182,7 +170,7 @@ def _sample(n: int, most: int) -> NDArray[np.int64]:
     return np.arange(n) if n <= most else np.sort(np.random.default_rng(0).choice(n, most, replace=False))
 
 
-def _rank_correlation(a: Array, b: Array) -> float | None:
+def _rank_correlation(a: Matrix, b: Matrix) -> float | None:
     """Return Spearman's rank correlation, of a sample if there are very many rows; None if one side is constant."""
     from scipy.stats import spearmanr
 
@@ -193,7 +181,7 @@ def _rank_correlation(a: Array, b: Array) -> float | None:
 
 
 def compare_models(
-    first: dict[str, Any], second: dict[str, Any], calibrations: Sequence[Array | None]
+    first: dict[str, Any], second: dict[str, Any], calibrations: Sequence[Calibration | None]
 ) -> dict[str, Any]:
     """Compare two models by their descriptions and the scores of their calibration rows."""
     types = [{c["name"]: c["type"] for c in model["columns"]} for model in (first, second)]
@@ -201,8 +189,8 @@ def compare_models(
     sides = [
         {name: model.get(name) for name in MODEL_FIELDS}
         | {"columns": len(model["columns"])}
-        | {"quantiles": None if scores is None else [float(q) for q in np.quantile(scores, LEVELS)]}
-        for model, scores in zip((first, second), calibrations, strict=True)
+        | {"quantiles": None if known is None else [float(q) for q in np.quantile(known.scores, LEVELS)]}
+        for model, known in zip((first, second), calibrations, strict=True)
     ]
     return {
         "first": sides[0],

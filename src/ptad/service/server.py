@@ -14,7 +14,7 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
-from ptad.errors import Option, SettingError
+from ptad.errors import SettingError
 from ptad.service.app import create_app
 from ptad.service.connections import Connection, Connections
 from ptad.service.logs import SparseLog
@@ -112,6 +112,5 @@ def listen(settings: ServiceSettings) -> socket.socket:
         listener.close()
         raise SettingError(
             f"The service cannot listen on {settings.host} port {settings.port}: {error.strerror or error}.",
-            "Choose another with {} and {}.",
-            (Option("host"), Option("port")),
+            "Choose another with {host} and {port}.",
         ) from error

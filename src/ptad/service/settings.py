@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ptad.errors import Option, SettingError
+from ptad.errors import SettingError
 from ptad.settings import Settings, setting
 
 MIB, GIB, TIB = 2**20, 2**30, 2**40
@@ -112,31 +112,15 @@ class Limits(Settings):
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """Settings that do not change while the service runs.
+    """Settings that do not change while the service runs."""
 
-    Attributes
-    ----------
-    store : Path
-        Folder for uploads, jobs and models; one service at a time.
-    models : tuple of Path
-        Model folders that are served where they are, and never changed.
-    host, port : str, int
-        The address to listen on. Anything but a loopback address needs a token.
-    token : str, optional
-        The token that callers must send as ``Authorization: Bearer TOKEN``.
-    device : str
-        The device that models run on.
-    grace_seconds : float
-        How long running jobs may go on after SIGTERM; later they stop at their checkpoint and resume at the next start.
-    """
-
-    store: Path
-    models: tuple[Path, ...] = ()
-    host: str = "127.0.0.1"
+    store: Path  # folder for uploads, jobs and models; one service at a time
+    models: tuple[Path, ...] = ()  # model folders that are served where they are, and never changed
+    host: str = "127.0.0.1"  # anything but a loopback address needs a token
     port: int = 8000
-    token: str | None = None
-    device: str = "auto"
-    grace_seconds: float = 20.0
+    token: str | None = None  # callers must send it as ``Authorization: Bearer TOKEN``
+    device: str = "auto"  # that models run on
+    grace_seconds: float = 20.0  # for running jobs after SIGTERM; then they stop at their checkpoint, to be resumed
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -148,8 +132,7 @@ class ServiceSettings:
         if self.token is None and not is_loopback(self.host):
             raise SettingError(
                 f"Without a token the service listens on this machine only, and {self.host!r} is open to others.",
-                "Give {} (or the variable PTAD_TOKEN), or listen on 127.0.0.1.",
-                (Option("token"),),
+                "Give {token} (or the variable PTAD_TOKEN), or listen on 127.0.0.1.",
             )
         if not 0 <= self.port <= 65535:
             raise SettingError(f"The port must be a number from 0 to 65535. Got {self.port} instead.")

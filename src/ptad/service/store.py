@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from ptad.errors import Option, SettingError
+from ptad.errors import SettingError
 from ptad.files import lock
 from ptad.service.error_messages import DISK_FULL
 
@@ -27,7 +27,6 @@ class Store:
         self.root = root.absolute()
         self.models, self.tables = self.root / "models", self.root / "tables"
         self.jobs, self.tmp = self.root / "jobs", self.root / "tmp"
-        option = (Option("store"),)
         try:
             for folder in (self.models, self.tables, self.jobs, self.tmp):
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -35,11 +34,11 @@ class Store:
         except OSError as error:
             reason = error.strerror or error
             message = f"The store {root} cannot be used: {reason}."
-            raise SettingError(message, "Name a writable folder with {}.", option) from error
+            raise SettingError(message, "Name a writable folder with {store}.") from error
         if lock(self._lock.fileno(), wait=False) is False:
             self._lock.close()
             message = f"The store {root} is in use by another service."
-            raise SettingError(message, "Stop that one, or name another folder with {}.", option)
+            raise SettingError(message, "Stop that one, or name another folder with {store}.")
         for leftover in (*self.tmp.iterdir(), *self.root.glob("*/*/.*.json.*.part")):  # of a service that was killed
             remove(leftover)
 

@@ -36,11 +36,6 @@ def open_arrow(source: Source, options: ReadOptions) -> TableFile:
         return _table_file(source, options, reader.schema, n_rows, batches)
 
 
-def parquet_writer(sink: Any, schema: pa.Schema) -> Any:
-    """Open a writer of a Parquet file."""
-    return pq.ParquetWriter(sink, schema, compression="zstd")
-
-
 def arrow_writer(sink: Any, schema: pa.Schema) -> Any:
     """Open a writer of an Arrow file."""
     return pa.ipc.new_file(sink, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))

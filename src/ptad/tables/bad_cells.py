@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ptad.errors import DataError, Message, Option
@@ -35,17 +34,13 @@ class UnreadableCells(DataError):
     def __init__(self, column: str, bad: NDArray[np.bool_], array: pa.Array, expected: str, example: str = "") -> None:
         self.column, self.bad, self.array, self.expected, self.example = column, bad, array, expected, example
         message = self.first_error().message
-        super().__init__(message.problem, message.remedy, message.options)
+        super().__init__(message.problem, message.remedy, options=message.options)
 
     def first_error(self, offset: int = 0) -> RowError:
         """Return the error about the first of these cells; the array begins at row ``offset``."""
         row = int(np.flatnonzero(self.bad)[0])
         cell = BadCell.from_value(offset + row, self.column, self.array[row].as_py(), self.expected)
         return cell.error(self.example)
-
-    def with_nulls(self) -> pa.Array:
-        """Return the array with nulls in place of the cells that cannot be read."""
-        return pc.if_else(pa.array(self.bad), pa.scalar(None, self.array.type), self.array)
 
 
 @dataclass(frozen=True)
@@ -70,13 +65,12 @@ class BadCell:
 
     def error(self, example: str = "") -> RowError:
         """Return the error about the cell in strict mode; ``example`` is a value that can be read."""
-        return RowError(
-            f"Column {self.column!r}, ",
-            self.row,
-            f": {self.quoted} is not {self.expected}{f', such as {example}' if example else ''}.",
-            "Correct the value, declare it as missing with {}, or turn strict off, so that it counts as missing.",
-            (Option("missing", self.value if len(self.value) <= LONGEST_QUOTED else None),),
+        what = f": {self.quoted} is not {self.expected}{f', such as {example}' if example else ''}."
+        remedy = (
+            "Correct the value, declare it as missing with {missing}, or turn strict off, so that it counts as missing."
         )
+        missing = Option("missing", self.value if len(self.value) <= LONGEST_QUOTED else None)
+        return RowError(f"Column {self.column!r}, ", self.row, what, remedy, (missing,))
 
 
 class BadCells:

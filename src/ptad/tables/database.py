@@ -24,7 +24,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urls
 
 import pyarrow as pa
 
-from ptad.errors import DataError, MissingExtraError, SettingError
+from ptad.errors import DataError, SettingError, needs_extra
 
 _SUFFIXES = {".sqlite": "sqlite", ".sqlite3": "sqlite", ".db": "sqlite", ".duckdb": "duckdb", ".ddb": "duckdb"}
 _SCHEMES = {"sqlite": "sqlite", "duckdb": "duckdb", "postgresql": "postgresql", "postgres": "postgresql"}
@@ -152,11 +152,9 @@ def quoted(name: str) -> str:
 
 def driver(kind: str) -> Any:
     """Import the driver of this kind of database."""
-    package = "duckdb" if kind == "duckdb" else f"adbc_driver_{kind}"
-    try:
-        return importlib.import_module(package if kind == "duckdb" else f"{package}.dbapi")
-    except ImportError as error:
-        raise MissingExtraError(package.replace("_", "-"), "sql", f"A {kind} database") from error
+    package = "duckdb" if kind == "duckdb" else f"adbc-driver-{kind}"
+    with needs_extra("sql", f"A {kind} database", package):
+        return importlib.import_module("duckdb" if kind == "duckdb" else f"adbc_driver_{kind}.dbapi")
 
 
 def _unknown_address() -> SettingError:

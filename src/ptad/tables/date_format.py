@@ -199,11 +199,6 @@ class DateFormats:
         """The column type: a date unless a format has a time of day."""
         return "datetime" if any("%H" in form or "%I" in form for form in self.formats) else "date"
 
-    @property
-    def other_order(self) -> str:
-        """The first format with day and month exchanged."""
-        return self.formats[0].translate(str.maketrans("dm", "md"))
-
 
 def infer_dates(name: str, text: pa.Array) -> DateFormats | None:
     """Infer the date formats of the stripped text of a column; None where it holds no dates.

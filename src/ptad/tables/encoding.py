@@ -37,7 +37,7 @@ def read_cells(
             return read(array), array
         except UnreadableCells as error:
             bad.add(error, offset)
-            array = error.with_nulls()
+            array = pc.if_else(pa.array(error.bad), pa.scalar(None, error.array.type), error.array)
 
 
 def encode_columns(
@@ -124,17 +124,10 @@ class CountedText:
     """The text columns of a training table, to leave rows out of the counts of their values.
 
     A row that is held out of a fit must not be counted: it would look more familiar than a new row.
-
-    Attributes
-    ----------
-    schema : Schema
-        The schema of all rows.
-    codes : dict of int to ndarray
-        Index of a text column to the position of the value of each row among the kept values.
     """
 
-    schema: Schema
-    codes: dict[int, np.ndarray]
+    schema: Schema  # of all rows
+    codes: dict[int, np.ndarray]  # index of a text column: the position of the value of each row among the kept values
 
     def rows(self, encoded: np.ndarray, held_out: np.ndarray) -> np.ndarray:
         """Return all encoded rows as if the schema had been fitted without the rows ``held_out``."""

@@ -13,21 +13,14 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """The features of encoded rows.
+    """The features of encoded rows."""
 
-    Attributes
-    ----------
-    column : ndarray of shape (n_features,)
-        The column of the table that each feature comes from, in ascending order. A date or a text has several.
-    n_categories : ndarray of shape (n_features,)
-        0 for a numeric feature. For a categorical one the number K of known values: their codes are 0 to K - 1, and K
-        is the code of unseen values.
-    resolution : ndarray of shape (n_features,)
-        Half the smallest step of the values in the table; 0 if they have none.
-    """
-
+    #: (n_features,), the column of the table that each feature comes from, ascending. A date or a text has several.
     column: Indices
+    #: 0 for a numeric feature. For a categorical one the number K of known values: their codes are 0 to K - 1, and K is
+    #: the code of unseen values.
     n_categories: Indices
+    #: Half the smallest step of the values in the table; 0 if they have none.
     resolution: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
 
     @classmethod

@@ -8,8 +8,9 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from ptad.tables.arrow_files import arrow_writer, open_arrow, open_parquet, parquet_writer
+from ptad.tables.arrow_files import arrow_writer, open_arrow, open_parquet
 from ptad.tables.delimited import csv_writer, open_delimited
 from ptad.tables.json_lines import JsonLinesWriter, open_json_lines
 from ptad.tables.query_readers import open_query
@@ -54,7 +55,7 @@ PARQUET = FileFormat(
     "parquet",
     "Parquet",
     open_parquet,
-    parquet_writer,
+    partial(pq.ParquetWriter, compression="zstd"),
     suffixes=(".parquet", ".pq"),
     media_types=("application/vnd.apache.parquet",),
     starts=(b"PAR1",),

@@ -58,7 +58,7 @@ def infer_readings(
     counts = {name: FormatCounts() for name in texts if types.get(name, "numeric") == "numeric"}
     for name, count in counts.items():
         count.add(texts[name])
-    if any(pa.types.is_floating(array.type) and _has_fractions(array) for array in columns.values()):
+    if any(pa.types.is_floating(array.type) and _has_points(array) for array in columns.values()):
         counts[""] = FormatCounts()  # columns of floats vote for the decimal point
         counts[""].add(pa.array(["0.5"], pa.large_string()))
     formats = decide_formats(counts, decimal, thousands, semicolons=semicolons)
@@ -79,13 +79,10 @@ def infer_readings(
 
 
 def _has_points(array: pa.Array) -> bool:
+    """Whether a value has a decimal point, or is a float with a fraction."""
     if pa.types.is_floating(array.type):
-        return _has_fractions(array)
+        return bool(pc.any(pc.and_(pc.is_finite(array), pc.not_equal(array, pc.floor(array)))).as_py())
     return is_text(array.type) and bool(pc.any(pc.match_substring(array, ".")).as_py())
-
-
-def _has_fractions(array: pa.Array) -> bool:
-    return bool(pc.any(pc.and_(pc.is_finite(array), pc.not_equal(array, pc.floor(array)))).as_py())
 
 
 def _chosen_reading(name: str, array: pa.Array, chosen: str, formats: TableFormats, notes: list[Note]) -> Reading:
@@ -158,7 +155,8 @@ def _days(name: str, notes: list[Note]) -> Reading:
 
 
 def _date_note(name: str, dates: DateFormats) -> Note:
-    other = (Option("types", (name, f"{dates.type}:{dates.other_order if dates.guessed else 'FORMAT'}")),)
+    exchanged = dates.formats[0].translate(str.maketrans("dm", "md"))  # day and month
+    other = (Option("types", (name, f"{dates.type}:{exchanged if dates.guessed else 'FORMAT'}")),)
     if dates.guessed:
         text = f"Column {name!r}: no value says whether the day or the month comes first; read as {dates.formats[0]}"
         return Note(text, other, True)

@@ -24,8 +24,9 @@ def closest_name(name: str, names: Sequence[str]) -> str | None:
     if normal in originals:
         return originals[normal]
     matches = difflib.get_close_matches(normal, _candidates(normal, originals), n=1, cutoff=MIN_SIMILARITY)
-    if not matches:  # short names: several may be one letter away, such as s1 and s2
-        matches = [other for other in originals if _one_letter_away(normal, other)]
+    if not matches and len(normal) >= 3:  # short names: several may be one letter away, such as s1 and s2
+        alike = (other for other in originals if len(other) == len(normal))
+        matches = [other for other in alike if sum(a != b for a, b in zip(normal, other, strict=True)) == 1]
     return originals[matches[0]] if len(matches) == 1 else None
 
 
@@ -79,11 +80,6 @@ def no_column(
         f"{table} has no {what}{'s' if len(missing) > 1 else ''} {listed(missing, MAX_LISTED)}{why}.{question} "
         f"Its columns are: {listed(names, MAX_LISTED)}."
     )
-
-
-def _one_letter_away(name: str, other: str) -> bool:
-    """Whether the names, of at least three letters, differ in one."""
-    return len(name) == len(other) >= 3 and sum(a != b for a, b in zip(name, other, strict=True)) == 1
 
 
 def _normalized(name: str) -> str:

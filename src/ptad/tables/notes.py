@@ -33,8 +33,8 @@ class Note:
     @property
     def message(self) -> Message:
         """The note as a message for any interface."""
-        names = " and ".join(["{}"] * len(self.options))
-        return Message(f"{self.text}.", f"If that is wrong, fit with {names}.", self.options)
+        names = " and ".join(f"{{{option.name}}}" for option in self.options)
+        return Message(f"{self.text}.", f"If that is wrong, fit with {names}.", options=self.options)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON types; an option is its name, followed by its value or by a column and its type."""
@@ -61,8 +61,7 @@ def unread_column(name: str, type_: str, n: int) -> Message:
     return Message(
         f"Column {name!r} counts as missing in every row: none of its {n:,} values can be read as "
         f"{_PLURALS.get(type_, type_)}.",
-        "Write it as in the training table; if only the signs in its numbers differ, give {} and {}.",
-        (Option("decimal"), Option("thousands")),
+        "Write it as in the training table; if only the signs in its numbers differ, give {decimal} and {thousands}.",
         "Write it as in the training table.",
     )
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ptad.errors import Option, SettingError
+from ptad.errors import SettingError
 from ptad.layout import damaged
 
 NUMBER_TEXT = r"^([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[nN]a[nN]|[+-]?(inf|Inf|infinity|Infinity))$"
@@ -112,8 +112,7 @@ def check_signs(decimal: str | None, thousands: str | None) -> None:
         if given is not None and given not in known:
             raise SettingError(
                 f"The {name} sign cannot be {given!r}. It is one of: {', '.join(map(repr, known))}.",
-                "Choose one with {}.",
-                (Option(name),),
+                f"Choose one with {{{name}}}.",
             )
     if decimal is not None and decimal == thousands:
         raise SettingError(f"The decimal sign and the thousands sign are both {decimal!r}. Choose two different ones.")

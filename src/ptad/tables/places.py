@@ -126,7 +126,7 @@ class RowError(DataError):
         options: tuple[Option, ...] = (),
         places: Places = IN_MEMORY,
     ) -> None:
-        super().__init__(f"{before}{places.of(row)}{after}", remedy, options)
+        super().__init__(f"{before}{places.of(row)}{after}", remedy, options=options)
         self.args = (before, row, after, remedy, options, places)
         self.row = row
 

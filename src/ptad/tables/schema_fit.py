@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ptad.errors import DataError, Option, SettingError
+from ptad.errors import DataError, SettingError
 from ptad.tables.bad_cells import BadCells, quoted_value
 from ptad.tables.column_types import Column, Reading, reason_to_exclude
 from ptad.tables.conversion import as_frame, as_table
@@ -103,9 +103,7 @@ def fit_schema(
     if not columns:
         reasons = "; ".join(f"{name!r} ({reason.phrase()})" for name, reason in list(excluded.items())[:30])
         raise DataError(
-            f"No column is left to fit on: {reasons}.",
-            "Add columns that vary, or set their types with {}.",
-            (Option("types"),),
+            f"No column is left to fit on: {reasons}.", "Add columns that vary, or set their types with {types}."
         )
     # Encoding all cells also checks them. One column at a time fits into memory; its bad cells are known already.
     rate = np.array([np.isnan(encode_columns((c,), frame, missing, BadCells())[:, 0]).mean() for c in columns])
@@ -132,7 +130,7 @@ def _check_size(n_rows: int, n_columns: int) -> None:
 def _check_names(names: tuple[str, ...], parameters: dict[str, tuple[str, ...]]) -> None:
     for parameter, columns in parameters.items():
         if unknown := [n for n in columns if n not in names]:
-            raise DataError(no_column("The table", unknown, names), "Correct the name in {}.", (Option(parameter),))
+            raise DataError(no_column("The table", unknown, names), f"Correct the name in {{{parameter}}}.")
 
 
 def _fit_column(
@@ -145,8 +143,7 @@ def _fit_column(
         examples = ", ".join(map(quoted_value, decoded(cells).drop_null().unique()[:3].to_pylist()))
         raise DataError(
             f"Column {name!r} cannot be of type {chosen!r}: none of its values ({examples}) can be read that way.",
-            "Choose another type or format with {}.",
-            (Option("types"),),
+            "Choose another type or format with {types}.",
         )
     if (note := doubtful_reading(name, reading, cells, array, chosen=chosen is not None)) is not None:
         notes.append(note)

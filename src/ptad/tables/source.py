@@ -82,9 +82,9 @@ class Source:
             problem = f"{self.label} is not {encoding} text ({error})."
         return DataError(
             problem,
-            "Name its encoding, for example with {}.",
-            (Option("encoding", likely),),
+            "Name its encoding, for example with {encoding}.",
             "Save it as UTF-8.",
+            options=(Option("encoding", likely),),
         )
 
     def damaged(self, error: BaseException) -> DataError:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from ptad.errors import DataError, Option
+from ptad.errors import DataError
 from ptad.tables.database import Query
 from ptad.tables.file_formats import BY_SUFFIX, CSV, FORMATS, QUERY, TSV, WORKBOOK, FileFormat
 from ptad.tables.source import LONGEST_LINE, READ_ERRORS, Source, file_state, line_too_long, temporary_copy
@@ -38,7 +38,7 @@ def find_sources(source: Any, sheet: str | None = None, label: str | None = None
         return sources
     if all(s.format != WORKBOOK for s in sources):
         label = sources[0].label if sources else "The table"
-        raise DataError(f"{label} is not a workbook and has no sheets.", "Leave out {}.", (Option("sheet"),))
+        raise DataError(f"{label} is not a workbook and has no sheets.", "Leave out {sheet}.")
     return [replace(s, sheet=str(sheet)) for s in sources]
 
 
@@ -53,8 +53,9 @@ def _find(source: Any, label: str | None) -> list[Source]:
         return [_standard_input(sys.stdin.buffer)]
     path = Path(source)
     if path.is_dir():
-        paths = sorted(p for p in path.rglob("*") if p.is_file() and not _is_hidden(p.relative_to(path)))
-        files = [p for p in paths if format_of(p)[0] is not None]
+        files = sorted(p for p in path.rglob("*") if p.is_file() and format_of(p)[0] is not None)
+        # ~$ is Excel's mark of an open workbook
+        files = [p for p in files if not any(part.startswith((".", "_", "~$")) for part in p.relative_to(path).parts)]
         if not files:
             raise DataError(
                 f"The folder {label or path} holds no table. Files that can be read end in: {', '.join(BY_SUFFIX)}."
@@ -66,10 +67,6 @@ def _find(source: Any, label: str | None) -> list[Source]:
             raise DataError(f"No file matches {label or str(source)!r}. Check the pattern and the folder.")
         return [_file_source(p, label and f"{label}: {p.name}") for p in files]
     return [_file_source(path, label)]
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith((".", "_", "~$")) for part in path.parts)  # ~$ is Excel's mark of an open workbook
 
 
 def _file_source(path: Path, label: str | None = None) -> Source:

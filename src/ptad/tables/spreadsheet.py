@@ -20,7 +20,7 @@ from xml.parsers.expat import ExpatError, ParserCreate
 import numpy as np
 import pyarrow as pa
 
-from ptad.errors import DataError, Message, MissingExtraError, Option
+from ptad.errors import DataError, Message, needs_extra
 from ptad.tables.conversion import objects_to_arrow
 from ptad.tables.delimited import NULL_WORDS
 from ptad.tables.names import listed
@@ -51,10 +51,8 @@ def read_sheet(source: Source) -> pa.Table:
 
     The metadata of the table holds the row of the header and the empty rows (:data:`ptad.tables.places.SHEET`).
     """
-    try:
+    with needs_extra("excel", f"The workbook {source.label}", "python-calamine"):
         import python_calamine
-    except ImportError as error:
-        raise MissingExtraError("python-calamine", "excel", f"The workbook {source.label}") from error
     try:
         with source.open_random() as path, python_calamine.CalamineWorkbook.from_path(str(path)) as book:
             _check_extent(source, path)
@@ -72,9 +70,7 @@ def read_sheet(source: Source) -> pa.Table:
         raise
     label = f"{source.label}, sheet {sheet.name!r}"
     if not rows:
-        raise DataError(
-            f"{label} is empty.", "Give a sheet with a header and rows; {} names another one.", (Option("sheet"),)
-        )
+        raise DataError(f"{label} is empty.", "Give a sheet with a header and rows; {sheet} names another one.")
     for (top, start), (bottom, stop) in merged:
         if top <= first <= bottom:
             raise DataError(
@@ -149,16 +145,14 @@ def _chosen_name(source: Source, names: list[str]) -> str:
     if chosen is None:
         if len(names) > 1:
             problem = f"{source.label}: sheet {names[0]!r} is read, not {listed(names[1:])}."
-            logger.warning(Message(problem, "Choose with {}.", (Option("sheet"),)))
+            logger.warning(Message(problem, "Choose with {sheet}."))
         return names[0]
     if chosen in names:
         return chosen
     if chosen.isdecimal() and 1 <= int(chosen) <= len(names):
         return names[int(chosen) - 1]
     known = ", ".join(f"{i} {name!r}" for i, name in enumerate(names[:30], start=1))
-    raise DataError(
-        f"{source.label} has no sheet {chosen!r}. Its sheets are: {known}.", "Name one with {}.", (Option("sheet"),)
-    )
+    raise DataError(f"{source.label} has no sheet {chosen!r}. Its sheets are: {known}.", "Name one with {sheet}.")
 
 
 def _to_table(label: str, rows: Rows, first: int, left: int) -> pa.Table:

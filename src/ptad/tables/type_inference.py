@@ -37,14 +37,8 @@ class TypeInference:
     """The narrowest type of every column that holds all values so far; text if no other does.
 
     Numbers with a decimal comma stay text, for the schema to read. So do numbers such as 1.234 in a table whose other
-    columns have decimal commas: there it is more than a thousand.
-
-    Parameters
-    ----------
-    fitted : Schema or None
-        The schema of a model: its text stays text, and so do columns whose inferred type is not one of its column type.
-    decimal, thousands : str or None
-        The signs that the user chose for numbers in text.
+    columns have decimal commas: there it is more than a thousand. With the schema of a model, ``fitted``, its text
+    stays text, and so do columns whose inferred type is not one of their column type.
     """
 
     def __init__(self, fitted: Schema | None, decimal: str | None, thousands: str | None) -> None:
@@ -101,7 +95,9 @@ class TypeInference:
         if unlike_model := [name for name in commas if self._column_types.get(name) == "numeric"]:
             names = listed(unlike_model)
             text = f"{label}: numbers of {names} have a decimal comma, and the model's have a decimal point."
-            logger.warning(Message(text, "Give {}.", (Option("decimal", ","),), "Write them with a decimal point."))
+            logger.warning(
+                Message(text, "Give {decimal}.", "Write them with a decimal point.", options=(Option("decimal", ","),))
+            )
         return pa.schema([(name, TEXT if name in self.mixed else kind) for name, kind in self._types.items()])
 
     def _common(self, name: str, known: pa.DataType, kind: pa.DataType) -> pa.DataType:

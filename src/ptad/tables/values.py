@@ -26,8 +26,8 @@ def unusable_type(name: str, what: str) -> DataError:
     """The error for a column that cannot be used at all."""
     return DataError(
         f"Column {name!r} holds values of type {what}, which cannot be encoded.",
-        "Exclude it with {}, or turn it into numbers, text or dates.",
-        (Option("drop", name),),
+        "Exclude it with {drop}, or turn it into numbers, text or dates.",
+        options=(Option("drop", name),),
     )
 
 

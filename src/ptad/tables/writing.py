@@ -28,16 +28,8 @@ class TableWriter:
     """Append record batches to a CSV, TSV, Parquet, Feather or JSON lines file.
 
     Text formats may be compressed (.gz .bz2 .zst .lz4 .xz). Rows are written to a temporary file beside the target,
-    which takes its name on :meth:`close`; an exception in the ``with`` block removes it.
-
-    Parameters
-    ----------
-    path : path or "-"
-        Target; the suffix decides the format. "-" writes CSV to standard output, and nothing before the first batch.
-    schema : pyarrow.Schema
-        Columns of every batch.
-    name : path, optional
-        The name of the file in errors, if it is renamed afterwards.
+    which takes its name on :meth:`close`; an exception in the ``with`` block removes it. The suffix decides the format;
+    "-" writes CSV to standard output, and nothing before the first batch. Errors call the file ``name``.
     """
 
     def __init__(self, path: Any, schema: pa.Schema, name: Any = None) -> None:

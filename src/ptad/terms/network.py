@@ -18,7 +18,7 @@ from ptad.errors import DataError, TrainingError
 from ptad.layout import require
 from ptad.paper.encoding import Encoding
 from ptad.paper.network import Network, context_rows, empty_network, network_layouts
-from ptad.paper.scores import SCORE_PARTS, Scorer, Scores
+from ptad.paper.scores import Scorer, Scores
 from ptad.paper.settings import NetworkSettings
 from ptad.paper.training import train_network
 from ptad.reference import Batch, Reference
@@ -130,11 +130,6 @@ class NetworkTerm(Term):
     def value(self, batch: Batch | Array) -> Array:
         """Return the score of every row, (n,)."""
         return self._map_chunks(batch, lambda scores: (scores.value().float(),))[0]
-
-    def parts(self, batch: Batch | Array) -> dict[str, Array]:
-        """Return what reconstruction, basis vectors, prototypes and missing values add to the score, (n,) each."""
-        parts = self._map_chunks(batch, lambda scores: scores.parts().float().unbind(dim=-1))
-        return dict(zip(SCORE_PARTS, parts, strict=True))
 
     def explain(self, batch: Batch | Array) -> TermValues:
         """Return the values, attributed to columns."""

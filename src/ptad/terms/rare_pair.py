@@ -133,7 +133,7 @@ class RarePair(Term):
         mode = xp.where(best < len(self._first), first_mode[place], second_mode[place])
         bin_starts = like(self._state["typical"].shape[1] * np.arange(len(sides)), rows)
         expected = xp.where(like(has_pairs, rows), self._typical[mode + bin_starts], np.nan)
-        members, padding = self._members
+        members, padding = _members_of_groups(self.features.column, self.features.n_columns)
         by_member = take_columns(by_side.sum(axis=2), members.ravel()).reshape(-1, *members.shape)
         by_member = xp.where(like(padding, rows), 0.0, by_member)
         strongest = rounded(by_member).argmax(axis=2) + like(members.shape[1] * np.arange(len(members)), rows)
@@ -153,11 +153,6 @@ class RarePair(Term):
         sides, padding = _members_of_groups(feature, len(self.features))
         other_column = np.append(self.features.column[other], -1)
         return np.where(padding, len(feature), sides), other_column, np.asarray(~padding.all(axis=1))
-
-    @cached_property
-    def _members(self) -> tuple[Indices, NDArray[np.bool_]]:
-        """Return the features of every column, and which entries are padding."""
-        return _members_of_groups(self.features.column, self.features.n_columns)
 
     @cached_property
     def _alternatives(self) -> list[Array]:

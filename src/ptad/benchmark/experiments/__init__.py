@@ -26,7 +26,7 @@ from ptad.benchmark.results import ResultsFile, Row
 from ptad.benchmark.runner import run_grid
 from ptad.benchmark.summary import make_board
 from ptad.benchmark.tables import experiment_tables
-from ptad.errors import Option, SettingError
+from ptad.errors import SettingError
 from ptad.files import write_atomic
 
 __all__ = ["EXPERIMENTS", "MEASUREMENTS", "run_experiment", "run_measurement", "variant_order"]
@@ -64,7 +64,7 @@ def run_experiment(
     selected = None if datasets is None and sample is None else collection.select(datasets or "all", sample)
     if name not in EXPERIMENTS:
         if selected is not None:
-            raise SettingError(f"The experiment {name!r} has its own tables.", "Leave out {}.", (Option("datasets"),))
+            raise SettingError(f"The experiment {name!r} has its own tables.", "Leave out {datasets}.")
         return run_measurement(name, collection.directory, out, settings)
     experiment, results = EXPERIMENTS[name], ResultsFile(out)
     loader = collection.load if experiment.make_loader is None else experiment.make_loader(collection.load)

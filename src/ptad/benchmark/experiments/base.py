@@ -24,46 +24,24 @@ def paper_variant(name: str, **network: Any) -> Variant:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A grid of variants and tables.
+    """A grid of variants and tables."""
 
-    Attributes
-    ----------
-    name, title : str
-        On the command line; of its table.
-    variants : tuple of Variant
-        The rows of its table, in this order.
-    datasets : tuple of str
-        Tables; all of the collection if empty.
-    make_loader : callable, optional
-        Turns the loader of the collection into one that knows the names in ``datasets``.
-    page : callable, optional
-        Renders its page; without it the page shows averages over the paper's tables.
-    """
-
-    name: str
-    title: str
-    variants: tuple[Variant, ...]
-    datasets: tuple[str, ...] = ()
-    make_loader: Callable[[Loader], Loader] | None = None
-    page: Callable[[ResultsFolder], str] | None = None
+    name: str  # on the command line
+    title: str  # of its table
+    variants: tuple[Variant, ...]  # the rows of its table, in this order
+    datasets: tuple[str, ...] = ()  # all tables of the collection if empty
+    make_loader: Callable[[Loader], Loader] | None = None  # gives a loader that knows the names in ``datasets``
+    page: Callable[[ResultsFolder], str] | None = None  # by default, averages over the paper's tables
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measurement whose rows are written to ``NAME.csv`` beside the results file.
+    """A measurement whose rows are written to ``NAME.csv`` beside the results file."""
 
-    Attributes
-    ----------
-    title : str
-        Of the table on the command line.
-    measure : callable
-        Yields the rows, from the data folder, the path of the results file and the settings of the run.
-    format_rows : callable, optional
-        Makes tables of the rows; by default one table with all columns, numbers rounded to four digits.
-    """
-
-    title: str
+    title: str  # of the table on the command line
+    #: Yields the rows, from the data folder, the path of the results file and the settings of the run.
     measure: Callable[[Path, Path, RunSettings], Iterable[Mapping[str, Any]]]
+    #: Makes tables of the rows; by default one table with all columns, numbers rounded to four digits.
     format_rows: Callable[[Sequence[Mapping[str, Any]]], list[Table]] | None = None
 
     def tables(self, rows: Sequence[Mapping[str, Any]], title: str = "") -> list[Table]:

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ptad.arrays import Mask, Matrix
 from ptad.benchmark.collections import load_dataset
 from ptad.benchmark.experiments.base import Measurement
 from ptad.benchmark.figures import pyplot_for_files, save
 from ptad.benchmark.loading import half_split
-from ptad.benchmark.peers.base import FloatArray
 from ptad.benchmark.plan import RunSettings
 
 
@@ -29,9 +29,7 @@ def mask_rows(directory: Path, out: Path, settings: RunSettings) -> Iterator[dic
     return describe_masks(hidden, soft, data.y[split.test], out)
 
 
-def describe_masks(
-    hidden: FloatArray, soft: FloatArray, labels: npt.NDArray[np.bool_], out: Path
-) -> Iterator[dict[str, str]]:
+def describe_masks(hidden: Matrix, soft: Matrix, labels: Mask, out: Path) -> Iterator[dict[str, str]]:
     """Draw a pair of rows and yield the statistics of all normal and all anomalous ones, which ``labels`` marks."""
     normal, anomaly = equal_rate_pair(hidden.mean(axis=(1, 2)), labels)
     draw_pair(hidden[normal], hidden[anomaly], "share hidden in the P-space", out.with_name("masks_pspace.png"))
@@ -49,7 +47,7 @@ def describe_masks(
 
 def row_masks(
     train: npt.NDArray[np.float32], test: npt.NDArray[np.float32], device: str, **options: Any
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[Matrix, Matrix]:
     """Fit the paper preset; return the hidden share per row, branch and column (n, K, d), and soft masks (n, d)."""
     import torch
 
@@ -65,7 +63,7 @@ def row_masks(
     return (1.0 - visible.transpose(0, 1)).cpu().numpy(), output.data_mask.double().cpu().numpy()
 
 
-def equal_rate_pair(rates: FloatArray, labels: npt.NDArray[np.bool_]) -> tuple[int, int]:
+def equal_rate_pair(rates: Matrix, labels: Mask) -> tuple[int, int]:
     """Return a normal and an anomalous row with nearly equal masking rates, near the median rate."""
     normal, anomalous = np.flatnonzero(~labels), np.flatnonzero(labels)
     gap = np.abs(rates[normal][:, None] - rates[anomalous][None, :])
@@ -74,7 +72,7 @@ def equal_rate_pair(rates: FloatArray, labels: npt.NDArray[np.bool_]) -> tuple[i
     return int(normal[best[0]]), int(anomalous[best[1]])
 
 
-def draw_pair(left: FloatArray, right: FloatArray, label: str, path: Path) -> None:
+def draw_pair(left: Matrix, right: Matrix, label: str, path: Path) -> None:
     """Draw two heat maps (branches x columns) side by side."""
     size = (10, 2.6 + 0.25 * len(left))
     figure, axes = pyplot_for_files().subplots(1, 2, figsize=size, layout="constrained", sharey=True)

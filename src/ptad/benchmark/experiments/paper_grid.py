@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from ptad.arrays import Matrix
 from ptad.benchmark.collections import catalogue, dataset_title
 from ptad.benchmark.encoding import SCALINGS
 from ptad.benchmark.experiments.base import Experiment, paper_variant
 from ptad.benchmark.leaderboard import means_table
 from ptad.benchmark.markdown import Table, to_markdown
-from ptad.benchmark.peers.base import FloatArray
 from ptad.benchmark.plan import Variant
 from ptad.benchmark.results import MEASURED, ResultsFolder, Row
 from ptad.benchmark.summary import METRICS, Board, current, grouped, make_board
@@ -76,7 +76,7 @@ def grid_page(results: ResultsFolder) -> str:
     return f"{verdict(board, means)}\n\n{to_markdown(*tables)}"
 
 
-def pick_settings(board: Board, rows: Sequence[Row]) -> dict[str, FloatArray]:
+def pick_settings(board: Board, rows: Sequence[Row]) -> dict[str, Matrix]:
     """Return AUC-PR and AUC-ROC, (2, n_tables), of the preset, of the best single setting, and of two picks by label.
 
     The last two use the test labels: they are upper bounds, not something that a method could reach.
@@ -97,7 +97,7 @@ def pick_settings(board: Board, rows: Sequence[Row]) -> dict[str, FloatArray]:
     }
 
 
-def verdict(board: Board, means: Sequence[FloatArray]) -> str:
+def verdict(board: Board, means: Sequence[Matrix]) -> str:
     """Return the result in a sentence."""
     printed, preset, single, table, seed = (float(mean[0]) for mean in means)
     if single >= printed:
@@ -115,7 +115,7 @@ def verdict(board: Board, means: Sequence[FloatArray]) -> str:
     )
 
 
-def _pair(values: FloatArray) -> str:
+def _pair(values: Matrix) -> str:
     return " / ".join(f"{value:.4f}" for value in values)
 
 

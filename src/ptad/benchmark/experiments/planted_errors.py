@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
+from ptad.arrays import Matrix
 from ptad.benchmark.encoding import one_hot, one_hot_columns, scale_columns
 from ptad.estimator import PTAD
 from ptad.tables.values import is_text
@@ -38,14 +39,12 @@ class PlantedResult:
     first_three: float
 
 
-def planted_cells(detector: PTAD, train: pa.Table, rows: pa.Table, *, seed: int = 0) -> PlantedResult:
+def planted_cells(detector: PTAD, train: pa.Table, rows: pa.Table) -> PlantedResult:
     """Plant one error into every row of ``rows`` (normal, not fitted on) and look for it in the explanations."""
-    rng = np.random.default_rng(seed)
-    rows = _unflagged(detector, rows)
-    return _detection(detector, *plant(detector, train, rows, rng))
+    return _detection(detector, *plant(detector, train, _unflagged(detector, rows), np.random.default_rng(0)))
 
 
-def planted_unseen(detector: PTAD, train: pa.Table, rows: pa.Table, *, seed: int = 0) -> PlantedResult:
+def planted_unseen(detector: PTAD, train: pa.Table, rows: pa.Table) -> PlantedResult:
     """Plant an unseen category into every row of ``rows``, in columns with enough rows per known category."""
     schema, features = detector.schema_, detector.schema_.features
     frequent = [j for j in features.categories if len(train) >= ROWS_PER_CATEGORY * features.n_categories[j]]
@@ -53,7 +52,7 @@ def planted_unseen(detector: PTAD, train: pa.Table, rows: pa.Table, *, seed: int
     if not len(columns):
         return PlantedResult(0, float("nan"), float("nan"), float("nan"))
     rows = _unflagged(detector, rows)
-    changed = np.random.default_rng(seed).choice(columns, len(rows))
+    changed = np.random.default_rng(0).choice(columns, len(rows))
     for column in np.unique(changed):
         name = schema.names[column]
         values = [UNSEEN if c == column else v for c, v in zip(changed, rows[name].to_pylist(), strict=True)]
@@ -61,7 +60,7 @@ def planted_unseen(detector: PTAD, train: pa.Table, rows: pa.Table, *, seed: int
     return _detection(detector, rows, changed)
 
 
-def planted_gaps(table: pa.Table, column: str, probability: NDArray[np.float64], rng: np.random.Generator) -> pa.Table:
+def planted_gaps(table: pa.Table, column: str, probability: Matrix, rng: np.random.Generator) -> pa.Table:
     """Empty the cells of a column, each row with its own probability."""
     emptied = rng.random(len(table)) < probability
     values = zip(emptied, table[column].to_pylist(), strict=True)

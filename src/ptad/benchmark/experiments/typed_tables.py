@@ -16,17 +16,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import NearestNeighbors
 
-from ptad.arrays import rounded
+from ptad.arrays import Mask, Matrix, rounded
 from ptad.benchmark.encoding import one_hot, scale_columns
 from ptad.benchmark.experiments.base import Measurement
 from ptad.benchmark.experiments.planted_errors import planted_cells, planted_gaps, planted_unseen
 from ptad.benchmark.markdown import Table
 from ptad.benchmark.metrics import RATES
-from ptad.benchmark.peers.base import FloatArray
 from ptad.benchmark.plan import RunSettings
 from ptad.errors import DataError
 from ptad.estimator import PTAD
@@ -131,14 +129,12 @@ def measure_table(spec: TypedTable, path: Path, settings: RunSettings) -> dict[s
     }
 
 
-def score_without(terms: pa.Table, name: str | None = None) -> FloatArray:
+def score_without(terms: pa.Table, name: str | None = None) -> Matrix:
     """Return the score as the sum of all terms, or of all but one."""
     return np.asarray(rounded(np.sum([terms[term].to_numpy() for term in terms.column_names if term != name], axis=0)))
 
 
-def _with_gaps(
-    train: pa.Table, new: pa.Table, y: NDArray[np.bool_], spec: TypedTable, settings: RunSettings
-) -> dict[str, float]:
+def _with_gaps(train: pa.Table, new: pa.Table, y: Mask, spec: TypedTable, settings: RunSettings) -> dict[str, float]:
     """Return the mean AUC-ROC over some columns, each emptied in few normal rows and in many anomalies."""
     rng = np.random.default_rng(1)
     names = fit_schema(train, missing=spec.missing).names
@@ -155,7 +151,7 @@ def _fit(train: pa.Table, spec: TypedTable, settings: RunSettings) -> PTAD:
     return PTAD(missing=spec.missing, device=settings.device, verbose=0).fit(train)
 
 
-def _distances(train: pa.Table, new: pa.Table, spec: TypedTable, k: int, indicators: bool = False) -> FloatArray:
+def _distances(train: pa.Table, new: pa.Table, spec: TypedTable, k: int, indicators: bool = False) -> Matrix:
     """Return the distances to the k-th neighbour on one-hot, min-max, median-filled columns."""
     schema = fit_schema(train, missing=spec.missing)
     reference, rows = (one_hot(schema.encode(table), schema.features, indicators) for table in (train, new))

@@ -86,18 +86,9 @@ DEEP_PEERS: tuple[str, ...] = (
 
 
 def make_peer(name: str, random_state: int = 0, device: str = "cpu", **settings: Any) -> Peer:
-    """Return an unfitted method.
+    """Return an unfitted method by its registered name, or ``pyod:NAME`` for any detector of PyOD.
 
-    Parameters
-    ----------
-    name : str
-        A registered name, or ``pyod:NAME`` for any detector of PyOD.
-    random_state : int
-        Seed.
-    device : str
-        ``"auto"``, ``"cpu"`` or ``"cuda"``; methods that know only the CPU ignore it.
-    **settings
-        Settings of the method; the registered ones are those of the benchmark.
+    The registered settings are those of the benchmark. Methods that know only the CPU ignore the device.
     """
     if name.startswith("pyod:"):
         return _pyod(name.removeprefix("pyod:"))(random_state=random_state, device=device, **settings)

@@ -13,9 +13,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from ptad.arrays import Matrix
 from ptad.errors import DataError, SettingError
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -23,43 +22,21 @@ class Peer(ABC):
     """Base class of the compared methods; the settings are the fields of a dataclass.
 
     A child implements ``_fit`` and ``_score`` for matrices that have been checked.
-
-    Parameters
-    ----------
-    random_state : int
-        Seed; the global generators are not touched. Deterministic methods ignore it.
-    device : str
-        ``"auto"``, ``"cpu"`` or ``"cuda"``; methods that only run on the CPU ignore it.
-    name : str
-        The name in the registry and in all tables of results.
-
-    Attributes
-    ----------
-    batch_dependent : bool
-        Whether the score of a row may change with the rows scored beside it.
-    own_scaling : bool
-        Whether the method scales its columns itself; such a method is run once, on unscaled columns.
-    n_parameters_ : int
-        Number of trained parameters, 0 for methods that have none. Set by ``fit``.
-    capped_ : str
-        How the run was cut below what the publication asks for; empty if it was not. Complete after scoring.
-    history_ : list of dict
-        Training losses, oldest first; empty for methods without training steps.
     """
 
-    random_state: int = 0
-    device: str = "cpu"
-    name: str = ""
+    random_state: int = 0  # the global generators are not touched; deterministic methods ignore it
+    device: str = "cpu"  # "auto", "cpu" or "cuda"; methods that only run on the CPU ignore it
+    name: str = ""  # in the registry and in all tables of results
 
-    batch_dependent = False
-    own_scaling = False
-    n_parameters_ = 0
-    capped_ = ""
+    batch_dependent = False  # whether the score of a row may change with the rows scored beside it
+    own_scaling = False  # whether the method scales its columns itself; it is then run once, on unscaled columns
+    n_parameters_ = 0  # trained ones; set by ``fit``
+    capped_ = ""  # how the run was cut below what the publication asks for; complete after scoring
     _n_features: int | None = None
 
     def __post_init__(self) -> None:
         self.name = self.name or type(self).__name__
-        self.history_: list[dict[str, float]] = []
+        self.history_: list[dict[str, float]] = []  # training losses, oldest first
 
     @classmethod
     def make(cls, **settings: Any) -> Self:
@@ -79,24 +56,24 @@ class Peer(ABC):
         self._fit(rows)
         return self
 
-    def anomaly_score(self, X: npt.ArrayLike) -> FloatArray:
+    def anomaly_score(self, X: npt.ArrayLike) -> Matrix:
         """Return one score per row; higher is more anomalous."""
         if self._n_features is None:
             raise DataError(f"{self.name} has not been fitted: call fit first.")
         return np.asarray(self._score(check_matrix(X, self.name, self._n_features)), dtype=np.float64)
 
-    def p_value(self, scores: FloatArray) -> FloatArray | None:
+    def p_value(self, scores: Matrix) -> Matrix | None:
         """Return the p-values of scores; None for a method without a calibrated threshold."""
         return None
 
     @abstractmethod
-    def _fit(self, rows: FloatArray) -> None: ...
+    def _fit(self, rows: Matrix) -> None: ...
 
     @abstractmethod
-    def _score(self, rows: FloatArray) -> FloatArray: ...
+    def _score(self, rows: Matrix) -> Matrix: ...
 
 
-def check_matrix(X: npt.ArrayLike, method: str, n_features: int | None = None) -> FloatArray:
+def check_matrix(X: npt.ArrayLike, method: str, n_features: int | None = None) -> Matrix:
     """Return a copy of ``X`` as a finite float64 matrix, or raise; ``n_features`` is the number seen in ``fit``.
 
     The copy keeps methods from changing the caller's array.

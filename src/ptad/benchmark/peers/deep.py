@@ -17,7 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ptad.benchmark.peers.base import FloatArray, Peer
+from ptad.arrays import Matrix
+from ptad.benchmark.peers.base import Peer
 from ptad.devices import resolve_device
 from ptad.paper.layers import Noise, uniform
 from ptad.paper.loop import Loop
@@ -33,41 +34,22 @@ _MIN_STEPS_FOR_GRAPH = 50
 
 @dataclass(frozen=True)
 class TrainingSettings(Settings):
-    """How long and how fast to train.
-
-    Attributes
-    ----------
-    epochs : int
-        Passes over the training rows; 0 leaves the network at its random start.
-    steps : int, optional
-        Number of steps, in place of ``epochs``.
-    batch_size : int
-        Rows per step; all rows if there are fewer. The last batch of an epoch is filled up with its first rows, since
-        a captured step has one shape.
-    learning_rate, weight_decay : float
-        Of the optimiser.
-    decay : float
-        Factor on the learning rate of Adam after each epoch.
-    max_steps : int
-        Upper limit on the steps, so that a table of 140,000 rows does not train a hundred times longer than one of
-        1,400. A run that reaches it is marked as capped.
-    graph : bool
-        Capture the step as a CUDA graph; ignored on the CPU.
-    log_every : int
-        Steps between two entries of the history.
-    """
+    """How long and how fast to train."""
 
     name: ClassVar[str] = "training"
 
-    epochs: int = setting(100, low=0, high=1_000_000_000)
-    steps: int | None = setting(None, low=0, high=100_000_000, optional=True)
+    epochs: int = setting(100, low=0, high=1_000_000_000)  # 0 leaves the network at its random start
+    steps: int | None = setting(None, low=0, high=100_000_000, optional=True)  # in place of epochs
+    #: All rows if there are fewer. The last batch of an epoch is filled up with its first rows: a captured step has one
+    #: shape.
     batch_size: int = setting(64, low=1, high=1_000_000)
     learning_rate: float = setting(1e-3, low=0.0, high=1e3, open_low=True)
     weight_decay: float = setting(0.0, low=0.0, high=1e3)
-    decay: float = setting(1.0, low=0.0, high=10.0, open_low=True)
+    decay: float = setting(1.0, low=0.0, high=10.0, open_low=True)  # of the rate of Adam, per epoch
+    #: A run that reaches it is marked as capped: 140,000 rows are not trained a hundred times longer than 1,400.
     max_steps: int = setting(10_000, low=1, high=100_000_000)
-    graph: bool = setting(True)
-    log_every: int = setting(50, low=1, high=1_000_000)
+    graph: bool = setting(True)  # capture the step as a CUDA graph; ignored on the CPU
+    log_every: int = setting(50, low=1, high=1_000_000)  # steps between two entries of the history
 
     def params(self) -> dict[str, Any]:
         """Return the settings that affect the result."""
@@ -84,20 +66,9 @@ def train(
 ) -> tuple[list[dict[str, float]], str]:
     """Minimise ``loss_function`` over minibatches of ``rows``; the module, on the same device, is changed in place.
 
-    Parameters
-    ----------
-    loss_function : callable
-        ``(batch, generator) -> scalar``; must not synchronise with the host.
-    seed : int
-        Of the permutations and the noise.
-    optimizer : {"adam", "lamb"}
-        Adam with the settings' decay of the rate; or LAMB with Lookahead, gradients clamped to 1 and a cosine
-        schedule of the rate.
-
-    Returns
-    -------
-    tuple
-        The losses, and the reason if training was cut short.
+    The loss must not synchronise with the host. The optimizer is "adam", with the settings' decay of the rate, or
+    "lamb": with Lookahead, gradients clamped to 1 and a cosine schedule of the rate. Return the losses, and the reason
+    if training was cut short.
     """
     device, batch_size = rows.device, min(settings.batch_size, len(rows))
     per_epoch = math.ceil(len(rows) / batch_size)
@@ -146,15 +117,9 @@ def train(
 
 @dataclass(eq=False, kw_only=True)
 class DeepPeer(Peer):
-    """Base class of the deep peers. A child implements the network, the loss and the score.
+    """Base class of the deep peers. A child implements the network, the loss and the score."""
 
-    Parameters
-    ----------
-    training : TrainingSettings or mapping, optional
-        By default the published settings of the method; a mapping changes some of them.
-    """
-
-    training: TrainingSettings | Mapping[str, Any] | None = None
+    training: TrainingSettings | Mapping[str, Any] | None = None  # a mapping changes some of the published settings
 
     #: The published settings; 100 epochs, batches of 64 and a rate of 0.001 for most methods.
     default_training: ClassVar[TrainingSettings] = TrainingSettings()
@@ -174,7 +139,7 @@ class DeepPeer(Peer):
         del params["training"]
         return {**params, **self.schedule.params()}
 
-    def _fit(self, rows: FloatArray) -> None:
+    def _fit(self, rows: Matrix) -> None:
         self._device = torch.device(resolve_device(self.device))
         self._noise = Noise()  # of dropout layers; none outside training
         # The weights are drawn on the CPU, so that the start is the same on every device.
@@ -200,7 +165,7 @@ class DeepPeer(Peer):
         self._noise.generator = generator
         return self._loss(batch, generator)
 
-    def _score(self, rows: FloatArray) -> FloatArray:
+    def _score(self, rows: Matrix) -> Matrix:
         with torch.no_grad():
             chunks = torch.as_tensor(rows, dtype=torch.float32).split(self.chunk_rows)
             scores = [self._score_batch(chunk.to(self._device)).double().cpu() for chunk in chunks]

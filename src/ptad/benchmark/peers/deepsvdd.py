@@ -23,7 +23,7 @@ from ptad.benchmark.peers.deep import DeepPeer, mlp
 
 HIDDEN = (100, 50)
 N_OUTPUT = 128
-_PUSH = 0.1
+PUSH = 0.1
 
 
 @dataclass(eq=False, kw_only=True)
@@ -41,7 +41,6 @@ class DeepSVDD(DeepPeer):
         return (self._module(batch) - self._centre).square().sum(1)
 
 
-def push_from_zero(centre: Tensor, distance: float = _PUSH) -> Tensor:
-    """Move coordinates nearer to 0 than ``distance`` out to it: a zero centre is met by zero weights."""
-    sign = torch.where(centre < 0, -1.0, 1.0)
-    return torch.where(centre.abs() < distance, sign * distance, centre)
+def push_from_zero(centre: Tensor) -> Tensor:
+    """Move coordinates nearer to 0 than ``PUSH`` out to it: a zero centre is met by zero weights."""
+    return torch.where(centre.abs() < PUSH, torch.where(centre < 0, -PUSH, PUSH), centre)

@@ -28,23 +28,13 @@ from ptad.paper.layers import Noise
 
 @dataclass(eq=False, kw_only=True)
 class DteC(DeepPeer):
-    """Expected bin of the diffusion time.
-
-    Parameters
-    ----------
-    n_times : int
-        Diffusion times.
-    n_bins : int
-        Classes, equal shares of the times.
-    double_softmax : bool
-        Keep the original's softmax before the cross-entropy.
-    """
+    """Expected bin of the diffusion time."""
 
     default_training = TrainingSettings(epochs=400, batch_size=64, learning_rate=1e-4, weight_decay=5e-4)
 
-    n_times: int = 400
-    n_bins: int = 7
-    double_softmax: bool = True
+    n_times: int = 400  # diffusion times
+    n_bins: int = 7  # classes, equal shares of the times
+    double_softmax: bool = True  # keep the original's softmax before the cross-entropy
 
     def _build(self, n_features: int, generator: torch.Generator) -> nn.Module:
         first, second, third, last = (
@@ -86,7 +76,7 @@ class HalfDropout(nn.Module):
         return x * keep / 0.5
 
 
-def noise_scale(n_times: int, first: float = 1e-4, last: float = 1e-2) -> Tensor:
+def noise_scale(n_times: int) -> Tensor:
     """Return the standard deviation of the noise at each time: sqrt(1 - prod(1 - beta)), betas linear."""
-    beta = torch.linspace(first, last, n_times, dtype=torch.float64)
+    beta = torch.linspace(1e-4, 1e-2, n_times, dtype=torch.float64)
     return (1.0 - torch.cumprod(1.0 - beta, 0)).sqrt().float()

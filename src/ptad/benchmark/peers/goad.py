@@ -27,28 +27,16 @@ _FAR = 1e6  # excludes a view's own centre from the search for the nearest other
 
 @dataclass(eq=False, kw_only=True)
 class Goad(DeepPeer):
-    """Negative log-probability that each view lies nearest to its own centre, summed over the views.
-
-    Parameters
-    ----------
-    n_maps, map_dim : int
-        Number of random maps and their output dimension.
-    n_channels, n_layers : int
-        Width and number of hidden layers of the shared per-view network (a stack of 1x1 convolutions).
-    margin : float
-        Of the triplet-centre loss.
-    triplet_weight : float
-        Of the triplet-centre loss beside the cross-entropy of the map prediction.
-    """
+    """Negative log-probability that each view lies nearest to its own centre, summed over the views."""
 
     chunk_rows = 256
 
-    n_maps: int = 256
-    map_dim: int = 32
-    n_channels: int = 8
-    n_layers: int = 5
-    margin: float = 1.0
-    triplet_weight: float = 0.1
+    n_maps: int = 256  # random maps
+    map_dim: int = 32  # their output dimension
+    n_channels: int = 8  # width of the shared per-view network, a stack of 1x1 convolutions
+    n_layers: int = 5  # its hidden layers
+    margin: float = 1.0  # of the triplet-centre loss
+    triplet_weight: float = 0.1  # of that loss beside the cross-entropy of the map prediction
 
     def _build(self, n_features: int, generator: torch.Generator) -> nn.Module:
         return _ViewNetwork(n_features, self.n_maps, self.map_dim, self.n_channels, self.n_layers, generator)

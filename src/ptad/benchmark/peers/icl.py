@@ -31,23 +31,13 @@ from ptad.errors import DataError
 
 @dataclass(eq=False, kw_only=True)
 class Icl(DeepPeer):
-    """Mean cross-entropy of matching every run of columns with its own complement.
-
-    Parameters
-    ----------
-    temperature : float
-        Of the matching.
-    run_length : int, optional
-        Columns per run; by the rule of :func:`run_length` when absent.
-    normalise : {"runs", "each"}
-        Along the axis of the runs, or every representation to length 1.
-    """
+    """Mean cross-entropy of matching every run of columns with its own complement."""
 
     chunk_rows = 256
 
-    temperature: float = 0.01
-    run_length: int | None = None
-    normalise: str = "runs"
+    temperature: float = 0.01  # of the matching
+    run_length: int | None = None  # columns per run; None: by the rule of :func:`run_length`
+    normalise: str = "runs"  # along the axis of the runs, or "each" representation to length 1
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -25,21 +25,13 @@ from ptad.benchmark.peers.deep import DeepPeer, TrainingSettings, mlp, stacked_w
 
 @dataclass(eq=False, kw_only=True)
 class Mcm(DeepPeer):
-    """Mean reconstruction error over learned masks.
-
-    Parameters
-    ----------
-    n_masks : int
-        Mask generators.
-    diversity_weight, temperature : float
-        Of the term that keeps the masks apart.
-    """
+    """Mean reconstruction error over learned masks."""
 
     default_training = TrainingSettings(epochs=200, batch_size=512, learning_rate=0.05, weight_decay=1e-5, decay=0.98)
 
-    n_masks: int = 15
-    diversity_weight: float = 5.0
-    temperature: float = 0.1
+    n_masks: int = 15  # mask generators
+    diversity_weight: float = 5.0  # of the term that keeps the masks apart
+    temperature: float = 0.1  # of that term
 
     def _build(self, n_features: int, generator: torch.Generator) -> nn.Module:
         return _MaskedAutoencoder(n_features, self.n_masks, generator)

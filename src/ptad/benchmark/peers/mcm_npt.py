@@ -33,17 +33,11 @@ Reference = list[KeysValues | None] | None
 
 @dataclass(eq=False, kw_only=True)
 class McmNpt(NptPeer, Mcm):
-    """Mean reconstruction error over learned masks, restored by NPT layers.
-
-    Parameters
-    ----------
-    n_reference : int
-        Training rows that a scored row can see.
-    """
+    """Mean reconstruction error over learned masks, restored by NPT layers."""
 
     default_training = TrainingSettings(steps=500, batch_size=512, learning_rate=0.01)
 
-    n_reference: int = 512
+    n_reference: int = 512  # training rows that a scored row can see
 
     def __post_init__(self) -> None:
         super().__post_init__()

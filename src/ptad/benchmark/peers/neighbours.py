@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ptad.benchmark.peers.base import FloatArray, Peer, check_choice
+from ptad.arrays import Matrix
+from ptad.benchmark.peers.base import Peer, check_choice
 from ptad.devices import resolve_device
 from ptad.errors import SettingError
 
@@ -27,25 +28,14 @@ _BLOCK = 32_000_000
 
 @dataclass(eq=False, kw_only=True)
 class NearestNeighbours(Peer):
-    """Distance to the training rows: the k-th nearest, or the mean of the k nearest.
+    """Distance to the training rows: the k-th nearest, or the mean of the k nearest."""
 
-    Parameters
-    ----------
-    n_neighbors : int
-        k; the number of training rows if there are fewer.
-    summary : {"largest", "mean"}
-        The k-th distance, or the mean of the first k.
-    scaling : {"none", "minmax", "minmax-clipped"}
-        ``"none"`` leaves the columns as they come; the other two fit a min-max scaling on the training rows, the
-        last one also clips every test value to [-clip, 1 + clip] so that one wild cell cannot drown all others.
-    clip : float
-        How far a clipped value may lie beyond the training range, in widths of that range.
-    """
-
-    n_neighbors: int = 5
-    summary: str = "largest"
+    n_neighbors: int = 5  # k; the number of training rows if there are fewer
+    summary: str = "largest"  # the k-th distance, or the "mean" of the first k
+    #: "none" leaves the columns as they come; "minmax" fits a scaling on the training rows; "minmax-clipped" also clips
+    #: every test value to [-clip, 1 + clip], so that one wild cell cannot drown all others.
     scaling: str = "none"
-    clip: float = 0.5
+    clip: float = 0.5  # in widths of the training range
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,7 +54,7 @@ class NearestNeighbours(Peer):
             del params["clip"]
         return params
 
-    def _fit(self, rows: FloatArray) -> None:
+    def _fit(self, rows: Matrix) -> None:
         self._low = rows.min(axis=0)
         width = rows.max(axis=0) - self._low
         self._width = np.where(width > 0, width, 1.0)
@@ -73,19 +63,19 @@ class NearestNeighbours(Peer):
         self._centre = self._rows.mean(axis=0)
         self._rows = self._rows - self._centre
 
-    def _score(self, rows: FloatArray) -> FloatArray:
+    def _score(self, rows: Matrix) -> Matrix:
         rows = self._scale(rows) - self._centre
         distances = nearest_distances(self._rows, rows, self.n_neighbors, resolve_device(self.device))
         return distances[:, -1] if self.summary == "largest" else distances.mean(axis=1)
 
-    def _scale(self, rows: FloatArray) -> FloatArray:
+    def _scale(self, rows: Matrix) -> Matrix:
         if self.scaling == "none":
             return rows
         scaled = (rows - self._low) / self._width
         return np.clip(scaled, -self.clip, 1.0 + self.clip) if self.scaling == "minmax-clipped" else scaled
 
 
-def nearest_distances(train: FloatArray, rows: FloatArray, k: int, device: str) -> FloatArray:
+def nearest_distances(train: Matrix, rows: Matrix, k: int, device: str) -> Matrix:
     """Return the Euclidean distances of ``rows`` to their ``k`` nearest rows of ``train``, nearest first.
 
     (n_train, n_features), (n_rows, n_features) -> (n_rows, min(k, n_train)). The expanded square finds the neighbours;

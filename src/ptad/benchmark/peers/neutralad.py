@@ -24,21 +24,11 @@ from ptad.benchmark.peers.deep import DeepPeer, mlp, stacked_weight
 
 @dataclass(eq=False, kw_only=True)
 class NeutralAD(DeepPeer):
-    """Deterministic contrastive loss of learned views.
+    """Deterministic contrastive loss of learned views."""
 
-    Parameters
-    ----------
-    n_views : int
-        Learned transformations.
-    hidden : int
-        Hidden width of each transformation.
-    temperature : float
-        Of the contrastive loss.
-    """
-
-    n_views: int = 11
-    hidden: int = 50
-    temperature: float = 0.1
+    n_views: int = 11  # learned transformations
+    hidden: int = 50  # width of each transformation
+    temperature: float = 0.1  # of the contrastive loss
 
     def _build(self, n_features: int, generator: torch.Generator) -> nn.Module:
         return _Views(n_features, self.n_views, self.hidden, generator)

@@ -39,18 +39,12 @@ ATTENTION_CELLS = 200_000_000
 
 @dataclass(eq=False, kw_only=True)
 class NptPeer(DeepPeer):
-    """Base class of the methods that consist of NPT layers and are trained like NPT.
-
-    Parameters
-    ----------
-    network : dict, optional
-        Fields of :class:`ptad.paper.settings.NetworkSettings` (embedding, heads, widths).
-    """
+    """Base class of the methods that consist of NPT layers and are trained like NPT."""
 
     optimizer = "lamb"
     n_branches = 1  # how many times a row goes through the layers at once
 
-    network: dict[str, Any] = field(default_factory=dict)
+    network: dict[str, Any] = field(default_factory=dict)  # of NetworkSettings: embedding, heads, widths
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,26 +57,14 @@ class NptPeer(DeepPeer):
 
 @dataclass(eq=False, kw_only=True)
 class NptAD(NptPeer):
-    """Sum of squared errors on hidden cells, each column hidden in turn.
-
-    Parameters
-    ----------
-    n_layers : int
-        Pairs of attention between rows and between columns.
-    mask_probability : float
-        Share of cells hidden while training.
-    n_context : int
-        Training rows that a scored row can see.
-    max_subsets : int
-        Columns hidden at scoring, one at a time.
-    """
+    """Sum of squared errors on hidden cells, each column hidden in turn."""
 
     default_training = TrainingSettings(steps=500, batch_size=4096, learning_rate=0.01)
 
-    n_layers: int = 2
-    mask_probability: float = 0.15
-    n_context: int = 1024
-    max_subsets: int = 64
+    n_layers: int = 2  # pairs of attention between rows and between columns
+    mask_probability: float = 0.15  # share of cells hidden while training
+    n_context: int = 1024  # training rows that a scored row can see
+    max_subsets: int = 64  # columns hidden at scoring, one at a time
 
     def _build(self, n_features: int, generator: torch.Generator) -> nn.Module:
         return Npt(n_features, self.n_layers, self._settings, self._noise, generator)

@@ -6,22 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptad.benchmark.peers.base import FloatArray, Peer
+from ptad.arrays import Matrix
+from ptad.benchmark.peers.base import Peer
 from ptad.errors import SettingError
 
 
 @dataclass(eq=False, kw_only=True)
 class PrincipalResidual(Peer):
-    """Squared distance to the smallest principal subspace that holds a share of the variance.
+    """Squared distance to the smallest principal subspace that holds a share of the variance."""
 
-    Parameters
-    ----------
-    variance : float
-        The share of the training variance explained by the subspace, in (0, 1). At least one direction is always left
-        out, or every residual would be 0.
-    """
-
-    variance: float = 0.9
+    variance: float = 0.9  # at least one direction is always left out, or every residual would be 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -30,7 +24,7 @@ class PrincipalResidual(Peer):
                 f"The 'variance' parameter of pca must be a float in (0, 1). Got {self.variance!r} instead."
             )
 
-    def _fit(self, rows: FloatArray) -> None:
+    def _fit(self, rows: Matrix) -> None:
         self._mean = rows.mean(axis=0)
         centred = rows - self._mean
         values, vectors = np.linalg.eigh(centred.T @ centred / rows.shape[0])
@@ -42,7 +36,7 @@ class PrincipalResidual(Peer):
         self._directions = vectors[:, :n_components]
         self.n_parameters_ = int(self._directions.size + self._mean.size)
 
-    def _score(self, rows: FloatArray) -> FloatArray:
+    def _score(self, rows: Matrix) -> Matrix:
         centred = rows - self._mean
         residual = centred - (centred @ self._directions) @ self._directions.T
         return np.asarray(np.square(residual).sum(axis=1))

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ptad.benchmark.peers.base import FloatArray, Peer
+from ptad.arrays import Matrix
+from ptad.benchmark.peers.base import Peer
 from ptad.config import make_config
 from ptad.errors import SettingError
 from ptad.paper.settings import NetworkSettings
@@ -16,21 +17,11 @@ from ptad.paper.settings import NetworkSettings
 
 @dataclass(eq=False, kw_only=True)
 class PtadPeer(Peer):
-    """A :class:`ptad.PTAD` detector with one of its presets.
-
-    Parameters
-    ----------
-    preset : str
-        ``"default"`` or ``"paper"``.
-    config : mapping
-        Settings that differ from the preset, such as ``{"network.context": "batch"}``.
-    without : sequence of str
-        Terms of the preset that are removed.
-    """
+    """A :class:`ptad.PTAD` detector with one of its presets."""
 
     preset: str = "default"
-    config: Mapping[str, Any] = field(default_factory=dict)
-    without: Sequence[str] = ()
+    config: Mapping[str, Any] = field(default_factory=dict)  # settings that differ from the preset, by dotted name
+    without: Sequence[str] = ()  # terms of the preset that are removed
 
     own_scaling = True
 
@@ -55,7 +46,7 @@ class PtadPeer(Peer):
             params["calibration"] = {"method": "none"}
         return params
 
-    def _fit(self, rows: FloatArray) -> None:
+    def _fit(self, rows: Matrix) -> None:
         from ptad.estimator import PTAD
 
         self.n_parameters_ = 0
@@ -75,10 +66,10 @@ class PtadPeer(Peer):
         if term.settings.backbone == "npt":
             self.capped_ = row_attention_cap(n_features, term.settings)
 
-    def _score(self, rows: FloatArray) -> FloatArray:
+    def _score(self, rows: Matrix) -> Matrix:
         return np.asarray(self._model.anomaly_score(rows))
 
-    def p_value(self, scores: FloatArray) -> FloatArray | None:
+    def p_value(self, scores: Matrix) -> Matrix | None:
         """Return the p-values of scores; None if the model was fitted without calibration."""
         calibration = self._model.detector_.calibration
         return None if calibration is None else calibration.p_value(scores)

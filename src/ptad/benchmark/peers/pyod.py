@@ -15,8 +15,9 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from ptad.benchmark.peers.base import FloatArray, Peer
-from ptad.errors import MissingExtraError, SettingError
+from ptad.arrays import Matrix
+from ptad.benchmark.peers.base import Peer
+from ptad.errors import SettingError, needs_extra
 
 
 @dataclass(eq=False, kw_only=True)
@@ -25,23 +26,11 @@ class PyodPeer(Peer):
 
     PyOD's contamination only affects its threshold, not its scores. Some detectors draw from the global generators,
     which are seeded for the call and restored afterwards.
-
-    Parameters
-    ----------
-    detector : str
-        The class name in PyOD, such as ``"ECOD"``, in any case.
-    options : dict
-        Keyword arguments of that class. ``random_state`` is added where the class takes one.
-    max_rows : int, optional
-        At most this many training rows, drawn at random with ``random_state``, for methods of quadratic cost. It is
-        reported in ``capped_``.
-    name : str
-        The name in the registry, by default ``pyod:DETECTOR``.
     """
 
-    detector: str
-    options: dict[str, Any] = field(default_factory=dict)
-    max_rows: int | None = None
+    detector: str  # the class name in PyOD, such as "ECOD", in any case
+    options: dict[str, Any] = field(default_factory=dict)  # its keyword arguments; random_state is added
+    max_rows: int | None = None  # training rows, drawn at random, for methods of quadratic cost; see ``capped_``
 
     @classmethod
     def make(cls, **settings: Any) -> Self:
@@ -61,7 +50,7 @@ class PyodPeer(Peer):
         """Return every setting that affects the scores."""
         return {"detector": self.detector, **self.options, "max_rows": self.max_rows}
 
-    def _fit(self, rows: FloatArray) -> None:
+    def _fit(self, rows: Matrix) -> None:
         if self.max_rows is not None and len(rows) > self.max_rows:
             chosen = np.random.default_rng(self.random_state).choice(len(rows), self.max_rows, replace=False)
             self.capped_ = f"fitted on {self.max_rows} of {len(rows)} training rows"
@@ -71,7 +60,7 @@ class PyodPeer(Peer):
             warnings.simplefilter("ignore")
             self._model.fit(rows)
 
-    def _score(self, rows: FloatArray) -> FloatArray:
+    def _score(self, rows: Matrix) -> Matrix:
         with _seeded_global_generators(self.random_state), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return np.asarray(self._model.decision_function(rows), dtype=np.float64).ravel()
@@ -95,11 +84,9 @@ class PyodPeer(Peer):
 @cache
 def pyod_class(detector: str) -> Callable[..., Any]:
     """Return a PyOD detector class by its name, in any case."""
-    try:
+    with needs_extra("bench", f"The detector 'pyod:{detector}'", "pyod"):
         models = importlib.import_module("pyod.models")
         base = importlib.import_module("pyod.models.base").BaseDetector
-    except ImportError as error:
-        raise MissingExtraError("pyod", "bench", f"The detector 'pyod:{detector}'") from error
     name_lower = detector.lower().replace("_", "")
     modules = [m.name for m in pkgutil.iter_modules(models.__path__) if not m.name.startswith("_")]
     matches = [m for m in modules if m.replace("_", "") == name_lower]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ptad.errors import MissingExtraError, Option, SettingError
+from ptad.errors import Option, SettingError, needs_extra
 
 _TRIES = 3  # to start a cluster on this machine
 
@@ -18,25 +18,16 @@ _TRIES = 3  # to start a cluster on this machine
 def connected(address: str | None = None, workers: int | None = None) -> Iterator[Any]:
     """Yield the module ``ray``, connected; a connection that was made here is closed at the end.
 
-    Parameters
-    ----------
-    address : str, optional
-        The head of a running cluster, such as ``10.0.0.1:6379``, or ``auto``. Without it, and without the variable
-        ``RAY_ADDRESS``, a cluster is started on this machine.
-    workers : int, optional
-        How many processors that cluster has; all of them without it.
+    ``address`` is the head of a running cluster, such as ``10.0.0.1:6379``, or ``auto``. Without it, and without the
+    variable ``RAY_ADDRESS``, a cluster is started on this machine, with ``workers`` processors or all.
     """
     if workers is not None and workers < 1:
         raise SettingError(
-            f"The number of workers must be at least 1. Got {workers}.",
-            "Give {} a larger number.",
-            (Option("workers"),),
+            f"The number of workers must be at least 1. Got {workers}.", "Give {workers} a larger number."
         )
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
-    try:
+    with needs_extra("ray", "The engine 'ray'", "ray"):
         import ray
-    except ImportError as error:
-        raise MissingExtraError("ray", "ray", "The engine 'ray'") from error
     if ray.is_initialized():
         yield ray
         return
@@ -75,13 +66,10 @@ def _no_answer(address: str | None, reason: object) -> SettingError:
     if address is None:
         return SettingError(
             f"No Ray cluster could be started on this machine: {reason}.",
-            "Try again when it has less to do, or name a running cluster with {}.",
-            (Option("address"),),
+            "Try again when it has less to do, or name a running cluster with {address}.",
         )
     return SettingError(
-        f"No Ray cluster answers at {address}: {reason}.",
-        "Check that it runs, or give {} another one.",
-        (Option("address"),),
+        f"No Ray cluster answers at {address}: {reason}.", "Check that it runs, or give {address} another one."
     )
 
 
@@ -92,8 +80,8 @@ def worker_share(ray: Any, workers: int | None, device: str) -> tuple[int, float
     if device.startswith("cuda") and not gpus:
         raise SettingError(
             f"The cluster has no GPU for the device {device!r}.",
-            "Use {}, or add a machine with one.",
-            (Option("device", "cpu"),),
+            "Use {device}, or add a machine with one.",
+            options=(Option("device", "cpu"),),
         )
     if gpus and device != "cpu":
         return workers or gpus, 1.0

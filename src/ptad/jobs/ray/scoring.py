@@ -50,14 +50,8 @@ def score_on_cluster(
 ) -> ScoreSummary:
     """Score a table of files into a folder of Parquet parts; the rows are those of the local engine, in its order.
 
-    Parameters
-    ----------
-    out : path
-        A folder; it holds ``part-*.parquet``, and the file ``_SUCCESS`` once all of them are there.
-    address, workers
-        The cluster, and how many workers score at a time; see :func:`ptad.jobs.ray.connection.connected`.
-    **options
-        Those of :class:`ptad.jobs.score.ScoreOptions`.
+    The folder holds ``part-*.parquet``, and the file ``_SUCCESS`` once all of them are there. At most ``workers`` score
+    at a time. The options are those of :class:`ptad.jobs.score.ScoreOptions`.
     """
     score_options = ScoreOptions(**options)
     if not is_repeatable(source):
@@ -65,7 +59,10 @@ def score_on_cluster(
     plan = ScoreJob(model_folder, source, replace(score_options, device="cpu"))
     model, scan, folder = plan.model, plan.scan, Path(out).resolve()
     check_list(score_options.bad_cells, scan.places)
-    with _only_writer(folder):
+    with write_errors(folder, DataError):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = OutputLock(folder)  # one job at a time, on all machines if the file system supports locks
+    with lock:
         # the columns of the table are part of the output; workers may have other devices than the driver
         _open_folder(folder, plan.fingerprint() | {"columns": plan.schema.names, "device": None})
         job = {
@@ -119,16 +116,9 @@ def _error_from_json(content: list[Any], places: Places) -> DataError:
     """Return the error of a worker; ``places`` are those of the rows of the table."""
     row_message, message = content[0], Message.from_json(content[1])
     if row_message is None:
-        return DataError(message.problem, message.remedy, message.options, message.otherwise)
+        return DataError(*vars(message).values())
     before, row, after = row_message
     return RowError(before, row, after, message.remedy, message.options, places)
-
-
-def _only_writer(folder: Path) -> OutputLock:
-    """Lock the folder for one job at a time, on all machines if the file system supports locks."""
-    with write_errors(folder, DataError):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        return OutputLock(folder)
 
 
 def _open_folder(folder: Path, fingerprint: dict[str, Any]) -> None:

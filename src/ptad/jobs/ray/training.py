@@ -69,8 +69,10 @@ def _fit(
 
 
 def _run(ray: Any, job: dict[str, Any], home: Path, workers: int, *, use_gpu: bool) -> None:
+    from ray import PlacementGroupID
     from ray.train import FailureConfig, RunConfig, ScalingConfig, WorkerGroupError
     from ray.train.torch import TorchConfig, TorchTrainer
+    from ray.util.placement_group import PlacementGroup, remove_placement_group
 
     groups, failures = _placement_groups(ray), 0
     for attempt in itertools.count():
@@ -100,8 +102,8 @@ def _run(ray: Any, job: dict[str, Any], home: Path, workers: int, *, use_gpu: bo
                 reason = str(error).splitlines()[0]
                 raise errors.TrainingError(f"Training on the cluster failed: {reason}") from error
             logger.info("the training workers died; training resumes from its checkpoint")
-        for group in _placement_groups(ray) - groups:  # a failed run leaves its processors reserved
-            _remove_placement_group(group)
+        for name in _placement_groups(ray) - groups:  # a failed run leaves its processors reserved
+            remove_placement_group(PlacementGroup(PlacementGroupID(bytes.fromhex(name))))
 
 
 def _checkpoint_state(job: dict[str, Any]) -> list[tuple[str, int]]:
@@ -114,13 +116,6 @@ def _placement_groups(ray: Any) -> set[str]:
     job = ray.get_runtime_context().get_job_id()
     table = ray.util.placement_group_table()
     return {name for name, entry in table.items() if name.endswith(job) and entry["state"] != "REMOVED"}
-
-
-def _remove_placement_group(name: str) -> None:
-    from ray import PlacementGroupID
-    from ray.util.placement_group import PlacementGroup, remove_placement_group
-
-    remove_placement_group(PlacementGroup(PlacementGroupID(bytes.fromhex(name))))
 
 
 class TorchGroup:
@@ -168,4 +163,4 @@ def _raise_error_of_worker(home: Path) -> None:
     for path in sorted(home.glob("error-*.json")):
         kind, content = json.loads(path.read_text())
         message = Message.from_json(content)
-        raise getattr(errors, kind)(message.problem, message.remedy, message.options, message.otherwise)
+        raise getattr(errors, kind)(*vars(message).values())

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ptad.errors import DataError, MissingExtraError, SettingError
+from ptad.arrays import Mask
+from ptad.errors import DataError, SettingError, needs_extra
 
 # blue and red that can be distinguished with colour blindness
 NORMAL, ANOMALY, QUIET, INK = "#2f6f9f", "#c8452f", "#b8c0c8", "#2b3138"
@@ -17,10 +17,8 @@ MOST_NAMES = 40  # legible axis labels
 
 def pyplot() -> Any:
     """Return ``matplotlib.pyplot``; the error without it says how to install it."""
-    try:
+    with needs_extra("plot", "Drawing a figure", "matplotlib"):
         import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plot", "Drawing a figure") from error
     return plt
 
 
@@ -60,7 +58,7 @@ def shortened(name: str, length: int = 24) -> str:
     return cut.replace("$", r"\$")
 
 
-def known_anomalies(labels: Any, n_rows: int) -> NDArray[np.bool_]:
+def known_anomalies(labels: Any, n_rows: int) -> Mask:
     """Return labels as booleans; values other than 0, 1, true and false are refused."""
     values = np.asarray(labels)
     if values.shape != (n_rows,):

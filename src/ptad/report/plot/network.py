@@ -9,17 +9,7 @@ import numpy as np
 from ptad.errors import DataError, SettingError
 from ptad.model import Model
 from ptad.report.numbers import count_text
-from ptad.report.plot.canvas import (
-    ANOMALY,
-    INK,
-    NORMAL,
-    QUIET,
-    bare,
-    grid_of_axes,
-    known_anomalies,
-    name_ticks,
-    one_axes,
-)
+from ptad.report.plot import canvas
 
 # of Okabe and Ito, for readers with colour blindness
 _COLOURS = {"reconstruction": "#0072b2", "basis": "#009e73", "prototype": "#e69f00", "orthogonality": "#cc79a7"}
@@ -69,7 +59,7 @@ class NetworkPlots:
         """
         model = self._model
         network_of(model, "Training losses")
-        ax = one_axes(ax, (7.0, 3.8))
+        ax = canvas.one_axes(ax, (7.0, 3.8))
         steps = [entry["step"] for entry in model.history_]
 
         def line(key: str, label: str, **style: Any) -> None:
@@ -80,11 +70,11 @@ class NetworkPlots:
 
         for part, colour in _COLOURS.items():
             line(part, part, color=colour, linewidth=1.1, alpha=0.9)
-        line("total", "total", color=INK, linewidth=2.0)
-        line("held_out", "held-out rows", color=ANOMALY, linewidth=1.6, linestyle="--")
+        line("total", "total", color=canvas.INK, linewidth=2.0)
+        line("held_out", "held-out rows", color=canvas.ANOMALY, linewidth=1.6, linestyle="--")
         ax.set_yscale("log")
         ax.set(xlabel="training step", ylabel="loss (log scale)")
-        bare(ax, grid="both")
+        canvas.bare(ax, grid="both")
         ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
         return ax
 
@@ -125,18 +115,18 @@ class NetworkPlots:
                 raise DataError(f"There is no row {number}: X has {len(rates)} rows, counted from 0.")
         names = model.schema_.names
         width = min(max(7.0, 2.0 + 0.32 * len(names)), 16.0)
-        axes = grid_of_axes(ax, (2, 2), (width, 5.6), sharex=True, sharey="row")
-        sides = ((normal, f"normal row {normal}", NORMAL), (anomaly, f"anomalous row {anomaly}", ANOMALY))
+        axes = canvas.grid_of_axes(ax, (2, 2), (width, 5.6), sharex=True, sharey="row")
+        sides = ((normal, f"normal row {normal}", canvas.NORMAL), (anomaly, f"anomalous row {anomaly}", canvas.ANOMALY))
         for (rate, soft), (row, title, colour) in zip(axes.T, sides, strict=True):
             mean = float(rates[row].mean())
             rate.bar(range(len(names)), rates[row], color=colour, width=0.8)
             rate.axhline(mean, color="black", linewidth=0.8, linestyle=":")
             rate.set_title(f"{title}\n{100.0 * mean:.0f} % of its latent space is masked", fontsize="medium")
             soft.bar(range(len(names)), data_mask[row], color=colour, width=0.8, alpha=0.75)
-            name_ticks(soft.xaxis, names, rotation=90, fontsize="x-small")
+            canvas.name_ticks(soft.xaxis, names, rotation=90, fontsize="x-small")
             soft.set_xlim(-0.6, len(names) - 0.4)
-            bare(rate, grid="y")
-            bare(soft, grid="y")
+            canvas.bare(rate, grid="y")
+            canvas.bare(soft, grid="y")
         axes[0, 0].set_ylabel("P-space masking rate")
         axes[1, 0].set_ylabel("soft mask")
         axes[1, 0].set_ylim(0.0, 1.0)
@@ -166,7 +156,7 @@ class NetworkPlots:
         names = encoded_names(model, term)
         n_rows = sum(len(values) for _, values, _, _ in panels)
         size = (min(max(7.0, 2.0 + 0.28 * len(names)), 16.0), 2.2 + 0.3 * n_rows)
-        axes = grid_of_axes(ax, (len(panels), 1), size, sharex=True)
+        axes = canvas.grid_of_axes(ax, (len(panels), 1), size, sharex=True)
         for drawn, (label, values, measure, colours) in zip(axes[:, 0], panels, strict=True):
             limit = float(np.abs(values).max(initial=1e-12))
             low = -limit if colours == "RdBu_r" else 0.0  # attention vectors have a sign: white is none
@@ -178,7 +168,7 @@ class NetworkPlots:
             bar = drawn.figure.colorbar(image, ax=drawn, pad=0.01)
             bar.set_label(measure, fontsize="small")
             bar.outline.set_visible(False)
-        name_ticks(axes[-1, 0].xaxis, names, rotation=90, fontsize="small")
+        canvas.name_ticks(axes[-1, 0].xaxis, names, rotation=90, fontsize="small")
         return axes
 
     def projection(self, X: Any, labels: Any = None, *, ax: Any = None) -> Any:
@@ -210,24 +200,26 @@ class NetworkPlots:
         plane = PCA(n_components=2, svd_solver="full").fit(reference.astype(np.float64))
         red = np.zeros(len(rows), dtype=bool)
         if labels is not None:
-            red = known_anomalies(labels, len(rows))
+            red = canvas.known_anomalies(labels, len(rows))
         elif detector.calibration is not None:
             red = detector.scores(rows) > -model.offset_
         points = plane.transform(detector.pipeline.transform(rows))
-        ax = one_axes(ax, (6.4, 5.0))
+        ax = canvas.one_axes(ax, (6.4, 5.0))
         vectors = plane.transform(term.basis_vectors)
-        flat, gold = {"linewidths": 0}, {"color": "#f2b705", "edgecolors": INK, "linewidths": 0.8}
+        flat, gold = {"linewidths": 0}, {"color": "#f2b705", "edgecolors": canvas.INK, "linewidths": 0.8}
         normal, anomalous = (
             f"normal: {count_text(int((~red).sum()), 'row')}",
             f"anomalous: {count_text(int(red.sum()), 'row')}",
         )
-        ax.scatter(*plane.transform(reference).T, s=14, color=QUIET, label="reference rows", **flat)
-        ax.scatter(*points[~red].T, s=14, color=NORMAL, alpha=0.7, label=normal, **flat)
-        ax.scatter(*points[red].T, s=34, marker="^", color=ANOMALY, alpha=0.85, zorder=2.5, label=anomalous, **flat)
+        ax.scatter(*plane.transform(reference).T, s=14, color=canvas.QUIET, label="reference rows", **flat)
+        ax.scatter(*points[~red].T, s=14, color=canvas.NORMAL, alpha=0.7, label=normal, **flat)
+        ax.scatter(
+            *points[red].T, s=34, marker="^", color=canvas.ANOMALY, alpha=0.85, zorder=2.5, label=anomalous, **flat
+        )
         ax.scatter(*vectors.T, s=150, marker="*", label="basis vectors", zorder=3, **gold)
         first, second = 100.0 * plane.explained_variance_ratio_
         ax.set(xlabel=f"first principal axis of the P-space ({first:.0f} %)")
         ax.set(ylabel=f"second principal axis ({second:.0f} %)")
-        bare(ax)
+        canvas.bare(ax)
         ax.legend(frameon=False, fontsize="small")
         return ax

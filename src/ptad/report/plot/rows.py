@@ -5,26 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ptad.arrays import Matrix
 from ptad.errors import DataError, SettingError
 from ptad.explanation import Explanation
 from ptad.model import Model
 from ptad.report.notebook import row_text, written_reasons
 from ptad.report.numbers import count_text, number_text
-from ptad.report.plot.canvas import (
-    ANOMALY,
-    INK,
-    MOST_NAMES,
-    NORMAL,
-    QUIET,
-    bare,
-    known_anomalies,
-    name_ticks,
-    one_axes,
-    pyplot,
-    shortened,
-)
+from ptad.report.plot import canvas
 from ptad.report.score_histogram import ScoreScale
 
 FEWEST_BINS, MOST_BINS = 12, 60
@@ -60,11 +48,11 @@ class RowPlots:
         if labels is None:
             red, names = scores > (np.inf if threshold is None else threshold), ("not flagged", "flagged")
         else:
-            red, names = known_anomalies(labels, len(scores)), ("known normal", "known anomalies")
-        groups = [(scores[~red], NORMAL, names[0]), (scores[red], ANOMALY, names[1])]
+            red, names = canvas.known_anomalies(labels, len(scores)), ("known normal", "known anomalies")
+        groups = [(scores[~red], canvas.NORMAL, names[0]), (scores[red], canvas.ANOMALY, names[1])]
         groups = [group for group in groups if len(group[0])]
         edges = _edges(scores, threshold, scale)
-        ax = one_axes(ax, (8.0, 3.6))
+        ax = canvas.one_axes(ax, (8.0, 3.6))
         ax.hist(
             [g[0] for g in groups],
             edges,
@@ -74,19 +62,19 @@ class RowPlots:
         )
         if threshold is not None:
             target = f"threshold (target false-alarm rate {100 * model.false_alarm_rate_:.2g} %)"
-            ax.axvline(threshold, color=INK, linewidth=1.2, linestyle="--", label=target)
+            ax.axvline(threshold, color=canvas.INK, linewidth=1.2, linestyle="--", label=target)
         ax.set_xscale("function", functions=(scale, scale.inverse))
         ax.set_xlim(edges[0], edges[-1])
         ticks = axis_ticks(scale, edges[0], edges[-1])
         ax.set_xticks(ticks, [number_text(tick) for tick in ticks])
         ax.set_xticks([], minor=True)
         ax.set(xlabel="anomaly score (symmetric log scale)", ylabel="count of rows")
-        bare(ax, grid="y")
+        canvas.bare(ax, grid="y")
         place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}
         ax.legend(frameon=False, fontsize="small", ncols=3, columnspacing=1.2, **place)
         return ax
 
-    def cells(self, X: Any, top: int = 20, *, n_columns: int = MOST_NAMES, ax: Any = None) -> Any:
+    def cells(self, X: Any, top: int = 20, *, n_columns: int = canvas.MOST_NAMES, ax: Any = None) -> Any:
         """Draw the rows with the highest scores, cell by cell: darker where a cell contributes more.
 
         Fully red is a cell that makes up half of the way from a typical normal row to the threshold.
@@ -117,11 +105,11 @@ class RowPlots:
         full = float(cells.max(initial=0.0))
         if calibration is not None:
             full = -float(model.offset_ + np.median(calibration.scores)) / 2.0
-        ax = one_axes(ax, (min(3.0 + 0.26 * len(columns), 14.0), min(2.4 + 0.2 * len(order), 12.0)))
+        ax = canvas.one_axes(ax, (min(3.0 + 0.26 * len(columns), 14.0), min(2.4 + 0.2 * len(order), 12.0)))
         heat = np.clip(cells / full, 0.0, 1.0) if full > 0 else np.zeros_like(cells)
-        image = ax.imshow(heat, aspect="auto", cmap=pyplot().get_cmap("Reds"), vmin=0.0, vmax=1.0)
-        name_ticks(ax.xaxis, [explanation.names[j] for j in columns], rotation=90, fontsize="small")
-        name_ticks(ax.yaxis, [str(row) for row in order], fontsize="small")
+        image = ax.imshow(heat, aspect="auto", cmap=canvas.pyplot().get_cmap("Reds"), vmin=0.0, vmax=1.0)
+        canvas.name_ticks(ax.xaxis, [explanation.names[j] for j in columns], rotation=90, fontsize="small")
+        canvas.name_ticks(ax.yaxis, [str(row) for row in order], fontsize="small")
         ax.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)
         ax.set_yticks(np.arange(len(order) + 1) - 0.5, minor=True)
         ax.grid(which="minor", color="white", linewidth=0.8)
@@ -135,7 +123,7 @@ class RowPlots:
         return ax
 
 
-def _edges(scores: NDArray[np.float64], threshold: float | None, scale: ScoreScale) -> NDArray[np.float64]:
+def _edges(scores: Matrix, threshold: float | None, scale: ScoreScale) -> Matrix:
     # Rice's rule: few rows in many bins look like a comb
     n_bins = int(np.clip(np.ceil(2.0 * np.cbrt(len(scores))), FEWEST_BINS, MOST_BINS))
     thresholds = [] if threshold is None else [threshold]
@@ -172,30 +160,30 @@ def draw_contributions(explanation: Explanation, row: int, n: int, ax: Any) -> A
         raise SettingError(f"'n' must be at least 1, the number of columns to draw. Got {n} instead.")
     row %= n_rows
     reasons = written_reasons(explanation, row, n)
-    ax = one_axes(ax, (8.4, 1.3 + 0.46 * len(reasons)))
+    ax = canvas.one_axes(ax, (8.4, 1.3 + 0.46 * len(reasons)))
     labels = []
     for place, reason in enumerate(reasons):
         value = reason.contribution
-        ax.barh(place, value, color=ANOMALY if value > 0.0 else NORMAL, height=0.62)
+        ax.barh(place, value, color=canvas.ANOMALY if value > 0.0 else canvas.NORMAL, height=0.62)
         beside = {"xytext": (4 if value >= 0.0 else -4, 0), "ha": "left" if value >= 0.0 else "right"}
         text = number_text(value, 3)
         ax.annotate(text, (value, place), textcoords="offset points", va="center", fontsize="small", **beside)
         values = f"{reason.observed}, expected {reason.expected}" if reason.expected else reason.observed
-        labels.append(f"{shortened(reason.column)}\n{shortened(values, 44)}")
+        labels.append(f"{canvas.shortened(reason.column)}\n{canvas.shortened(values, 44)}")
     ax.set_yticks(range(len(reasons)), labels, fontsize="small")
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
-    ax.axvline(0.0, color=QUIET, linewidth=1.0)
+    ax.axvline(0.0, color=canvas.QUIET, linewidth=1.0)
     rest = len(explanation.names) - len(reasons)
     ax.set_xlabel(f"contribution to the score{f'; {rest:,} more not shown' if rest else ''}")
     score = number_text(float(explanation.score_values[row]), 4)
-    title = f"R{shortened(row_text(explanation, row), 60)[1:]}: anomaly score {score}"
+    title = f"R{canvas.shortened(row_text(explanation, row), 60)[1:]}: anomaly score {score}"
     ax.set_title(title, loc="left", fontsize="medium")
     ax.margins(x=0.16)
     right = ax.secondary_yaxis("right")
-    right.set_yticks(range(len(reasons)), [shortened(reason.reason, 48) for reason in reasons], fontsize="small")
+    right.set_yticks(range(len(reasons)), [canvas.shortened(reason.reason, 48) for reason in reasons], fontsize="small")
     right.tick_params(length=0)
     right.spines["right"].set_visible(False)
-    bare(ax, grid="x")
+    canvas.bare(ax, grid="x")
     ax.spines["left"].set_visible(False)
     return ax

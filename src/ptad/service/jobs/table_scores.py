@@ -45,16 +45,9 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def score_upload(folder: Path, task: dict[str, Any], progress: ProgressFile) -> dict[str, Any]:
-    """Score a table, write the content of the report and the scored rows to the folder, and return a summary.
+    """Score a table, write the content of the report and the scored rows to the job's folder, and return a summary.
 
-    Parameters
-    ----------
-    folder : Path
-        The folder of the job.
-    task : dict
-        What the service wrote for the worker.
-    progress : ProgressFile
-        Records every batch, and from where an earlier attempt is resumed.
+    ``task`` is what the service wrote for the worker; ``progress`` records every batch, and where the job resumes.
     """
     if (folder / SCORED).exists():  # the worker before was killed after all was done
         (folder / LOCK).unlink(missing_ok=True)
@@ -98,7 +91,8 @@ def score_upload(folder: Path, task: dict[str, Any], progress: ProgressFile) -> 
         notes = [IN_SAMPLE] if task["training_table"] and not known else []
         content = make_content(survey, settings, task["source_name"], task["model_name"], notes)
         content["training_table"] = task["training_table"] or survey.training.detected
-        content["quantiles"] = dict(zip(map(str, QUANTILES), _quantiles(scores), strict=True))
+        quantiles = np.quantile(np.concatenate(scores), QUANTILES)
+        content["quantiles"] = {str(q): float(f"{value:.6g}") for q, value in zip(QUANTILES, quantiles, strict=True)}
     except UserError:
         store.discard()  # the table or the request has to change: these scores will not be used again
         raise
@@ -194,10 +188,6 @@ def _fingerprint(task: dict[str, Any], model: Model, scan: TableScan, rows: int)
         "reasons": N_REASONS,
         "sources": [list(source.state) for source in scan.sources],
     }
-
-
-def _quantiles(scores: list[np.ndarray]) -> list[float]:
-    return [float(f"{value:.6g}") for value in np.quantile(np.concatenate(scores), QUANTILES)] if scores else []
 
 
 def _summary(content: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import FileResponse, Response, StreamingResponse
 
-from ptad.estimator import PTAD
 from ptad.files import read_json
 from ptad.jobs.bad_cell_list import COLUMNS
 from ptad.report.writing import make_page
@@ -74,13 +73,13 @@ async def job_scores(
     if media_type == PARQUET:
         return FileResponse(path, media_type=PARQUET, filename="scored.parquet")
     headers = {"Content-Disposition": f'attachment; filename="scored.{format}"'}
-    return StreamingResponse(_convert(path, media_type), media_type=media_type, headers=headers)
 
+    async def convert() -> AsyncIterator[bytes]:
+        with await asyncio.to_thread(pq.ParquetFile, path) as file:
+            async for block in encode(media_type, file.schema_arrow, file.iter_batches(8192, use_threads=False)):
+                yield block
 
-async def _convert(path: Path, media_type: str) -> AsyncIterator[bytes]:
-    with await asyncio.to_thread(pq.ParquetFile, path) as file:
-        async for block in encode(media_type, file.schema_arrow, file.iter_batches(8192, use_threads=False)):
-            yield block
+    return StreamingResponse(convert(), media_type=media_type, headers=headers)
 
 
 @router.get(
@@ -160,10 +159,5 @@ async def model_comparison(
 ) -> Response:
     """Compare two models, such as two versions of one: threshold, rows, columns, settings, calibration scores."""
     first, second = [await context.models.describe(identifier) for identifier in (model, other)]
-    scores = [_calibration_scores(await context.models.load(identifier)) for identifier in (model, other)]
-    return json_response(compare_models(first, second, scores))
-
-
-def _calibration_scores(model: PTAD) -> Any:
-    calibration = model.detector_.calibration
-    return None if calibration is None else calibration.scores
+    models = [await context.models.load(identifier) for identifier in (model, other)]
+    return json_response(compare_models(first, second, [loaded.detector_.calibration for loaded in models]))

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import APIRouter, Query, Request
 from fastapi.routing import APIRoute
-from numpy.typing import NDArray
 from starlette.responses import Response
 
+from ptad.arrays import Matrix
 from ptad.estimator import PTAD
 from ptad.jobs.explain import explained_rows
 from ptad.service import sandbox_tasks
@@ -232,7 +232,7 @@ async def _score_json(
     )
 
 
-Scored = tuple[NDArray[np.float64], dict[str, Any]]  # scores, and fields of the answer
+Scored = tuple[Matrix, dict[str, Any]]  # scores, and fields of the answer
 
 
 async def _score_rows(context: Context, model: PTAD, rows: Sequence[Row], strict: bool) -> Scored:
