@@ -148,6 +148,8 @@ def test_operations_are_what_they_say(make: Any) -> None:
     x, places = rng.normal(size=(5, 6, 3)), rng.integers(0, 6, (5, 4))
     chosen = arrays.pick(make(x), make(places))
     np.testing.assert_array_equal(arrays.to_numpy(chosen), x[np.arange(5)[:, None], places])
+    chosen = arrays.gather(make(x[:, :, 1]), make(places))
+    np.testing.assert_array_equal(arrays.to_numpy(chosen), x[np.arange(5)[:, None], places, 1])
     np.testing.assert_array_equal(
         arrays.to_numpy(arrays.take_columns(make(x[0]), np.array([2, 0, 2]))), x[0][:, [2, 0, 2]]
     )

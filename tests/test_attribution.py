@@ -53,7 +53,7 @@ def test_what_is_expected_is_no_reason(make: Any) -> None:
     np.testing.assert_array_equal(to_numpy(found.as_expected), [[False, True, True]] * 3)
     score = make(np.array([2.3, 2.0, 3.0]))
     contributions = to_numpy(final_contributions(found.contributions, found.as_expected, score))
-    np.testing.assert_allclose(contributions[0], [2.1, 0.1, 0.1])  # 1 + 1 moved, and 0.3 that no column explains
+    np.testing.assert_allclose(contributions[0], [2.3, 0.0, 0.0])  # 1 + 1 moved, and 0.3 that no column explains
     np.testing.assert_allclose(contributions.sum(axis=1), [2.3, 2.0, 3.0])
 
 

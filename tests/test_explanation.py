@@ -86,6 +86,14 @@ def test_what_was_observed_is_never_what_was_expected_of_the_first_column(make_d
         assert not np.isclose(float(observed), float(expected), rtol=1e-6, atol=0.0), (i, column)
 
 
+def test_a_column_with_its_expected_value_adds_nothing_while_others_add_something(shop_detector: PTAD) -> None:
+    found = shop_detector.explain(shop(80, 1))
+    alike = found.observed.astype(str).to_numpy() == found.expected.astype(str).to_numpy()
+    positive = found.contribution_values > 0.0
+    others_add = (positive & ~alike).any(axis=1)[:, None]
+    assert (alike & others_add).any() and not (alike & others_add & positive).any()
+
+
 def test_contributions_add_up_to_the_score_and_percentages_to_100(shop_detector: PTAD) -> None:
     table = shop(80, 1)
     table.loc[0, "price"], table.loc[1, "colour"], table.loc[2, "days"] = 900.0, "violet", None

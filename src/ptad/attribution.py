@@ -54,7 +54,8 @@ def attribute(rows: Array, term_values: list[TermValues], by_term: Array, featur
 def final_contributions(contributions: Array, as_expected: Array, score: Array) -> Array:
     """Return contributions that add up to the score, at most 0 where the value is as expected.
 
-    Positive contributions of such cells move to the row's other positive cells; a remainder is spread evenly.
+    Positive contributions of such cells move to the row's other positive cells; a remainder is spread evenly over all
+    other cells. Only a row without other positive cells keeps its contributions, and all of them take the remainder.
     """
     xp: Any = namespace(contributions)
     positive = xp.where(contributions > 0.0, contributions, 0.0)
@@ -64,7 +65,8 @@ def final_contributions(contributions: Array, as_expected: Array, score: Array) 
     factor = removed.sum(axis=1)[:, None] / xp.where(total > 0.0, total, 1.0)
     moved = xp.where(total > 0.0, contributions - removed + rest * factor, contributions)
     remainder = score - moved.sum(axis=1)
-    return moved + remainder[:, None] / contributions.shape[1]
+    takes_part = xp.where(as_expected & (total > 0.0), 0.0, xp.ones_like(contributions))
+    return moved + remainder[:, None] * takes_part / takes_part.sum(axis=1)[:, None]
 
 
 def _expected(rows: Array, term_values: list[TermValues], leading: Array, features: Features) -> Array | None:

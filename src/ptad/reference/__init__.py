@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Array, Matrix, column_range, like, on_device
+from ptad.arrays import Array, Matrix, column_range, is_tensor, like, on_device
 from ptad.errors import UserError
 from ptad.reference.coordinates import Coordinates
 from ptad.reference.neighbours import Neighbours
@@ -20,6 +20,7 @@ N_BASELINE = 256  # reference rows that the baseline is computed from
 N_STEPS = 2048  # reference rows from which the steps of recorded values are inferred
 STEPS = (86_400.0, 3_600.0, 60.0, 1.0)  # days, hours and minutes in seconds; whole numbers
 MAX_DECIMALS = 6
+FEW = 16  # values that mostly show that there is no step
 MAX_CATEGORY_CELLS = 2**26  # categories, which are coordinates, times reference rows; a cell takes some 30 bytes
 NEIGHBOUR_ROWS = 4096  # reference rows that fit at least: as many are the neighbours of a chunk of rows
 
@@ -132,6 +133,12 @@ class Neighbourhood:
     differences: Array
     factors: dict[tuple[float, float], Array] = field(default_factory=dict)
 
+    @cached_property
+    def gram(self) -> Array:
+        """The inner products of the differences, (n, k, k)."""
+        turned = self.differences.mT if is_tensor(self.differences) else self.differences.swapaxes(1, 2)
+        return self.differences @ turned
+
 
 @dataclass(eq=False)
 class Batch:
@@ -156,10 +163,12 @@ def _step(values: Matrix) -> tuple[float, float]:
     # Beyond 2**53 a number is whole because it cannot be otherwise.
     if not len(values) or np.abs(values).max() >= 2.0**53:
         return 0.0, 0.0
+    if len(values) > FEW and not _step(values[:FEW])[1]:  # measured numbers: a few of them show it, in less time
+        return 0.0, 0.0
     for step in STEPS:
         if not ((values - values[0]) % step).any():
             return float(values[0]), step
     for decimals in range(1, MAX_DECIMALS + 1):
-        if np.allclose(np.round(values, decimals), values, rtol=1e-12, atol=0.0):
+        if (np.abs(np.round(values, decimals) - values) <= 1e-12 * np.abs(values)).all():
             return 0.0, 10.0**-decimals
     return 0.0, 0.0

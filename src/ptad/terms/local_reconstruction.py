@@ -56,7 +56,7 @@ class LocalReconstruction(NeighbourTerm):
         """Return :func:`bordered_factor`, cached for the other terms."""
         key = ridge, self.settings.floor
         if key not in neighbourhood.factors:
-            neighbourhood.factors[key] = bordered_factor(neighbourhood.differences, *key)
+            neighbourhood.factors[key] = bordered_factor(neighbourhood.gram, *key)
         return neighbourhood.factors[key]
 
     def reconstruct(self, neighbourhood: Neighbourhood, ridge: float) -> tuple[Array, Array]:
@@ -114,14 +114,18 @@ class LocalReconstruction(NeighbourTerm):
         return [f"residual_{{{i}}}" for i in range(self.features.n_columns)]
 
 
-def bordered_factor(differences: Array, ridge: float, floor: float) -> Array:
-    """Return the Cholesky factor of D D' + lambda I bordered by a row of ones: its last row holds y."""
-    xp: Any = namespace(differences)
-    n, k, _ = differences.shape
-    gram = differences @ (differences.mT if is_tensor(differences) else differences.swapaxes(1, 2))
-    identity = like(np.eye(k), differences)
+def bordered_factor(gram: Array, ridge: float, floor: float) -> Array:
+    """Return the Cholesky factor of D D' + lambda I bordered by a row of ones: its last row holds y.
+
+    Shape
+    -----
+    gram (n, k, k), D D' -> (n, k + 1, k + 1)
+    """
+    xp: Any = namespace(gram)
+    n, k, _ = gram.shape
+    identity = like(np.eye(k), gram)
     penalty = ridge * (gram * identity).sum(axis=(1, 2)) / k + floor
-    ones = like(np.ones((1, k, 1)), differences) + 0.0 * penalty[:, None, None]
+    ones = like(np.ones((1, k, 1)), gram) + 0.0 * penalty[:, None, None]
     # Any corner above 1' (D D' + lambda I)^-1 1, which is at most k / lambda, keeps the whole positive definite.
     corner = (2.0 * k / penalty)[:, None, None]
     upper = xp.concatenate([gram + penalty[:, None, None] * identity, ones], axis=2)

@@ -157,17 +157,17 @@ class RarePair(Term):
     @cached_property
     def _alternatives(self) -> list[Array]:
         """Return for every combination the log ratio of the likeliest value of either side to it, and their bins."""
-        logs = -to_numpy(self._surprise)
-        parts: list[list[Any]] = [[], [], [], []]
-        start = 0
-        for n_first, n_second in self._shapes.T:
-            table = logs[start : start + n_first * n_second].reshape(n_first, n_second)
-            start += n_first * n_second
-            parts[0].append((table.max(axis=0) - table).ravel())
-            parts[1].append((table.max(axis=1, keepdims=True) - table).ravel())
-            parts[2].append(np.broadcast_to(table.argmax(axis=0), table.shape).ravel())
-            parts[3].append(np.broadcast_to(table.argmax(axis=1)[:, None], table.shape).ravel())
-        return [on_device(np.concatenate(part), self._device) for part in parts]
+        logs, starts = -to_numpy(self._surprise), to_numpy(self._starts)
+        parts = [np.empty(len(logs), dtype=dtype) for dtype in (np.float64, np.float64, np.int64, np.int64)]
+        for shape in np.unique(self._shapes, axis=1).T:  # all pairs with the same numbers of bins at once
+            pairs = np.flatnonzero((self._shapes == shape[:, None]).all(axis=0))
+            places = starts[pairs, None] + np.arange(shape.prod())
+            table = logs[places].reshape(-1, *shape)
+            excesses = table.max(axis=1, keepdims=True) - table, table.max(axis=2, keepdims=True) - table
+            modes = table.argmax(axis=1, keepdims=True), table.argmax(axis=2, keepdims=True)
+            for part, values in zip(parts, (*excesses, *modes), strict=True):
+                part[places] = np.broadcast_to(values, table.shape).reshape(places.shape)
+        return [on_device(part, self._device) for part in parts]
 
     @classmethod
     def layouts(cls, features: Features, settings: Any, n_reference: int) -> Layouts:
