@@ -157,14 +157,14 @@ def count_below(knots: Array, values: Array) -> tuple[Array, Array]:
         torch = namespace(values)
         turned = values.T.contiguous()
         return torch.searchsorted(knots, turned).T, torch.searchsorted(knots, turned, right=True).T
-    below = np.empty(values.shape, dtype=np.int64)
+    below, up_to = np.empty(values.shape, dtype=np.int64), np.empty(values.shape, dtype=np.int64)
     for j, column in enumerate(knots):
-        below[:, j] = column.searchsorted(values[:, j], side="left")
-    up_to = below.copy()
-    # Only for a value that equals a knot do the two counts differ; most numbers equal none and are searched once.
-    equal = values == gather(knots, np.minimum(below, knots.shape[1] - 1).T).T
-    for j in np.flatnonzero(equal.any(axis=0)).tolist():
-        up_to[equal[:, j], j] = knots[j].searchsorted(values[equal[:, j], j], side="right")
+        x = values[:, j]
+        below[:, j] = up_to[:, j] = places = column.searchsorted(x, side="left")
+        # Only for a value that equals a knot do the two counts differ; most numbers equal none and are searched once.
+        equal = column.take(places, mode="clip") == x
+        if equal.any():
+            up_to[equal, j] = column.searchsorted(x[equal], side="right")
     return below, up_to
 
 
