@@ -23,6 +23,7 @@ def said(shares: list[list[float]], reason: int, partner: int, expected: Any) ->
     return TermValues(array.sum(axis=1), array, full + 1 + reason, full + 1 + partner, expected)
 
 
+RESOLUTION = np.broadcast_to(FEATURES.resolution, ROWS.shape).copy()
 NEAR = np.array([2.0, 0.4, 0.5, 9.0])
 FIRST = said([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]], Reason.UNUSUAL_VALUE, -1, ROWS + NEAR)
 SECOND = said([[0.0, 0.2, 0.8], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]], Reason.UNUSUAL_COMBINATION, 1, ROWS + 5.0)
@@ -38,7 +39,7 @@ def as_torch(x: Any) -> Any:
 
 @pytest.mark.parametrize("make", [lambda x: x, as_torch], ids=["numpy", "torch"])
 def test_the_leading_term_gives_reason_partner_and_expected_value(make: Any) -> None:
-    found = attribute(make(ROWS), [make(FIRST), make(SECOND)], make(BY_TERM), FEATURES)
+    found = attribute(make(ROWS), [make(FIRST), make(SECOND)], make(BY_TERM), FEATURES, make(RESOLUTION))
     np.testing.assert_allclose(to_numpy(found.contributions), [[1.0, 3.0, 8.0], [2.0, 0.0, -1.0], [3.0, 0.0, 0.0]])
     np.testing.assert_array_equal(to_numpy(found.reason), [[0, 1, 1], [0, 0, 0], [0, 0, 0]])
     np.testing.assert_array_equal(to_numpy(found.partner), [[-1, 1, 1], [-1, -1, -1], [-1, -1, -1]])
@@ -49,7 +50,7 @@ def test_the_leading_term_gives_reason_partner_and_expected_value(make: Any) -> 
 
 @pytest.mark.parametrize("make", [lambda x: x, as_torch], ids=["numpy", "torch"])
 def test_what_is_expected_is_no_reason(make: Any) -> None:
-    found = attribute(make(ROWS), [make(FIRST)], make(BY_TERM[:, :1]), FEATURES)
+    found = attribute(make(ROWS), [make(FIRST)], make(BY_TERM[:, :1]), FEATURES, make(RESOLUTION))
     np.testing.assert_array_equal(to_numpy(found.as_expected), [[False, True, True]] * 3)
     score = make(np.array([2.3, 2.0, 3.0]))
     contributions = to_numpy(final_contributions(found.contributions, found.as_expected, score))
@@ -59,8 +60,8 @@ def test_what_is_expected_is_no_reason(make: Any) -> None:
 
 def test_gaps_and_terms_without_expectation() -> None:
     silent = TermValues(FIRST.value, FIRST.shares, FIRST.reason, FIRST.partner)
-    assert attribute(ROWS, [silent], BY_TERM[:, :1], FEATURES).expected is None
+    assert attribute(ROWS, [silent], BY_TERM[:, :1], FEATURES, RESOLUTION).expected is None
     missing = TermValues(FIRST.value, FIRST.shares, FIRST.reason + int(Reason.MISSING), FIRST.partner, ROWS)
-    assert not attribute(ROWS, [missing], BY_TERM[:, :1], FEATURES).as_expected.any()
+    assert not attribute(ROWS, [missing], BY_TERM[:, :1], FEATURES, RESOLUTION).as_expected.any()
     alone = final_contributions(np.array([[1.0, 0.0]]), np.array([[True, True]]), np.array([1.0]))
     np.testing.assert_array_equal(alone, [[1.0, 0.0]])  # nobody to give it to

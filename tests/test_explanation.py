@@ -268,11 +268,24 @@ def test_an_outlying_number_is_compared_with_rows_like_the_rest_of_its_row(make_
     assert abs(low - 2.0) < 8.0 and abs(high - 18.0) < 8.0 and usual.score.max() < outlying.score.min()
 
 
+def test_a_number_that_never_varied_is_the_reason_when_it_does(make_detector: Make) -> None:
+    """Also if it changes by little, or where all others are multiples of 60."""
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(size=100), np.full(100, 5.0), 60.0 * rng.integers(1, 4, size=100)])
+    model = make_detector(config=QUICK).fit(rows)
+    new = np.repeat(rows[:1], 3, axis=0)
+    new[[0, 1, 2], [1, 1, 2]] = [9.0, 5.001, 75.0]
+    found = model.explain(new)
+    assert [row[0] for row in found.top(1)] == ["x1", "x1", "x2"]
+    assert found.expected["x1"].to_pylist() == [5.0] * 3
+
+
 def test_values_less_than_half_a_recorded_step_apart_read_alike() -> None:
     n = np.arange(50.0)
     rows = np.column_stack([60.0 * n + 31.0, 86_400.0 * n, n / 10.0, np.sqrt(n), np.where(n < 9, np.nan, n)])
     reference = Reference(rows, Features.numeric(5), ReferenceSettings())
-    assert reference.recorded.resolution.tolist() == [30.0, 43_200.0, 0.05, 0.0, 0.5]
+    assert reference.resolution(rows[20:21]).tolist() == [[30.0, 43_200.0, 0.05, 0.0, 0.5]]
+    assert not reference.resolution(rows[20:21] + np.array([20.0, 3_600.0, 0.02, 1.0, 0.3])).any()
     shown = reference.as_recorded(np.array([[100.0, 50_000.0, 0.26, 0.123456789, 3.4]]))
     assert shown.tolist() == [[91.0, 86_400.0, 0.3, 0.123456789, 3.0]]
     assert reference.is_outside(np.array([[31.0, -1.0, 5.0, np.nan, 8.0]])).tolist() == [

@@ -32,8 +32,13 @@ class Attribution:
     as_expected: Array  # (n, n_columns), whether the value is the expected one
 
 
-def attribute(rows: Array, term_values: list[TermValues], by_term: Array, features: Features) -> Attribution:
-    """Split the score among the columns; a cell has the reason and expected value of the term that adds most to it."""
+def attribute(
+    rows: Array, term_values: list[TermValues], by_term: Array, features: Features, resolution: Array
+) -> Attribution:
+    """Split the score among the columns; a cell has the reason and expected value of the term that adds most to it.
+
+    ``resolution`` (n, n_features) is the difference up to which a number counts as equal; 0 if there is none.
+    """
     xp: Any = namespace(rows)
     cells = xp.stack([by_term[:, i, None] * term.shares for i, term in enumerate(term_values)])
     leading = rounded(cells).argmax(axis=0)  # equal cells stay equal, independent of the last digit
@@ -43,11 +48,11 @@ def attribute(rows: Array, term_values: list[TermValues], by_term: Array, featur
         partner = xp.where(leading == i, term.partner, partner)
     for term in term_values:  # where the leading term has no partner for a combination, another term gives it
         partner = xp.where((partner < 0) & (reason == int(Reason.UNUSUAL_COMBINATION)), term.partner, partner)
-    expected = _expected(rows, term_values, leading, features)
+    expected = _expected(rows, term_values, leading, features, resolution)
     as_expected = leading < 0
     if expected is not None:
         # A missing cell or an unseen category is never as expected, even if its encoded value is.
-        as_expected = _same(rows, expected, features) & (reason <= int(Reason.UNUSUAL_COMBINATION))
+        as_expected = _same(rows, expected, features, resolution) & (reason <= int(Reason.UNUSUAL_COMBINATION))
     return Attribution(cells.sum(axis=0), reason, partner, expected, as_expected)
 
 
@@ -69,7 +74,9 @@ def final_contributions(contributions: Array, as_expected: Array, score: Array) 
     return moved + remainder[:, None] * takes_part / takes_part.sum(axis=1)[:, None]
 
 
-def _expected(rows: Array, term_values: list[TermValues], leading: Array, features: Features) -> Array | None:
+def _expected(
+    rows: Array, term_values: list[TermValues], leading: Array, features: Features, resolution: Array
+) -> Array | None:
     """Return the leading term's expected values; another term's where they are missing or equal the observed ones."""
     xp: Any = namespace(rows)
     chosen: Array | None = None
@@ -79,16 +86,15 @@ def _expected(rows: Array, term_values: list[TermValues], leading: Array, featur
         if chosen is None:
             chosen = term.expected
             continue
-        preferred = (leading == i) | _same(rows, chosen, features)
-        usable = ~_same(rows, term.expected, features) & ~_any(xp.isnan(term.expected), features)
+        preferred = (leading == i) | _same(rows, chosen, features, resolution)
+        usable = ~_same(rows, term.expected, features, resolution) & ~_any(xp.isnan(term.expected), features)
         chosen = xp.where(take_columns(preferred & usable, features.column), term.expected, chosen)
     return chosen
 
 
-def _same(rows: Array, expected: Array, features: Features) -> Array:
+def _same(rows: Array, expected: Array, features: Features, resolution: Array) -> Array:
     """Return (n, n_columns): whether an expected value equals the observed one, up to the resolution."""
     xp: Any = namespace(rows)
-    resolution = like(features.resolution, rows)
     with np.errstate(over="ignore"):  # an infinite difference: not the same
         difference = xp.abs(rows - expected)
     tolerance = SAME * xp.maximum(xp.abs(rows), xp.abs(expected))

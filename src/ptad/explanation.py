@@ -138,7 +138,8 @@ def attribute_rows(
     values = detector.units(namespace(rows).stack([term.value for term in term_values], axis=1))
     weights = like(detector.config.weights, rows)
     by_term = values * weights
-    attribution = attribute(rows, term_values, by_term, detector.pipeline.reference.recorded)
+    reference = detector.pipeline.reference
+    attribution = attribute(rows, term_values, by_term, reference.features, reference.resolution(rows))
     return add_up(values, weights), by_term, attribution
 
 

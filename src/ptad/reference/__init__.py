@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptad.arrays import Array, Matrix, column_range, is_tensor, like, on_device
+from ptad.arrays import Array, Matrix, column_range, is_tensor, like, namespace, on_device
 from ptad.errors import UserError
 from ptad.reference.coordinates import Coordinates
 from ptad.reference.neighbours import Neighbours
@@ -21,6 +21,7 @@ N_STEPS = 2048  # reference rows from which the steps of recorded values are inf
 STEPS = (86_400.0, 3_600.0, 60.0, 1.0)  # days, hours and minutes in seconds; whole numbers
 MAX_DECIMALS = 6
 FEW = 16  # values that mostly show that there is no step
+OFF_STEP = 1e-3  # part of a step by which a recorded number is off, because of rounding
 MAX_CATEGORY_CELLS = 2**26  # categories, which are coordinates, times reference rows; a cell takes some 30 bytes
 NEIGHBOUR_ROWS = 4096  # reference rows that fit at least: as many are the neighbours of a chunk of rows
 
@@ -83,11 +84,17 @@ class Reference:
         places = np.linspace(0, len(self.rows) - 1, min(N_STEPS, len(self.rows))).astype(np.int64)
         return [_step(column[~np.isnan(column)]) for column in self.rows[places].T]
 
-    @cached_property
-    def recorded(self) -> Features:
-        """The features, with half a recorded step as resolution: values closer than that count as equal."""
-        steps = np.array([step for _, step in self._steps])
-        return replace(self.features, resolution=np.maximum(self.features.resolution, 0.5 * steps))
+    def resolution(self, rows: Array) -> Array:
+        """Return (n, n_features): up to which difference an expected number counts as equal to the row's.
+
+        That is half the step in which the reference rows are recorded, if the row's number is recorded in it, too.
+        """
+        xp: Any = namespace(rows)
+        start, step = (like(np.array(part), rows) for part in zip(*self._steps, strict=True))
+        plain = like(self.features.resolution, rows) + 0.0 * step
+        places = (rows - start) / xp.where(step > 0.0, step, 1.0)
+        is_recorded = (step > 0.0) & (xp.abs(places - xp.round(places)) < OFF_STEP)
+        return xp.where(is_recorded, xp.maximum(plain, 0.5 * step), plain)
 
     def as_recorded(self, rows: Matrix) -> Matrix:
         """Return rows whose numbers are as exact as those of the reference rows: days, minutes, few decimals."""
@@ -161,9 +168,12 @@ class Batch:
 def _step(values: Matrix) -> tuple[float, float]:
     """Return where values start and the coarsest step between them; 0 if there is none."""
     # Beyond 2**53 a number is whole because it cannot be otherwise.
-    if not len(values) or np.abs(values).max() >= 2.0**53:
+    if not len(values) or np.abs(values).max() >= 2.0**53 or (values == values[0]).all():
         return 0.0, 0.0
-    if len(values) > FEW and not _step(values[:FEW])[1]:  # measured numbers: a few of them show it, in less time
+    few = values[:FEW]
+    if (
+        len(values) > FEW and (few != few[0]).any() and not _step(few)[1]
+    ):  # measured numbers: a few of them show it, in less time
         return 0.0, 0.0
     for step in STEPS:
         if not ((values - values[0]) % step).any():
