@@ -151,7 +151,7 @@ class _Watch:
         elif how == "full":
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/a/secret/path")
         else:
-            os.kill(os.getpid(), signal.SIGKILL if how == "kill" else signal.SIGINT)
+            signal.raise_signal(signal.SIGKILL if how == "kill" else signal.SIGINT)
 
 
 if __name__ == "sitecustomize":

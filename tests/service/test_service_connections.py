@@ -91,8 +91,10 @@ def test_half_open_connections_make_room_for_others(start):
 
 
 @pytest.mark.slow
-def test_no_descriptors_left_is_no_flood_of_the_log(start):
+def test_no_descriptors_left_is_no_flood_of_the_log(start, csv_bytes):
     service = start("--limit", "connections=100000", "--limit", "connections_per_address=100000")
+    uploaded = service.http.post("/v1/tables", content=csv_bytes, headers={"Content-Type": "text/csv"})
+    assert uploaded.status_code < 300, uploaded.text  # the process that reads tables has started
     process = psutil.Process(service.process.pid)
     if not hasattr(process, "rlimit"):
         pytest.skip("the limits of another process are set on Linux only")

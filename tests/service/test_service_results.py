@@ -141,7 +141,7 @@ def test_wrong_updates_are_refused_or_end_in_words(service, fitted, table):
         refused(
             service.http.post(path, json={**wanted, "table": other}),
             400,
-            "other.csv has no column 'a', which the model",
+            "other.csv has no columns 'a', 'b', 'n', 'colour', which the model",
         )
         refused(service.http.post(path, json={**wanted, "label": "state"}), 400, "belong together")
         refused(service.http.post(path, json={**wanted, "label": "zzz", "normal": ["ok"]}), 400, "no column 'zzz'")

@@ -84,7 +84,7 @@ def rows_progress(task: str, quiet: bool) -> Iterator[Progress | None]:
         yield None if reporter is None else lambda done, total: reporter.stage(task, done, total or 0, "rows")
 
 
-def printable(value: Any) -> str:
+def terminal_text(value: Any) -> str:
     """Return a value as short text without control characters, which a terminal would execute."""
     if not isinstance(value, str):
         from ptad.report.numbers import value_text
@@ -113,8 +113,8 @@ def bad_cell_line(columns: dict[str, int], listed: Path | None) -> str:
     """Return how many cells could not be read, and where they are listed."""
     from ptad.tables.bad_cells import summary
 
-    where = "--bad-cells FILE lists such cells" if listed is None else f"listed in {printable(str(listed))}"
-    return f"{printable(summary(columns))}; {where}"
+    where = "--bad-cells FILE lists such cells" if listed is None else f"listed in {terminal_text(str(listed))}"
+    return f"{terminal_text(summary(columns))}; {where}"
 
 
 def print_pairs(pairs: list[tuple[str, str]], title: str | None = None) -> None:
@@ -157,9 +157,9 @@ def print_top_rows(entries: list[dict[str, Any]], places: Places | None = None) 
         head = _row_head(entry, places)
         for reason in entry["columns"]:
             # nothing is ever expected to be missing: None is a text that never occurred in training
-            expected = "other text" if reason["expected"] is None else printable(reason["expected"])
-            names = [Text(printable(reason["column"])), Text(printable(reason["reason"] or ""))]
-            values = [Text(v, no_wrap=True, overflow="ellipsis") for v in (printable(reason["observed"]), expected)]
+            expected = "other text" if reason["expected"] is None else terminal_text(reason["expected"])
+            names = [Text(terminal_text(reason["column"])), Text(terminal_text(reason["reason"] or ""))]
+            values = [Text(v, no_wrap=True, overflow="ellipsis") for v in (terminal_text(reason["observed"]), expected)]
             percentage = "<1" if 0.0 < reason["percentage"] < 0.5 else f"{reason['percentage']:.0f}"
             table.add_row(*head, *names, *values, percentage)
             head = [Text("")] * len(head)
@@ -173,7 +173,7 @@ def _row_head(entry: dict[str, Any], places: Places | None) -> list[Any]:
     number = str(entry["row"])
     if places is not None:
         place = places.of(entry["row"])
-        number = f"{place.number}" if place.file is None else f"{printable(Path(place.file).name)}: {place.number}"
+        number = f"{place.number}" if place.file is None else f"{terminal_text(Path(place.file).name)}: {place.number}"
     style = "bold red" if entry["anomaly"] else ""
     p_value = "" if entry["p_value"] is None else f"{entry['p_value']:.3g}"
     label = [Text(entry["label"])] if "label" in entry else []

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import plural, print_json, print_pairs, printable, rate, share
+from ptad.cli.console import plural, print_json, print_pairs, rate, share, terminal_text
 
 EXAMPLES = """
 ptad fit normal.csv --out model
@@ -109,7 +109,9 @@ def fit(
     if job.as_json:
         print_json(summary)
     elif not job.quiet:
-        print_pairs(fit_lines(summary, label, listed=job.bad_cells), f"Model saved in {printable(summary['model'])}")
+        print_pairs(
+            fit_lines(summary, label, listed=job.bad_cells), f"Model saved in {terminal_text(summary['model'])}"
+        )
 
 
 def fit_lines(
@@ -126,12 +128,13 @@ def fit_lines(
         ("columns used", f"{summary['columns_used']} ({', '.join(f'{n} {type_}' for type_, n in types.items())})"),
     ]
     if dated:
-        names = ", ".join(map(printable, dated))
+        names = ", ".join(map(terminal_text, dated))
         lines.append(
             ("dates", f"{names}: later rows look anomalous by their date alone; to avoid that, fit with --drop")
         )
     lines += [
-        ("excluded" if i == 0 else "", f"{printable(n)} ({printable(r)})") for i, (n, r) in enumerate(excluded.items())
+        ("excluded" if i == 0 else "", f"{terminal_text(n)} ({terminal_text(r)})")
+        for i, (n, r) in enumerate(excluded.items())
     ][:20]
     if len(excluded) > 20:
         lines.append(("", f"and {len(excluded) - 20} more: see 'ptad info'"))
@@ -148,7 +151,7 @@ def fit_lines(
 def _bad_cells(summary: dict[str, Any], listed: Path | None) -> str:
     """Return how many cells of each column could not be read."""
     columns, n_rows = summary["columns_with_bad_cells"], summary["training_rows"]
-    shown = [f"{printable(name)} {share(n, n_rows, 'cells')}" for name, n in list(columns.items())[:10]]
+    shown = [f"{terminal_text(name)} {share(n, n_rows, 'cells')}" for name, n in list(columns.items())[:10]]
     more = f" and {len(columns) - 10} more columns" if len(columns) > 10 else ""
-    where = "--bad-cells FILE lists such cells" if listed is None else f"listed in {printable(str(listed))}"
+    where = "--bad-cells FILE lists such cells" if listed is None else f"listed in {terminal_text(str(listed))}"
     return f"{plural(summary['bad_cells'], 'cell counts', 'cells count')} as missing: {', '.join(shown)}{more}; {where}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptad.cli import options
-from ptad.cli.console import on_command_line, print_json, print_pairs, printable, rate
+from ptad.cli.console import on_command_line, print_json, print_pairs, rate, terminal_text
 
 EXAMPLES = """
 ptad info model
@@ -23,17 +23,18 @@ def info(model: options.Model, as_json: options.Json = False) -> None:
         print_json(description)
         return
     print_pairs(_lines(description))
-    columns = [(printable(c["name"]), _column(c)) for c in description["columns"][:40]]
+    columns = [(terminal_text(c["name"]), _column(c)) for c in description["columns"][:40]]
     print_pairs(columns, f"\nColumns ({len(description['columns'])})")
     if len(description["columns"]) > 40:
         print_pairs([("", f"and {len(description['columns']) - 40} more: see --json")])
     if description["excluded"]:
         print_pairs(
-            [(printable(n), printable(r)) for n, r in list(description["excluded"].items())[:40]], "\nExcluded columns"
+            [(terminal_text(n), terminal_text(r)) for n, r in list(description["excluded"].items())[:40]],
+            "\nExcluded columns",
         )
     if description["notes"]:
         notes = [Note.from_json(note).message.phrase(on_command_line) for note in description["notes"][:40]]
-        print_pairs([("", printable(note)) for note in notes], "\nHow text is read")
+        print_pairs([("", terminal_text(note)) for note in notes], "\nHow text is read")
     if description["changed_settings"]:
         changed = [(name, str(value)) for name, value in description["changed_settings"].items()]
         print_pairs(changed, f"\nSettings that differ from the preset '{description['preset']}'")
@@ -45,7 +46,7 @@ def _lines(d: dict[str, Any]) -> list[tuple[str, str]]:
     )
     terms = ", ".join(f"{term['name']} (weight {term['weight']:g})" for term in d["terms"])
     lines = [
-        ("model", printable(d["model"])),
+        ("model", terminal_text(d["model"])),
         ("written by", f"ptad {d['ptad_version']} (bundle format {d['format_version']})"),
         ("preset", d["preset"]),
         ("terms", terms),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import bad_cell_line, plural, print_json, printable, rate
+from ptad.cli.console import bad_cell_line, plural, print_json, rate, terminal_text
 
 if TYPE_CHECKING:
     from ptad.jobs.score import ScoreSummary
@@ -94,7 +94,7 @@ def score_lines(summary: ScoreSummary, out: str | None, listed: Path | None = No
     if summary.anomalies is not None:
         target = f" at a false-alarm rate of {rate(summary.false_alarm_rate)}"
         anomalies = f"{summary.anomalies:,} flagged{target}"
-    where = "" if out is None else f"; written to {printable(out)}"
+    where = "" if out is None else f"; written to {terminal_text(out)}"
     cells, lines = summary.cells, [f"{plural(summary.rows, 'row', 'rows')}{resumed}, {anomalies}{where}"]
     for what, n_rows, columns in (
         ("missing values", cells.rows_missing, cells.missing_columns),
@@ -112,7 +112,7 @@ def score_lines(summary: ScoreSummary, out: str | None, listed: Path | None = No
 def _columns(counts: dict[str, int], n_rows: int) -> str:
     """Return the first columns with the number of their rows."""
     shown = [
-        f"{printable(name)} ({'all rows' if n == n_rows > 1 else f'{n:,}'})"
+        f"{terminal_text(name)} ({'all rows' if n == n_rows > 1 else f'{n:,}'})"
         for name, n in list(counts.items())[:MOST_COLUMNS]
     ]
     more = len(counts) - len(shown)

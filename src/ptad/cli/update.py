@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from ptad.cli import options
-from ptad.cli.console import print_json, print_pairs, printable
+from ptad.cli.console import print_json, print_pairs, terminal_text
 from ptad.cli.fit import fit_lines
 
 UPDATE_EXAMPLES = """
@@ -59,7 +59,7 @@ def _command(change: Literal["update", "recalibrate"], help_: str) -> Callable[.
             print_json(summary)
         elif not job.quiet:
             lines = fit_lines(summary, label, "new rows", job.bad_cells)
-            print_pairs(lines, f"{change.capitalize()}d model saved in {printable(summary['model'])}")
+            print_pairs(lines, f"{change.capitalize()}d model saved in {terminal_text(summary['model'])}")
 
     command.__name__ = change
     command.__doc__ = (

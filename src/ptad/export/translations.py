@@ -14,10 +14,10 @@ import onnx
 import torch
 from onnxscript import opset20 as op
 
-Value = Any  # a value of the graph that is being written
+GraphValue = Any  # a value of the graph that is being written
 
 
-def cholesky(matrix: Value, upper: bool = False, check_errors: bool = False) -> tuple[Value, Value]:
+def cholesky(matrix: GraphValue, upper: bool = False, check_errors: bool = False) -> tuple[GraphValue, GraphValue]:
     """Return the lower factors of positive definite matrices (n, k, k), column by column, and a state of 0."""
     k = int(matrix.shape[-1])
     rest, columns = matrix, []
@@ -33,8 +33,8 @@ def cholesky(matrix: Value, upper: bool = False, check_errors: bool = False) -> 
 
 
 def solve_triangular(
-    matrix: Value, right: Value, upper: bool = False, left: bool = True, unitriangular: bool = False
-) -> Value:
+    matrix: GraphValue, right: GraphValue, upper: bool = False, left: bool = True, unitriangular: bool = False
+) -> GraphValue:
     """Return X (n, k, m) with L X = ``right`` for lower triangular matrices L (n, k, k), row by row."""
     if upper or unitriangular or not left:
         raise NotImplementedError("only lower triangular systems from the left are translated")
@@ -50,13 +50,13 @@ def solve_triangular(
 
 
 def search_sorted(
-    knots: Value,
-    values: Value,
+    knots: GraphValue,
+    values: GraphValue,
     out_int32: bool = False,
     right: bool = False,
     side: str | None = None,
-    sorter: Value | None = None,
-) -> Value:
+    sorter: GraphValue | None = None,
+) -> GraphValue:
     """Return how many knots of each row lie below each value (``right``: do not lie above), by halving.
 
     Shape
@@ -81,10 +81,10 @@ TRANSLATIONS: dict[Any, Callable[..., Any]] = {
 }
 
 
-def _integers(values: int | list[int]) -> Value:
+def _integers(values: int | list[int]) -> GraphValue:
     return op.Constant(value=onnx.numpy_helper.from_array(np.array(values, dtype=np.int64)))
 
 
-def _part(x: Value, axis: int, start: int, stop: int) -> Value:
+def _part(x: GraphValue, axis: int, start: int, stop: int) -> GraphValue:
     """Return ``x[start:stop]`` along an axis."""
     return op.Slice(x, _integers([start]), _integers([stop]), _integers([axis]))

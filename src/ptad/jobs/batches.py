@@ -70,7 +70,7 @@ class TableJob:
         model, scan, options, start = self.model, self.scan, self._options, 0
         with bad_cell_list(options.bad_cells, scan.places, out) as bad_cells:
             for batch in scan:
-                for name, message in changed_constants(model.schema_, batch).items():
+                for name, message in constant_warnings(model.schema_, batch).items():
                     if name not in self._warned:
                         self._warned.add(name)
                         logger.warning(message)
@@ -89,7 +89,7 @@ class TableJob:
                     options.progress(start, scan.n_rows)
 
 
-def changed_constants(schema: Schema, batch: pa.RecordBatch) -> dict[str, Message]:
+def constant_warnings(schema: Schema, batch: pa.RecordBatch) -> dict[str, Message]:
     """Return a warning for each column that is excluded because it was constant in training, and no longer is."""
     messages = {}
     for name, value in schema.changed_constants(batch).items():

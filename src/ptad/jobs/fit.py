@@ -37,7 +37,7 @@ logger = logging.getLogger("ptad")
 
 FitFunction = Callable[[PTAD, pa.Table, Path | None], PTAD]
 CHECKPOINT = "network.safetensors"  # the only file of a checkpoint
-Reading = Callable[[], AbstractContextManager[Progress | None]]
+ReadDisplay = Callable[[], AbstractContextManager[Progress | None]]
 
 
 def fit_table(
@@ -48,7 +48,7 @@ def fit_table(
     label: str | None = None,
     checkpoint: Path | None = None,
     bad_cells: Path | None = None,
-    reading: Reading = nullcontext,
+    reading: ReadDisplay = nullcontext,
     fit_function: FitFunction | None = None,
     **rows: Any,
 ) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def renew_table(
     bad_cells: Path | None = None,
     device: str = "auto",
     verbose: int = 1,
-    reading: Reading = nullcontext,
+    reading: ReadDisplay = nullcontext,
     **rows: Any,
 ) -> dict[str, Any]:
     """Update a saved model with the normal rows of a table, or recalibrate it on them, save it and return a summary.
@@ -137,7 +137,7 @@ def renew_table(
     return _save(detector, schema, target, sample, table, bad_cells)  # without the signs, which are those of this table
 
 
-def _read(source: Any, reading: Reading, bad_cells: Path | None, **options: Any) -> Sample:
+def _read(source: Any, reading: ReadDisplay, bad_cells: Path | None, **options: Any) -> Sample:
     """Read the training rows and show how many; a list of bad cells that would replace the table is refused."""
     with reading() as progress:
         sample = training_rows(source, progress=progress, **options)

@@ -21,7 +21,7 @@ import numpy as np
 from ptad.arrays import Matrix
 from ptad.errors import UserError
 from ptad.estimator import PTAD
-from ptad.service.json_rows import MOST_LISTED, Row, encode_rows
+from ptad.service.json_rows import MOST_LISTED, JsonRow, encode_rows
 from ptad.service.metrics import Metrics
 from ptad.service.problems import Problem
 from ptad.tables import BadCells
@@ -44,7 +44,7 @@ class RowScores:
 @dataclass(frozen=True, eq=False)
 class _Call:
     model: PTAD
-    rows: Sequence[Row]
+    rows: Sequence[JsonRow]
     result: asyncio.Future[RowScores]
 
 
@@ -80,7 +80,7 @@ class Batcher:
         self._thread = threading.Thread(target=self._run, name="ptad-batcher", daemon=True)
         self._thread.start()
 
-    async def score(self, model: PTAD, rows: Sequence[Row]) -> RowScores:
+    async def score(self, model: PTAD, rows: Sequence[JsonRow]) -> RowScores:
         """Return the scores of a few rows."""
         call = _Call(model, rows, asyncio.get_running_loop().create_future())
         with self._wake:

@@ -21,13 +21,13 @@ from ptad.tables.bad_cells import BadCell
 from ptad.tables.names import did_you_mean
 from ptad.tables.places import IN_MEMORY, located
 
-Row = dict[str, Any]
+JsonRow = dict[str, Any]
 MOST_LISTED = 100  # bad cells, in one answer
 _ARROW = {str: pa.large_string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), type(None): pa.null()}
 _FORM = 'Send {"rows": [{"column": value, ...}, ...]}.'
 
 
-def parse_rows(body: bytes, most_rows: int, most_columns: int) -> list[Row]:
+def parse_rows(body: bytes, most_rows: int, most_columns: int) -> list[JsonRow]:
     """Read ``{"rows": [...]}``; other members of the object are ignored."""
     content = _parse_json(body)
     rows = content.get("rows") if isinstance(content, dict) else None
@@ -74,7 +74,7 @@ def _parse_json(body: bytes) -> Any:
     raise DataError(f"The body is not JSON: {reason}. {_FORM}")
 
 
-def replace_markers(rows: list[Row], markers: Sequence[str]) -> list[Row]:
+def replace_markers(rows: list[JsonRow], markers: Sequence[str]) -> list[JsonRow]:
     """Return the rows with null for text that means missing."""
     words = {marker.strip() for marker in markers}
     if not words:
@@ -93,12 +93,12 @@ def required_columns(schema: Schema) -> tuple[str, ...]:
     return schema.inputs if schema.from_array else schema.names
 
 
-def ignored_columns(schema: Schema, rows: Sequence[Row]) -> list[str]:
+def ignored_columns(schema: Schema, rows: Sequence[JsonRow]) -> list[str]:
     """Return the columns of the rows that the model did not see in training."""
     return sorted(set().union(*rows) - set(schema.inputs))[:100]
 
 
-def encode_rows(schema: Schema, rows: Sequence[Row], bad: BadCells) -> Matrix:
+def encode_rows(schema: Schema, rows: Sequence[JsonRow], bad: BadCells) -> Matrix:
     """Encode rows; errors and bad cells have the position of their row in ``rows``."""
     x = np.empty((len(rows), len(schema.features)))
     for positions, table in tables_by_type(schema, rows):
@@ -109,7 +109,7 @@ def encode_rows(schema: Schema, rows: Sequence[Row], bad: BadCells) -> Matrix:
     return x
 
 
-def tables_by_type(schema: Schema, rows: Sequence[Row]) -> list[tuple[list[int], pa.Table]]:
+def tables_by_type(schema: Schema, rows: Sequence[JsonRow]) -> list[tuple[list[int], pa.Table]]:
     """Put rows whose cells have the same JSON types into a table each: (positions of the rows, table)."""
     names = required_columns(schema)
     groups: dict[tuple[type, ...], tuple[list[int], list[list[Any]]]] = {}

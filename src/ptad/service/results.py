@@ -34,7 +34,7 @@ MODEL_FIELDS = (  # that are compared
     *("new_rows", "calibration_rows", "reference_rows", "preset"),
 )
 
-Scores = tuple[Matrix, Matrix, Mask]
+StoredScores = tuple[Matrix, Matrix, Mask]
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class ScoredFile:
             first = next(file.iter_batches(batch_size=rows, columns=[name], use_threads=False), None)
         return pa.nulls(0, self.schema.field(name).type) if first is None else first.column(0)
 
-    def scores(self) -> Scores:
+    def scores(self) -> StoredScores:
         """Return scores, p-values and flags of all rows."""
         names = [self.prefix + name for name in added_schema(0).names]
         table = pq.read_table(self.path, columns=names)
@@ -139,7 +139,7 @@ def _distribution(scores: Matrix, flags: Mask) -> dict[str, Any]:
     }
 
 
-def _compare_rows(a: Scores, b: Scores, first_number: int) -> dict[str, Any]:
+def _compare_rows(a: StoredScores, b: StoredScores, first_number: int) -> dict[str, Any]:
     """Compare flags and scores of the same rows."""
     gained, lost = np.flatnonzero(~a[2] & b[2]), np.flatnonzero(a[2] & ~b[2])
     changed = np.concatenate([gained, lost])
@@ -162,7 +162,7 @@ def _compare_rows(a: Scores, b: Scores, first_number: int) -> dict[str, Any]:
     }
 
 
-def _row(scores: Scores, i: int) -> dict[str, Any]:
+def _row(scores: StoredScores, i: int) -> dict[str, Any]:
     return {"score": float(scores[0][i]), "p_value": float(scores[1][i]), "flagged": bool(scores[2][i])}
 
 

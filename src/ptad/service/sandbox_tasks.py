@@ -47,7 +47,7 @@ EXAMPLES = 3
 TEXT_LENGTH = 60
 
 
-def json_rows(limits: Limits, path: Path, name: str, most: int, schema: dict[str, Any]) -> dict[str, Any]:
+def read_json_rows(limits: Limits, path: Path, name: str, most: int, schema: dict[str, Any]) -> dict[str, Any]:
     """Return the rows of a JSON body with the columns that a model uses, and the names of the others."""
     rows, fitted = parse_rows(path.read_bytes(), most, limits.columns), Schema.from_json(schema)
     names = required_columns(fitted)

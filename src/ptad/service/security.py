@@ -6,21 +6,19 @@ import asyncio
 import hmac
 import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPMethod
 from typing import Any
+
+from starlette.types import Message, Receive, Scope, Send
 
 from ptad.service.logs import audit
 from ptad.service.metrics import Metrics
 from ptad.service.problems import Problem, error_response
 from ptad.service.settings import ServiceSettings, is_loopback
 
-Message = MutableMapping[str, Any]
 Headers = dict[bytes, bytes]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -50,7 +48,7 @@ class Guard:
         self._token = None if settings.token is None else settings.token.encode()
         self.buffered = 0  # bytes of bodies in memory, of all requests under way
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -177,7 +175,7 @@ class _Body:
             self.window, self.window_start = 0.0, self.n_received
 
 
-def _closes(scope: Message, answer: Message) -> bool:
+def _closes(scope: Scope, answer: Message) -> bool:
     """Return whether an answer closes a connection on which the client is still sending a body."""
     expects_continue = any(name == b"expect" for name, _ in scope["headers"])  # and does not send before
     return answer["status"] != 408 and not expects_continue and (b"connection", b"close") in answer["headers"]

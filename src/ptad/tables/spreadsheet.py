@@ -30,7 +30,7 @@ from ptad.tables.values import EXACT
 
 logger = logging.getLogger("ptad")
 
-Rows = list[list[Any]]
+CellRows = list[list[Any]]
 # The values of missing cells and of errors in formulas.
 _MISSING = {*NULL_WORDS, "#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#GETTING_DATA"}
 SPARSE_CELLS, FEW_FILLED = 1 << 22, 64  # in a larger grid at least one of so many cells must be filled
@@ -57,7 +57,7 @@ def read_sheet(source: Source) -> pa.Table:
         with source.open_random() as path, python_calamine.CalamineWorkbook.from_path(str(path)) as book:
             _check_extent(source, path)
             sheet = book.get_sheet_by_name(_chosen_name(source, book.sheet_names))
-            rows: Rows = sheet.to_python(skip_empty_area=True)
+            rows: CellRows = sheet.to_python(skip_empty_area=True)
             first, left = sheet.start or (0, 0)
             merged = sheet.merged_cell_ranges or []
     except python_calamine.PasswordError as error:
@@ -155,7 +155,7 @@ def _chosen_name(source: Source, names: list[str]) -> str:
     raise DataError(f"{source.label} has no sheet {chosen!r}. Its sheets are: {known}.", "Name one with {sheet}.")
 
 
-def _to_table(label: str, rows: Rows, first: int, left: int) -> pa.Table:
+def _to_table(label: str, rows: CellRows, first: int, left: int) -> pa.Table:
     """Convert a grid of cells whose first row, the header, is row ``first``, and whose first column is ``left``."""
     header, *body = rows
     filled = [any(cell != "" for cell in row) for row in body]

@@ -28,7 +28,7 @@ from ptad.paper.attention import KeysValues
 from ptad.paper.layers import Noise
 from ptad.paper.settings import NetworkSettings
 
-Reference = list[KeysValues | None] | None
+ReferenceKeys = list[KeysValues | None] | None
 
 
 @dataclass(eq=False, kw_only=True)
@@ -67,7 +67,7 @@ class _MaskedNpt(nn.Module):
         self.masks = MaskGenerators(n_features, n_masks, generator)
         self.npt = Npt(n_features, 2, settings, noise, generator)
 
-    def forward(self, x: Tensor, reference: Reference = None) -> tuple[Tensor, Tensor, Reference]:
+    def forward(self, x: Tensor, reference: ReferenceKeys = None) -> tuple[Tensor, Tensor, ReferenceKeys]:
         """(n, d) -> reconstructions and raw masks, both (n, n_masks, d), and what other rows may look at."""
         raw_masks = self.masks(x)
         branches = (x.unsqueeze(1) * raw_masks.sigmoid()).transpose(0, 1)

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from ptad.errors import DataError, Message, SettingError, UserError
 from ptad.files import OutputLock, write_errors, write_json
 from ptad.jobs.bad_cell_list import bad_cell_list, check_list
-from ptad.jobs.batches import changed_constants, is_repeatable, load_model
+from ptad.jobs.batches import constant_warnings, is_repeatable, load_model
 from ptad.jobs.ray.connection import connected, worker_share
 from ptad.jobs.ray.plan import Unit, make_units, parquet_files, read_unit
 from ptad.jobs.score import ScoreJob, ScoreOptions, ScoreSummary
@@ -193,7 +193,7 @@ class ScoringActor:
             else:
                 batch = read_unit(unit.slices, self.job["table_schema"])
                 scored = self._score(batch, path)
-                messages = changed_constants(self.model.schema_, batch)
+                messages = constant_warnings(self.model.schema_, batch)
                 constants = json.dumps({name: message.to_json() for name, message in messages.items()})
                 matches = b"" if scored.encoded is None else self.training.matches(scored.encoded).tobytes()
                 anomalies, cells = scored.anomalies, scored.cells.to_bytes()

@@ -12,7 +12,10 @@ import itertools
 import json
 import logging
 import shutil
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,7 +92,8 @@ def _run(ray: Any, job: dict[str, Any], home: Path, workers: int, *, use_gpu: bo
             ),
         )
         try:
-            trainer.fit()
+            with _signals_kept():
+                trainer.fit()
             return
         except Exception as error:
             # after a user error in one worker the others fail too
@@ -104,6 +108,17 @@ def _run(ray: Any, job: dict[str, Any], home: Path, workers: int, *, use_gpu: bo
             logger.info("the training workers died; training resumes from its checkpoint")
         for name in _placement_groups(ray) - groups:  # a failed run leaves its processors reserved
             remove_placement_group(PlacementGroup(PlacementGroupID(bytes.fromhex(name))))
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Restore the handler of Ctrl-C, which Ray's trainer replaces for good."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, handler)
 
 
 def _checkpoint_state(job: dict[str, Any]) -> list[tuple[str, int]]:

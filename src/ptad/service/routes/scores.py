@@ -26,7 +26,7 @@ from ptad.service.file_scores import score_file
 from ptad.service.formats import ANSWER_FORMATS, JSON, UPLOAD_FORMATS, json_response, media_type, negotiate
 from ptad.service.json_rows import (
     MOST_LISTED,
-    Row,
+    JsonRow,
     bad_cell_fields,
     encode_rows,
     ignored_columns,
@@ -134,13 +134,15 @@ async def explain(
     else:
         async with _received(context, start, body) as path:
             arguments = {"name": BODY, "most": limits.explain_rows, "schema": model.schema_.to_json()}
-            parsed = await context.sandbox.run(sandbox_tasks.json_rows, path=path, **arguments)
+            parsed = await context.sandbox.run(sandbox_tasks.read_json_rows, path=path, **arguments)
         rows, ignored = parsed["rows"], parsed["ignored"]
     answer = await _explain_rows(context, _with_missing(model, missing), rows, columns, strict)
     return json_response({"model": identifier, "ignored": ignored, **answer})
 
 
-async def _explain_rows(context: Context, model: PTAD, rows: list[Row], columns: int, strict: bool) -> dict[str, Any]:
+async def _explain_rows(
+    context: Context, model: PTAD, rows: list[JsonRow], columns: int, strict: bool
+) -> dict[str, Any]:
     bad, chunk_size, start = BadCells(strict=strict), ChunkSize(), 0
     results: list[dict[str, Any]] = []
     async with _time_limit(context):
@@ -153,7 +155,9 @@ async def _explain_rows(context: Context, model: PTAD, rows: list[Row], columns:
     return {**bad_cell_fields(n_bad, first_bad), "results": results}
 
 
-def _explain_chunk(model: PTAD, rows: Sequence[Row], start: int, columns: int, bad: BadCells) -> list[dict[str, Any]]:
+def _explain_chunk(
+    model: PTAD, rows: Sequence[JsonRow], start: int, columns: int, bad: BadCells
+) -> list[dict[str, Any]]:
     entries: dict[int, dict[str, Any]] = {}
     for positions, table in tables_by_type(model.schema_, rows):
         numbers, bad_here = [position + start for position in positions], BadCells(strict=bad.strict)
@@ -232,10 +236,10 @@ async def _score_json(
     )
 
 
-Scored = tuple[Matrix, dict[str, Any]]  # scores, and fields of the answer
+ScoredRows = tuple[Matrix, dict[str, Any]]  # scores, and fields of the answer
 
 
-async def _score_rows(context: Context, model: PTAD, rows: Sequence[Row], strict: bool) -> Scored:
+async def _score_rows(context: Context, model: PTAD, rows: Sequence[JsonRow], strict: bool) -> ScoredRows:
     """Score the rows of a small body."""
     if len(rows) <= BATCH_ROWS:
         result = await context.batcher.score(model, rows)
@@ -250,7 +254,7 @@ async def _score_rows(context: Context, model: PTAD, rows: Sequence[Row], strict
     return scores, {"ignored": ignored_columns(model.schema_, rows), **bad_cell_fields(n_bad, first_bad)}
 
 
-async def _score_large(context: Context, model: PTAD, path: Path, strict: bool, missing: Sequence[str]) -> Scored:
+async def _score_large(context: Context, model: PTAD, path: Path, strict: bool, missing: Sequence[str]) -> ScoredRows:
     """Score the rows of a large body, which are encoded in the sandbox: its memory is free again afterwards."""
     out = path.with_name("encoded")
     arguments = {"name": BODY, "schema": model.schema_.to_json(), "out": out, "missing": missing, "strict": strict}
