@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -75,9 +76,11 @@ def test_an_interrupted_run_ends_at_once_and_the_order_counts(tmp_path: Path) ->
 
     def load_and_interrupt(name: str, seed: int) -> Dataset:
         if name == "endless":
-            signal.raise_signal(signal.SIGINT)  # to this thread: os.kill may reach another one of the process
+            # to the main thread, which waits: another one of the process may get a signal of os.kill
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         return load(name, seed)
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # an earlier test of the process may have set another
     with pytest.raises(KeyboardInterrupt):
         run_grid(cells, results, load_and_interrupt, RunSettings(large_first=False))
     # The cell in progress is given up without a row: the next run measures it.
