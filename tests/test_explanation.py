@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -278,6 +279,13 @@ def test_a_number_that_never_varied_is_the_reason_when_it_does(make_detector: Ma
     found = model.explain(new)
     assert [row[0] for row in found.top(1)] == ["x1", "x1", "x2"]
     assert found.expected["x1"].to_pylist() == [5.0] * 3
+
+
+def test_steps_of_the_largest_numbers_overflow_without_a_warning() -> None:
+    reference = Reference(np.arange(50.0)[:, None] / 10.0, Features.numeric(1), ReferenceSettings())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert reference.resolution(np.array([[1e308], [4.9]])).tolist() == [[0.0], [0.05]]
 
 
 def test_values_less_than_half_a_recorded_step_apart_read_alike() -> None:

@@ -92,8 +92,9 @@ class Reference:
         xp: Any = namespace(rows)
         start, step = (like(np.array(part), rows) for part in zip(*self._steps, strict=True))
         plain = like(self.features.resolution, rows) + 0.0 * step
-        places = (rows - start) / xp.where(step > 0.0, step, 1.0)
-        is_recorded = (step > 0.0) & (xp.abs(places - xp.round(places)) < OFF_STEP)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is not recorded in steps
+            places = (rows - start) / xp.where(step > 0.0, step, 1.0)
+            is_recorded = (step > 0.0) & (xp.abs(places - xp.round(places)) < OFF_STEP)
         return xp.where(is_recorded, xp.maximum(plain, 0.5 * step), plain)
 
     def as_recorded(self, rows: Matrix) -> Matrix:
